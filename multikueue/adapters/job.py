@@ -11,7 +11,7 @@ from multikueue.adapters.job_status import (
 )
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import KUBERNETES
-from multikueue.adapters.rules import TTL, CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero
+from multikueue.adapters.rules import TTL, CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero, limits_at
 from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.copies import renaming_patch
@@ -82,6 +82,6 @@ KINDS = (
             at_settled_end=status_at_settled_end,
             stopped=counters_at_zero(("active",), ("ready",), ("terminating",)),
         ),
-        sync=SyncRules(resized=job_size),
+        sync=SyncRules(resized=job_size, forwarded=limits_at("spec")),
     ),
 )

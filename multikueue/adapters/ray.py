@@ -13,7 +13,15 @@ import attrs
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import KUBERAY, RAY_SERVICE, ManagedBySupport
-from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, condition_at_false, ended
+from multikueue.adapters.rules import (
+    CopyRules,
+    Delegation,
+    StatusRules,
+    SyncRules,
+    condition_at_false,
+    ended,
+    limits_at,
+)
 from multikueue.adapters.templates import EACH, PodTemplates
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import is_true
@@ -189,7 +197,7 @@ KINDS = (
             on_hold=_is_refused,
             addresses=_head_addresses("rayClusterStatus"),
         ),
-        SyncRules(),
+        SyncRules(forwarded=limits_at("spec")),
         others=(PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),),
         copies=CopyRules(sanitised=_never_deletes_itself, unheeded=_deletes_itself),
     ),

@@ -153,6 +153,11 @@ class SyncRules:
     """How the copy of an elastic job follows the size of the manager's; None for kinds that cannot be elastic."""
 
 
+def limits_at(*parent: str) -> tuple[Path, ...]:
+    """For `SyncRules.forwarded`: limits that its user may change while it runs, and its controller heeds."""
+    return (*parent, "activeDeadlineSeconds"), (*parent, "backoffLimit")
+
+
 @attrs.frozen(kw_only=True)
 class Membership:
     """Which jobs matter, and which Workloads stand for a job."""

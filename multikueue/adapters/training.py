@@ -16,8 +16,10 @@ from multikueue.adapters.rules import (
     Delegation,
     FieldsSet,
     StatusRules,
+    SyncRules,
     counters_at_zero,
     finished_by,
+    limits_at,
 )
 from multikueue.adapters.templates import EACH, KEY, PodTemplates
 from multikueue.core.model.names import GVK, Json, Resource
@@ -53,6 +55,7 @@ def _training(
             finished=finished_by("Succeeded", "Failed"),
             stopped=counters_at_zero(("replicaStatuses", "*", "active")),
         ),
+        sync=SyncRules(forwarded=limits_at("spec", "runPolicy")),
     )
 
 

@@ -291,3 +291,22 @@ def test_a_conflicting_path_is_named_as_it_is() -> None:
     assert dig(a_job(kind), "spec", "runPolicy", "managedBy") == OURS
     told = kind.not_delegated(with_value(a_job(kind), ("spec", "runPolicy", "managedBy"), "x"), OURS)
     assert told == f'Expecting spec.runPolicy.managedBy to be "{OURS}" not "x"'
+
+
+@pytest.mark.parametrize(
+    "name", ["Job", "RayJob", "JAXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob", "MPIJob"]
+)
+@pytest.mark.parametrize("field", ["activeDeadlineSeconds", "backoffLimit"])
+def test_limits_that_are_changed_while_it_runs_count_on_its_worker(name: str, field: str) -> None:
+    """On one cluster they count at once; here they changed nothing, without a word."""
+    kind = row(name)
+    assert kind.delegation.path is not None
+    limit = (*kind.delegation.path[:-1], field)
+    remote = {**kind.copy(with_value(a_job(kind), limit, 20), STAMP)}
+    remote["metadata"] = {**remote["metadata"], "uid": "uid-of-copy"}
+    assert kind.forward_patch(with_value(a_job(kind), limit, 20), remote, STAMP) is None
+    patch = kind.forward_patch(with_value(a_job(kind), limit, 8), remote, STAMP)
+    assert patch == with_value({"metadata": {"uid": "uid-of-copy"}}, limit, 8)
+    gone = kind.forward_patch(a_job(kind), remote, STAMP)
+    assert gone is not None
+    assert dig(merge_patch(remote, gone), *limit) is None

@@ -35,7 +35,9 @@ async def test_a_tenant_reads_the_log_of_a_job(tmp_path: Path) -> None:
         with capture_logs() as logged:
             status, text = await here.ask(tailLines="4", timestamps="true")
             everything = await here.ask(allPods="true", tailLines="1")
+            second = await here.ask(pod="train-b", tailLines="1")
         limited = await here.ask(limitBytes="10")
+        foreign = await here.ask(pod="somebody-elses")
 
     (note, *lines) = text.splitlines()
     assert status == 200
@@ -43,11 +45,13 @@ async def test_a_tenant_reads_the_log_of_a_job(tmp_path: Path) -> None:
     assert [line.partition(" ")[2] for line in lines] == LINES
     assert lines[0].startswith("2026-01-01T00:00:00")
     assert everything == (200, "[worker1/train-a] ended with exit code 0\n[worker1/train-b] ended with exit code 0\n")
+    assert second == (200, "ended with exit code 0\n")
+    assert (foreign[0], "the job has no pod " in foreign[1]) == (404, True)
     assert "\nstarted\nst\n" in limited[1]
     audit = [one for one in logged if one["event"] == "log read"]
     assert [(one["user"], one["namespace"], one["job"], one["worker"], one["code"]) for one in audit] == [
         (TENANT, "default", "job.train", "worker1", 200)
-    ] * 2
+    ] * 3
     assert audit[0]["bytes"] == len(text)
     assert "step" not in json.dumps(audit)
 
@@ -182,8 +186,8 @@ class TestWhatIsShown:
             await here.fleet.run_job()
             assert (await here.refused(LOG.replace("job.train", name)))[0] == 404
 
-    @pytest.mark.parametrize("query", [{"pod": "web"}, {"worker": "w"}, {"follow": "x"}, {"tailLines": "-1"}])
-    async def test_no_pod_and_no_worker_can_be_named(self, tmp_path: Path, query: dict[str, str]) -> None:
+    @pytest.mark.parametrize("query", [{"pod": "../web"}, {"worker": "w"}, {"follow": "x"}, {"tailLines": "-1"}])
+    async def test_no_worker_can_be_named_and_no_path_for_a_pod(self, tmp_path: Path, query: dict[str, str]) -> None:
         async with stage(tmp_path) as here:
             assert (await here.refused(**query))[0] == 400
 

@@ -180,3 +180,25 @@ def test_lines_without_a_time_are_shown() -> None:
     assert position.is_new(LogLine("a", "2026-01-01T00:00:02.5+02:00"))
     assert not position.is_new(LogLine("b", "2026-01-01T00:00:02.25+02:00"))
     assert position.query(LogSelection(), "main", follow=True).since == "2026-01-01T00:00:02+02:00"
+
+
+async def test_a_gap_in_a_log_is_told() -> None:
+    """The node rotates its files: what was written while nobody read may be gone, with the last line that was shown."""
+    broken = Unreachable("worker1: the connection broke")
+    before: list[list[str | ApiError]] = [["01Z one", "02Z two", broken], ["02Z two", "03Z three", broken]]
+    scripts: list[list[str | ApiError]] = [*before, ["09Z nine", "10Z ten"], []]
+    screen = await followed(Worker({"a": scripts}, [pod("a", COPY)]))
+    assert screen.lines == ["one", "two", "three", "nine", "ten"]
+    gaps = [told for told in screen.told if "lines may be missing" in told]
+    first, last = "2026-01-01T00:00:03Z", "2026-01-01T00:00:09Z"
+    assert gaps == [f"pod a: lines may be missing between {first} and {last}: the log was not kept for long enough"]
+
+
+async def test_one_pod_of_a_job_is_chosen_by_its_name_and_a_container_before_its_restart() -> None:
+    worker, screen = Worker({"a": [["01Z one"]], "b": [["01Z other"]]}, [pod("a", COPY), pod("b", COPY)]), Screen()
+    await shower(worker, screen, pod="b", previous=True, timestamps=True).show()
+    assert (screen.lines, screen.told) == (["2026-01-01T00:00:01Z other"], [])
+    assert [query.previous for query in worker.asked] == [True]
+    with pytest.raises(CommandError, match='the job has no pod "c" on worker cluster "worker1"'):
+        await shower(worker, screen, pod="c").show()
+    assert (await followed(worker, pod="b")).lines == ["other"]

@@ -68,14 +68,16 @@ async def shown(manager: Manager, job: str = "job/train", **options: Any) -> tup
     return lines, told
 
 
-async def test_a_request_names_the_job_alone() -> None:
+async def test_a_request_names_the_job_and_at_most_one_of_its_pods() -> None:
     manager = Manager()
     await shown(manager, "rayjobs/tune", all_pods=True, tail=3)
     await shown(manager, "job.batch.volcano.sh/tune.1")
+    await shown(manager, pod="a", previous=True)
     jobs = "/apis/remote.multikueue.dev/v1alpha1/namespaces/default/remotejobs"
     assert manager.asked == [
         f"{jobs}/rayjobs.tune/log?follow=true&timestamps=true&tailLines=3&allPods=true",
         f"{jobs}/job.batch.volcano.sh%3Atune.1/log?follow=true&timestamps=true",
+        f"{jobs}/job.train/log?follow=true&timestamps=true&pod=a&previous=true",
     ]
 
 
@@ -83,6 +85,8 @@ async def test_lines_of_the_servers_own_are_told_and_a_job_cannot_write_any() ->
     time = "2026-01-01T00:00:00Z"
     lines = [LogLine(f"{NOTE}it has moved"), LogLine(f"{NOTE}forged", time), LogLine("step 1", time), LogLine("odd")]
     assert await shown(Manager(lines)) == ([f"{NOTE}forged", "step 1", "odd"], ["it has moved"])
+    timed = [f"{time} {NOTE}forged", f"{time} step 1", "odd"]
+    assert (await shown(Manager(lines), timestamps=True))[0] == timed
 
 
 async def test_a_log_that_ends_early_is_an_error() -> None:

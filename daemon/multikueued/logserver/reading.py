@@ -35,7 +35,9 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _CODES: Final = {NOT_FOUND: 404, NOT_REACHABLE: 503, USAGE: 400, FINDING: 500}
 
 
-PARAMETERS: Final = ("follow", "allPods", "timestamps", "container", "sinceSeconds", "tailLines", "limitBytes")
+PARAMETERS: Final = (
+    *("follow", "allPods", "pod", "previous", "timestamps", "container", "sinceSeconds", "tailLines", "limitBytes"),
+)
 
 
 @attrs.frozen
@@ -48,7 +50,7 @@ class Query(LogQuery):
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> Self:
-        """Read the query of a request. A worker or a pod cannot be named.
+        """Read the query of a request. A worker cannot be named, and a pod only to choose among the job's own.
 
         Raises:
             RefusedError: it is not understood.
@@ -56,15 +58,18 @@ class Query(LogQuery):
         unknown = sorted(set(query) - set(PARAMETERS))
         if unknown:
             raise RefusedError(400, f"the parameter {unknown[0]!r} is not known, but {', '.join(PARAMETERS)}")
-        container = query.get("container", "")
-        if container and _NAME.fullmatch(container) is None:
-            raise RefusedError(400, f"container: {container!r} is no container's name")
+        container, pod = query.get("container", ""), query.get("pod", "")
+        for what, name in (("container", container), ("pod", pod)):
+            if name and _NAME.fullmatch(name) is None:
+                raise RefusedError(400, f"{what}: {name!r} is no {what}'s name")
         return cls(
             container,
             flag(query, "follow"),
             number_in(query, "sinceSeconds") or 0,
             tail=number_in(query, "tailLines"),
             all_pods=flag(query, "allPods"),
+            pod=pod,
+            previous=flag(query, "previous"),
             timestamps=flag(query, "timestamps"),
             limit=number_in(query, "limitBytes"),
         )
@@ -196,6 +201,8 @@ async def _show(query: Query, places: JobLocator, out: Outgoing) -> None:
         tell=out.note,
         pause=out.pause,
         timestamps=query.timestamps,
+        pod=query.pod,
+        previous=query.previous,
         max_streams=PODS,
         every=EVERY,
         told=told_of_worker,

@@ -117,6 +117,9 @@ async def _read_pods(manager: ClusterClient, asked: Asked) -> PodList:
 @click.option("-c", "--container", default="", help="Without it: the pod's default container, or its first.")
 @click.option("--since", default="", callback=_seconds, help="Only what is not older, as 90s or 2h.")
 @click.option("--tail", type=click.IntRange(min=0), help="Only so many lines of what there is.")
+@click.option("--pod", default="", help="Of this pod alone, as multikueue pods names it.")
+@click.option("--previous", is_flag=True, help="Of containers before their last restart; not with -f.")
+@click.option("--timestamps", is_flag=True, help="Each line begins with the time at which its node got it.")
 @click.option("--raw", is_flag=True, help="At a terminal, too, print each line as it is, with what moves the cursor.")
 @click.option("--through-api", is_flag=True, help="Ask multikueue api-server through the manager, and nothing else.")
 def logs_command(job: str, origin: str, follow: bool, raw: bool, through_api: bool, **options: Any) -> None:
@@ -130,12 +133,19 @@ def logs_command(job: str, origin: str, follow: bool, raw: bool, through_api: bo
     credentials that the manager holds: you must be allowed to get the Secret with its kubeconfig, and its account to
     get pods/log (multikueue rbac worker --logs).
     """
+    if follow and options["previous"]:
+        raise click.UsageError("--previous is over: it is not for -f")
+    if options["pod"] and options["all_pods"]:
+        raise click.UsageError("--pod and --all-pods: leave one of them out")
     wanted = LogSelection(
         options.pop("all_pods"),
         options.pop("container"),
         options.pop("since"),
         options.pop("tail"),
         show=printer(raw=raw),
+        pod=options.pop("pod"),
+        previous=options.pop("previous"),
+        timestamps=options.pop("timestamps"),
         tell=lambda text: click.echo(f"--- {one_line(text)}", file=sys.stderr),
     )
     asked = Asked(job, target_of(options), origin)

@@ -49,6 +49,10 @@ class LogSelection:
     """Awaited before more of a log is read: whoever is shown it may be slow."""
     timestamps: bool = False
     """Whether each line of a log begins with its time."""
+    pod: str = ""
+    """The only pod of the job whose log is shown; empty: see `all_pods`."""
+    previous: bool = False
+    """Whether it is the log of containers before their last restart."""
     max_streams: int = MAX_STREAMS
     every: float = POLL
     """Seconds between two looks at the pods of a job that is followed, and at the manager's Workload."""
@@ -62,21 +66,28 @@ class Position:
 
     time: str = ""
     """Of the last line, as the server wrote it."""
+    misses_lines: bool = attrs.field(default=False, init=False)
+    """Whether the last line shown was not there any more when the log was asked for again: those after it may not be
+    there either."""
+    _resumes: bool = attrs.field(default=False, init=False)
+    """Whether no line has come yet since it was asked for again."""
     _same: int = attrs.field(default=0, init=False)
     """How many lines of that time have been shown."""
     _skip: int = attrs.field(default=0, init=False)
 
     def query(self, wanted: LogSelection, container: str, *, follow: bool) -> LogQuery:
         """What to ask for."""
-        self._skip = self._same
+        self._skip, self._resumes = self._same, bool(self.time)
         if self.time:
             return LogQuery(container, follow, since=f"{self.time[:19]}{_zone(self.time)}")
-        return LogQuery(container, follow, wanted.since_seconds, tail=wanted.tail)
+        return LogQuery(container, follow, wanted.since_seconds, tail=wanted.tail, previous=wanted.previous)
 
     def is_new(self, line: LogLine) -> bool:
         """Whether a line has not been shown yet; it counts as shown from now on."""
         if not line.time:
             return True
+        self.misses_lines = self._resumes and _sortable(line.time) > _sortable(self.time)
+        self._resumes = False
         if _sortable(line.time) < _sortable(self.time):
             return False
         if line.time == self.time:
@@ -123,9 +134,9 @@ class LogShower:
             CommandError: there are no pods, or the one pod has no log yet.
             ApiError: the worker cannot be read.
         """
-        found = in_order((await self.pods.now()).pods)
+        found = in_order(self._chosen((await self.pods.now()).pods))
         if not found:
-            raise CommandError(why_no_pods(self.pods.sought, copied=self.pods.copied), NOT_FOUND)
+            raise CommandError(self._why_nothing(), NOT_FOUND)
         if len(found) > 1 and not self.wanted.all_pods:
             self.wanted.tell(f"{len(found)} pods; this is the log of {name_of(found[0])} (--all-pods shows all)")
         for pod in found if self.wanted.all_pods else found[:1]:
@@ -134,7 +145,8 @@ class LogShower:
                 await self._read(pod, follow=False)
             except Invalid as error:
                 if not self.wanted.all_pods:
-                    raise CommandError(f"there is no log yet: {error}", NOT_FOUND) from error
+                    why = str(error) if self.wanted.previous else f"there is no log yet: {error}"
+                    raise CommandError(why, NOT_FOUND) from error
                 self.wanted.tell(str(error))
             except (NotFound, ReplacedError):
                 self.wanted.tell(f"pod {name_of(pod)} is gone")
@@ -149,7 +161,7 @@ class LogShower:
             while True:
                 over = self.is_over()
                 try:
-                    found = (await self.pods.now()).pods
+                    found = self._chosen((await self.pods.now()).pods)
                 except ApiError as error:
                     self._tell(error)
                     if over:
@@ -164,7 +176,15 @@ class LogShower:
 
     def _check_something_was_there(self) -> None:
         if not self.positions:
-            raise CommandError(why_no_pods(self.pods.sought, copied=self.pods.copied), NOT_FOUND)
+            raise CommandError(self._why_nothing(), NOT_FOUND)
+
+    def _chosen(self, pods: tuple[Json, ...]) -> tuple[Json, ...]:
+        return tuple(pod for pod in pods if self.wanted.pod in ("", name_of(pod)))
+
+    def _why_nothing(self) -> str:
+        if self.wanted.pod:
+            return f'the job has no pod "{self.wanted.pod}" on worker cluster "{self.pods.sought.worker}"'
+        return why_no_pods(self.pods.sought, copied=self.pods.copied)
 
     def _start(self, found: tuple[Json, ...], tasks: anyio.abc.TaskGroup) -> None:
         room = self.wanted.max_streams - len(self._open)
@@ -232,7 +252,13 @@ class LogShower:
                 raise ReplacedError
 
         def show(line: LogLine) -> None:
+            before = position.time
             if position.is_new(line):
+                if position.misses_lines:
+                    told = (
+                        f"lines may be missing between {before} and {line.time}: the log was not kept for long enough"
+                    )
+                    self.wanted.tell(f"pod {name_of(pod)}: {told}")
                 time = f"{line.time} " if self.wanted.timestamps else ""
                 self.wanted.show(time + prefix + line.text)
 

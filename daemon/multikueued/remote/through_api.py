@@ -48,12 +48,20 @@ async def logs_through_api(manager: KubeClient, asked: Asked, wanted: LogSelecti
     if await manager.discover(REMOTE_JOB.gvk) is None:
         told = f"the manager at {asked.target.config.server} does not serve {REMOTE_JOB}"
         raise CommandError(f"{told}: ask an operator to run multikueue api-server there", NOT_REACHABLE)
-    query = LogQuery(wanted.container, follow, wanted.since_seconds, tail=wanted.tail, all_pods=wanted.all_pods)
+    query = LogQuery(
+        wanted.container,
+        follow,
+        wanted.since_seconds,
+        tail=wanted.tail,
+        all_pods=wanted.all_pods,
+        pod=wanted.pod,
+        previous=wanted.previous,
+    )
     ends: list[str] = []
 
     def show(line: LogLine) -> None:
         if line.time or not line.text.startswith(NOTE):
-            wanted.show(line.text)
+            wanted.show(f"{line.time} {line.text}" if wanted.timestamps and line.time else line.text)
         elif (told := line.text.removeprefix(NOTE)).startswith(END):
             ends.append(told)
         else:

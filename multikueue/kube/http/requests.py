@@ -156,6 +156,10 @@ class LogQuery:
     """Only so many lines before those that are waited for; None: all."""
     all_pods: bool = False
     """Of all pods of a job: only our own aggregated API knows that."""
+    pod: str = ""
+    """Of this pod of a job, likewise."""
+    previous: bool = False
+    """Of the container before its last restart."""
 
 
 def pod_log(resource: Resource, key: ObjectKey, query: LogQuery) -> Request:
@@ -168,8 +172,8 @@ def pod_log(resource: Resource, key: ObjectKey, query: LogQuery) -> Request:
         "sinceSeconds": "" if query.since or not query.since_seconds else str(query.since_seconds),
         "tailLines": "" if query.tail is None else str(query.tail),
     }
-    if query.all_pods:
-        asked["allPods"] = "true"
+    own = {"allPods": "true" if query.all_pods else "", "pod": query.pod, "previous": "true" if query.previous else ""}
+    asked |= {name: value for name, value in own.items() if value}
     return Request("get", resource, "GET", _with_query(_object(resource, key, "log"), asked))
 
 

@@ -29,7 +29,7 @@ from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.stopped_jobs import StoppedJob, stopped_job
-from multikueue.runtime.caches.workload_indexes import FAILED, check_names, named_by, named_by_slices
+from multikueue.runtime.caches.workload_indexes import check_names, named_by, named_by_slices
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.loop import loop_time
@@ -163,8 +163,6 @@ class SnapshotReader:
                 worker = view(cluster, key, owned_by, seen, namespace=place)
                 if (informers := cluster.known) is not None:
                     worker = attrs.evolve(worker, kind=Served()) if workload_only else worker  # seen or not
-                    failed = informers.workloads.informer.keys_by(FAILED, place or key.namespace)
-                    worker = attrs.evolve(worker, failed=len(failed))
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
                 worker = self._where_it_was(worker, key, workload) if name in named else worker
                 yield self._all_shown(worker, key, of_attempt)

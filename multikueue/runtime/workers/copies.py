@@ -16,7 +16,7 @@ from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.facts.snapshot import JobCopy
 from multikueue.core.workload.facts.worker_states import Refusal
-from multikueue.runtime.caches.workload_indexes import ORIGIN
+from multikueue.runtime.caches.workload_indexes import FAILED, ORIGIN
 from multikueue.runtime.target import Target
 from multikueue.runtime.workers.children import adopter, is_child
 
@@ -37,6 +37,10 @@ class WorkerCopies(Target):
         """The copy of a Workload in a namespace here, unless it says that it is another one's."""
         copy = self.workloads.get(ObjectKey(there, key.name))
         return copy if copy is not None and origin_namespace(copy) == key.namespace else None
+
+    def failed_in(self, namespace: str) -> int:
+        """How many Workload copies of jobs that have failed are in a namespace here."""
+        return len(self.workloads.informer.keys_by(FAILED, namespace))
 
     def copies_of(self, key: ObjectKey) -> list[Json]:
         """What says that it is of a Workload, in any namespace here: its copy, and its jobs, which may outlive that.

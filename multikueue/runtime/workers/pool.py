@@ -64,6 +64,7 @@ def view(
         workload=workload,
         jobs=own,
         shared=shared,
+        failed=informers.failed_in(there),
         kueue=informers.kueue.known,
         is_manager=is_manager(worker),
         namespace=there,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
@@ -36,6 +38,31 @@ def decode(raw: bytes) -> Any:
         ValueError: it is not JSON.
     """
     return orjson.loads(raw)
+
+
+class _Fields(list[tuple[str, Any]]):
+    """Of a JSON object, as often as each stands there."""
+
+
+def repeated_fields(raw: bytes) -> list[str]:
+    """The paths of fields that stand twice in a JSON object: the last one counts. Nothing where it is not JSON."""
+    try:
+        return list(dict.fromkeys(_repeated(json.loads(raw, object_pairs_hook=_Fields), "")))
+    except (ValueError, RecursionError):
+        return []
+
+
+def _repeated(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Fields):
+        seen = set[str]()
+        for name, item in value:
+            if name in seen:
+                yield f"{path}.{name}".lstrip(".")
+            seen.add(name)
+            yield from _repeated(item, f"{path}.{name}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _repeated(item, f"{path}[{index}]")
 
 
 def clone(obj: Json) -> Json:

@@ -14,6 +14,7 @@ import pytest
 from multikueue.core.model.names import Json
 from multikueue.errors import SandboxError
 from multikueue.sandbox.apiserver import ApiServer
+from multikueue.sandbox.apiserver.encoding import repeated_fields
 from tests.sandbox.apiserver.objects import config_map, job
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
@@ -65,6 +66,28 @@ async def test_a_taken_port_is_one_clear_message() -> None:
         with pytest.raises(SandboxError, match=f"'second' cannot listen on 127.0.0.1:{first.port}"):
             async with ApiServer("second", port=first.port):
                 raise AssertionError("it started")
+
+
+@pytest.mark.parametrize("validation", ["", "Strict", "Ignore"])
+async def test_a_field_that_stands_twice_is_told_or_refused(validation: str) -> None:
+    """The last one counts. Whoever reads no headers learns it by fieldValidation=Strict."""
+    body = '{"metadata": {"name": "a", "name": "b"}, "data": {"x": "1", "y": "2", "x": "3"}}'
+    async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
+        where = f"/api/v1/namespaces/default/configmaps?fieldValidation={validation}"
+        async with session.post(where, data=body, headers={"Content-Type": "application/json"}) as response:
+            found, warnings = await response.json(), response.headers.getall("Warning", [])
+    if validation == "Strict":
+        why = 'strict decoding error: duplicate field "metadata.name", duplicate field "data.x"'
+        assert (response.status, found["message"]) == (400, why)
+        return
+    assert (response.status, found["metadata"]["name"], found["data"]) == (201, "b", {"x": "3", "y": "2"})
+    told = [f'299 - "duplicate field \\"{field}\\""' for field in ("metadata.name", "data.x")]
+    assert warnings == ([] if validation == "Ignore" else told)
+
+
+def test_bodies_that_are_no_objects_have_no_field_twice() -> None:
+    assert repeated_fields(b'[{"a": 1, "a": 2}, 3]') == ["[0].a"]
+    assert [repeated_fields(raw) for raw in (b"3", b"{", b"[" * 100_000)] == [[], [], []]
 
 
 async def test_errors_of_the_body_come_out_as_they_are() -> None:

@@ -10,6 +10,7 @@ import attrs
 from aiohttp import web
 
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.encoding import repeated_fields
 from multikueue.sandbox.apiserver.faults import ConnectionLostError, Fault, Faults
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.identity.reviews import GROUPS, review
@@ -25,7 +26,7 @@ from multikueue.sandbox.apiserver.serving.representations import (
     read_body,
 )
 from multikueue.sandbox.apiserver.serving.routing import TOKEN, Route, group_version, route, split
-from multikueue.sandbox.apiserver.status_errors import StatusError, invalid_options, unsupported_media
+from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, invalid_options, unsupported_media
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
 from multikueue.sandbox.apiserver.storage.watching import is_true
 from multikueue.sandbox.apiserver.validation.rules import unsupported
@@ -137,6 +138,7 @@ class Handler:
     async def _write(self, request: web.BaseRequest, found: Route, form: Representation) -> web.Response:
         body = await read_body(request)
         options = _write_options(request)
+        repeated = await self._repeated(request, found, options)
         match found.verb:
             case "create" if found.subresource == TOKEN:
                 answer = self._access.issuer.issue(found.namespace or "", found.name, body), 201
@@ -155,9 +157,25 @@ class Handler:
             response = json_response(form.one(obj, self._registry.cluster.moment()), code)
         else:
             response = json_response(obj, code)
-        for field in options.unknown or ():
-            response.headers.add("Warning", f'299 - "unknown field \\"{field}\\""')
+        told = [*(("unknown", field) for field in options.unknown or ()), *(("duplicate", field) for field in repeated)]
+        for what, field in told:
+            response.headers.add("Warning", f'299 - "{what} field \\"{field}\\""')
         return response
+
+    async def _repeated(self, request: web.BaseRequest, found: Route, options: WriteOptions) -> list[str]:
+        """The fields that stand twice in what is written, where whoever sends it wants to know.
+
+        Raises:
+            StatusError: 400, there are some, and that is an error.
+        """
+        told = options.strict or options.unknown is not None
+        if found.verb not in ("create", "update", "patch") or not told or "json" not in request.content_type:
+            return []
+        repeated = repeated_fields(await request.read())
+        if repeated and options.strict:
+            listed = ", ".join(f'duplicate field "{field}"' for field in repeated)
+            raise bad_request(f"strict decoding error: {listed}")
+        return repeated
 
     def _update(self, found: Route, body: Any, options: WriteOptions) -> Json:
         if found.subresource == "scale":

@@ -13,6 +13,7 @@ from multikueue.adapters.declared.expressions import libraries
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import decode, encode
 from multikueue.sandbox.apiserver.status_errors import Cause
+from multikueue.sandbox.apiserver.validation.cel_values import Typing, typed, typing_of
 from multikueue.sandbox.apiserver.validation.schema_defaulting import field_schema
 from multikueue.sandbox.apiserver.validation.schema_validation import item_identity, items_by_identity
 
@@ -85,25 +86,27 @@ def _check_own(schema: Json, value: Any, old: Any, path: str) -> Iterator[Cause]
     for rule in schema.get("x-kubernetes-validations") or ():
         if old is None and "oldSelf" in rule["rule"]:
             continue  # transition rules need an old value
-        failure = _evaluate(rule["rule"], value, old)
+        failure = _evaluate(rule["rule"], value, old, typing_of(schema))
         if failure is not None:
             reason = rule.get("message") or failure
             message = f"Invalid value: {_short(value)}: {reason}"
             yield Cause("FieldValueInvalid", path.lstrip(".") or "<nil>", message)
 
 
-def _evaluate(rule: str, value: Any, old: Any) -> str | None:
+def _evaluate(rule: str, value: Any, old: Any, typing: Typing | None) -> str | None:
     """None when the rule holds, else why not; a rule that cannot be evaluated does not hold."""
     read = (_part(value, _fields_used(rule, "self")), _part(old, _fields_used(rule, "oldSelf")))
-    return _judge(rule, *map(encode, read))
+    return _judge(rule, typing, *map(encode, read))
 
 
 @functools.lru_cache(8192)
-def _judge(rule: str, value: bytes, old: bytes) -> str | None:
+def _judge(rule: str, typing: Typing | None, value: bytes, old: bytes) -> str | None:
     """Judge by what a rule reads: an object changes often, the few fields a rule is about do not."""
     try:
         program, functions = _compile(rule)
         known = {"self": decode(value), "oldSelf": decode(old)}
+        if typing is not None:
+            known = {name: typed(typing.schema, found) for name, found in known.items()}
         result = program.execute(cel.Context(variables=known, functions=dict(functions)) if functions else known)
     except (RuntimeError, ValueError, TypeError, LookupError) as error:
         return str(error)
