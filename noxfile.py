@@ -236,3 +236,36 @@ def docs(session: nox.Session) -> None:
     """Build the documentation; a broken link or reference is an error."""
     install(session, "docs")
     session.run("sphinx-build", "-W", "--keep-going", "-q", "-j", "auto", "docs", os.path.join("docs", "_build"))
+
+
+@nox.session(tags=["gate"])
+def package(session: nox.Session) -> None:
+    """Wheel and sdist are built, are in order, and each runs the demo from a bare environment."""
+    folder = Path(session.create_tmp()).absolute()
+    for file in build_packages(session, folder):
+        bare = folder / f"bare-{Path(file).suffix[1:]}"
+        session.run(sys.executable, "-m", "venv", "--without-pip", "--clear", str(bare), external=True)
+        python = str(bare / "bin" / "python")
+        session.run("uv", "pip", "install", "--quiet", "--python", python, file)
+        with session.chdir(bare):  # not beside the sources
+            session.run(python, "-m", "multikueued", "demo", "--jobs", "3", "--json", external=True)
+
+
+def build_packages(session: nox.Session, folder: Path) -> list[str]:
+    """Wheel and sdist, which `twine` has nothing against."""
+    session.install("build", "twine", "uv")
+    dist = folder / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    session.run("python", "-m", "build", "--installer", "uv", "--outdir", str(dist))
+    built = sorted(str(file) for file in dist.iterdir())
+    session.run("twine", "check", "--strict", *built)
+    return built
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """All of a release but the uploads: packages and chart in `dist/`, and at the end what a person pushes where."""
+    install(session, "tests")
+    build_control_plane(session)
+    build_packages(session, Path.cwd())
+    session.run("python", "-m", "tests.release", "dist")

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Final
 
 import yaml
+
+from tests.controlplane.binaries import find_helm
 
 ROOT: Final = Path(__file__).parents[1]
 CHART: Final = ROOT / "charts" / "multikueued"
@@ -63,12 +66,13 @@ Nothing was uploaded. What is left for a person, with REGISTRY for yours:
 
 
 def main(dist: Path) -> int:
-    """Exit code 1 if the places of the version do not agree."""
+    """Put the chart beside the packages and say what is left. Exit code 1 if the places of the version do not agree."""
     stated = versions()
     if len(set(stated.values())) != 1:
         lines = (f"  {place}: {version}\n" for place, version in stated.items())
         sys.stderr.writelines(("the version is not one:\n", *lines))
         return 1
+    subprocess.run([find_helm(), "package", CHART, "--destination", dist], check=True, stdout=subprocess.DEVNULL)
     sys.stdout.write(steps(dist, stated["pyproject.toml"]))
     return 0
 
