@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
@@ -40,6 +41,14 @@ class Session:
 
     def install(self, *_: str) -> None:
         """Everything is there."""
+
+    def create_tmp(self) -> str:
+        """No command of a test needs it."""
+        return "."
+
+    def chdir(self, _: Path) -> AbstractContextManager[None]:
+        """As it is: nothing runs."""
+        return nullcontext()
 
     def skip(self, why: str) -> None:
         """Where there is no browser: what would be run is asked here, not whether it can be."""

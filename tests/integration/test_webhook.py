@@ -41,7 +41,7 @@ def settings(*, failure_policy: str = "Ignore") -> Settings:
         bind_address="127.0.0.1",
         port=port,
         url=f"https://127.0.0.1:{port}",
-        secret_name=WEBHOOK,
+        service_name=WEBHOOK,
         configuration_name=WEBHOOK_CONFIGURATION,
         failure_policy="Fail" if failure_policy == "Fail" else "Ignore",
     )

@@ -52,7 +52,7 @@ async def test_every_kind_that_can_be_delegated_is(planes: Planes) -> None:
         bind_address="127.0.0.1",
         port=port,
         url=f"https://127.0.0.1:{port}",
-        secret_name=_NAME,
+        service_name=_NAME,
         configuration_name=_NAME,
     )
     adapters = AdapterRegistry(case.adapter for case in rows)

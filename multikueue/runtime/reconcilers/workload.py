@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -168,10 +168,14 @@ class SnapshotReader:
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting(), identified=False)
-        for name in sorted({*named, *named_by_slices(workload, siblings)}):
+        unknown = {*named, *named_by_slices(workload, siblings)}.difference(known)
+        yield from self._unknown_workers(sorted(unknown), configured)
+
+    def _unknown_workers(self, names: Iterable[str], configured: Collection[str]) -> Iterator[Worker]:
+        """Those that a Workload names: the MultiKueueCluster is gone, or not reconciled; a job may still run there."""
+        for name in names:
             exists = self._source(name) is not None
-            if name not in known and not (name in configured and exists):
-                # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
+            if not (name in configured and exists):
                 reach = Connecting() if exists else Lost(self.workers.lost_since(name), seen=False)
                 yield Worker(ClusterName(name), name in configured, reach=reach, removed=not exists, identified=False)
 
