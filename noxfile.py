@@ -242,7 +242,7 @@ def docs(session: nox.Session) -> None:
 def package(session: nox.Session) -> None:
     """Wheel and sdist are built, are in order, and each runs the demo from a bare environment."""
     folder = Path(session.create_tmp()).absolute()
-    for file in build_packages(session, folder):
+    for file in build_packages(session, folder / "dist"):
         bare = folder / f"bare-{Path(file).suffix[1:]}"
         session.run(sys.executable, "-m", "venv", "--without-pip", "--clear", str(bare), external=True)
         python = str(bare / "bin" / "python")
@@ -251,13 +251,12 @@ def package(session: nox.Session) -> None:
             session.run(python, "-m", "multikueued", "demo", "--jobs", "3", "--json", external=True)
 
 
-def build_packages(session: nox.Session, folder: Path) -> list[str]:
-    """Wheel and sdist, which `twine` has nothing against."""
+def build_packages(session: nox.Session, dist: Path) -> list[str]:
+    """Wheel and sdist, alone in a folder, which `twine` has nothing against."""
     session.install("build", "twine", "uv")
-    dist = folder / "dist"
     shutil.rmtree(dist, ignore_errors=True)
     session.run("python", "-m", "build", "--installer", "uv", "--outdir", str(dist))
-    built = sorted(str(file) for file in dist.iterdir())
+    built = [str(dist / f"multikueue-{PROJECT['project']['version']}{end}") for end in ("-py3-none-any.whl", ".tar.gz")]
     session.run("twine", "check", "--strict", *built)
     return built
 
@@ -267,5 +266,5 @@ def release(session: nox.Session) -> None:
     """All of a release but the uploads: packages and chart in `dist/`, and at the end what a person pushes where."""
     install(session, "tests")
     build_control_plane(session)
-    build_packages(session, Path.cwd())
+    build_packages(session, Path("dist"))
     session.run("python", "-m", "tests.release", "dist")

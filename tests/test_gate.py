@@ -44,7 +44,7 @@ class Session:
 
     def create_tmp(self) -> str:
         """No command of a test needs it."""
-        return "."
+        return "/nonexistent"
 
     def chdir(self, _: Path) -> AbstractContextManager[None]:
         """As it is: nothing runs."""
