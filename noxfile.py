@@ -254,9 +254,10 @@ def package(session: nox.Session) -> None:
 def build_packages(session: nox.Session, dist: Path) -> list[str]:
     """Wheel and sdist, alone in a folder, which `twine` has nothing against."""
     session.install("build", "twine", "uv")
+    version = PROJECT["project"]["version"]
     shutil.rmtree(dist, ignore_errors=True)
     session.run("python", "-m", "build", "--installer", "uv", "--outdir", str(dist))
-    built = [str(dist / f"multikueue-{PROJECT['project']['version']}{end}") for end in ("-py3-none-any.whl", ".tar.gz")]
+    built = [str(dist / f"multikueue-{version}{end}") for end in ("-py3-none-any.whl", ".tar.gz")]
     session.run("twine", "check", "--strict", *built)
     return built
 

@@ -7,6 +7,7 @@ import os
 import runpy
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -85,7 +86,9 @@ def noxfile(monkeypatch: pytest.MonkeyPatch) -> Noxfile:
 
     stub = ModuleType("nox")
     options = SimpleNamespace()
-    project = SimpleNamespace(load_toml=lambda _: {}, dependency_groups=lambda *_: ())
+    project = SimpleNamespace(
+        load_toml=lambda file: tomllib.loads((ROOT / file).read_text()), dependency_groups=lambda *_: ()
+    )
     vars(stub).update(session=session, options=options, project=project, Session=Session)
     monkeypatch.setitem(sys.modules, "nox", stub)
     monkeypatch.setenv("PATH", os.environ.get("PATH", ""))  # it looks for Pythons
