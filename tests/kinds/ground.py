@@ -78,9 +78,12 @@ class Cluster:
         if new is None:
             self.now.pop(place, None)
             return
+        self.now[place] = new
+        if resource == EVENT:
+            return  # they are thousands, and each is written once
         if old is None:
             self.first[place] = new
-        self.now[place] = self.last[place] = new
+        self.last[place] = new
         self.uids.setdefault(place, set()).add(uid(new))
         self.status_log.setdefault(place, []).append((anyio.current_time(), new.get("status") or {}))
 

@@ -20,8 +20,8 @@ def bind(cluster: Cluster, row: ResourceType, namespace: str | None, body: Any, 
     """Give a pod the node that a Binding names, once.
 
     Raises:
-        StatusError: 400, it is no Binding; 500, it names no node; 404, there is no such pod; 409, that is being deleted,
-            or has a node or a scheduling gate.
+        StatusError: 400, it is no Binding; 500, it names no node; 404, there is no such pod; 409, that is being
+            deleted, or has a node or a scheduling gate.
     """
     binding = check_identity(row, namespace, None, body)
     node, metadata = dig(binding, "target", "name"), binding["metadata"]
