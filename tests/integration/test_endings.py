@@ -25,6 +25,6 @@ async def test_no_run_begins_before_the_last_pod_of_another_has_gone_whatever_en
     rows = cases()[half::2]
     async with real_ground(planes, rows, renamed=["worker1"]) as ground:
         ground.seconds = 120.0  # half of all kinds go at the same time
-        assert await all_go(ground, rows, is_taken_away_in_turn) == {}
+        assert await all_go(ground, [(is_taken_away_in_turn, case) for case in rows]) == {}
         await waits_for_dead_nodes(ground, [case for case in rows if case.is_copied])
         await no_quota_is_held(ground)
