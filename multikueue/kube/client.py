@@ -269,10 +269,13 @@ class KubeClient:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
+        grace: int | None = None,
     ) -> Json | None:
-        """See `Writer.delete`."""
+        """See `Writer.delete`. A kubelet does so with a grace period of 0 seconds."""
         answer = await self._exchange.call(
-            requests.delete(resource, key, uid=uid, resource_version=resource_version, propagation=propagation)
+            requests.delete(
+                resource, key, uid=uid, resource_version=resource_version, propagation=propagation, grace=grace
+            )
         )
         # A Status, or the last state of an object that is gone: only one that has still to end has the timestamp.
         return answer if dig(answer, "metadata", "deletionTimestamp") else None

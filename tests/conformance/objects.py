@@ -120,6 +120,12 @@ def pod(name: str) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers}}
 
 
+def binding(name: str, node: str) -> Json:
+    """A Binding of a pod to a node."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+
+
 def job(name: str) -> Json:
     """A suspended Job."""
     pod_spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}

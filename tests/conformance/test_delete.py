@@ -6,7 +6,7 @@ import re
 
 from multikueue.testing import until
 from tests.conformance.client import Open, OpenNamespace
-from tests.conformance.objects import owned_by, widget
+from tests.conformance.objects import binding, owned_by, pod, widget
 
 
 async def test_g1_delete(namespaced: OpenNamespace) -> None:
@@ -238,3 +238,58 @@ async def test_g15_the_answer_tells_whether_it_is_gone(namespaced: OpenNamespace
         _, body = await cluster.delete(cluster.widgets(ns, "free"))
         assert (body["kind"], body["status"]) == ("Status", "Success")
         await cluster.merge_patch(cluster.widgets(ns, "held"), {"metadata": {"finalizers": None}})
+
+
+async def test_g16_a_binding_gives_a_pod_its_node_once(namespaced: OpenNamespace) -> None:
+    """Nothing else does; not twice, not behind a scheduling gate, not to one that is being deleted."""
+    async with namespaced() as (cluster, ns):
+        pods, bindings = f"/api/v1/namespaces/{ns}/pods", f"/api/v1/namespaces/{ns}/bindings"
+        gated = pod("gated")
+        gated["spec"]["schedulingGates"] = [{"name": "ex.com/wait"}]
+        held = pod("held")
+        held["metadata"]["finalizers"] = ["ex.com/f"]
+        for one in (pod("p"), gated, held):
+            assert (await cluster.post(pods, one))[0] == 201
+        await cluster.delete(f"{pods}/held")
+        code, _ = await cluster.merge_patch(f"{pods}/p", {"spec": {"nodeName": "n1"}})
+        assert code == 422
+        code, body = await cluster.post(bindings, binding("p", "n1"))
+        assert (code, body["kind"], body["status"]) == (201, "Status", "Success")
+        _, body = await cluster.get(f"{pods}/p")
+        assert body["spec"]["nodeName"] == "n1"
+        (scheduled,) = [one for one in body["status"]["conditions"] if one["type"] == "PodScheduled"]
+        assert scheduled["status"] == "True"
+        for name in ("p", "gated", "held"):
+            code, body = await cluster.post(bindings, binding(name, "n2"))
+            assert (name, code, body["reason"]) == (name, 409, "Conflict")
+        code, _ = await cluster.post(bindings, binding("missing", "n1"))
+        assert code == 404
+        code, _ = await cluster.post(bindings, binding("p", ""))
+        assert code == 500  # no 422, though it is the client's fault
+        code, _ = await cluster.get(bindings)
+        assert code == 405
+        await cluster.merge_patch(f"{pods}/held", {"metadata": {"finalizers": None}})
+
+
+async def test_g17_a_pod_with_a_node_stays_until_its_kubelet_deletes_it(namespaced: OpenNamespace) -> None:
+    """It has its grace period, which only gets shorter; without a node, or once it has ended, there is none."""
+    async with namespaced() as (cluster, ns):
+        pods = f"/api/v1/namespaces/{ns}/pods"
+        for name in ("runs", "waits", "ended"):
+            await cluster.post(pods, pod(name))
+        for name in ("runs", "ended"):
+            await cluster.post(f"/api/v1/namespaces/{ns}/bindings", binding(name, "n1"))
+        await cluster.merge_patch(f"{pods}/ended/status", {"status": {"phase": "Failed"}})
+        for name in ("waits", "ended"):
+            await cluster.delete(f"{pods}/{name}")
+            assert (name, (await cluster.get(f"{pods}/{name}"))[0]) == (name, 404)
+        await cluster.merge_patch(f"{pods}/runs/status", {"status": {"phase": "Running"}})
+        for options in (None, {"gracePeriodSeconds": 60}, {"propagationPolicy": "Foreground"}):
+            code, body = await cluster.delete(f"{pods}/runs", options)
+            assert (code, body["metadata"]["deletionGracePeriodSeconds"]) == (200, 30)
+        await cluster.merge_patch(f"{pods}/runs/status", {"status": {"phase": "Failed"}})
+        assert (await cluster.delete(f"{pods}/runs"))[0] == 200
+        assert (await cluster.get(f"{pods}/runs"))[0] == 200
+        code, _ = await cluster.delete(f"{pods}/runs", {"gracePeriodSeconds": 0})
+        assert code == 200
+        assert (await cluster.get(f"{pods}/runs"))[0] == 404

@@ -119,5 +119,5 @@ async def _removed(client: KubeClient, resource: Resource, obj: Json) -> str:
     with suppress(NotFound):
         if obj["metadata"].get("finalizers"):
             await client.merge_patch(resource, key, {"metadata": {"finalizers": None}})
-        await client.delete(resource, key, propagation="Background")
+        await client.delete(resource, key, propagation="Background", grace=0)  # nobody plays the pods' kubelets now
     return f"{resource.gvk.kind} {key}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import anyio
 import anyio.abc
 import attrs
@@ -11,10 +13,14 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
-from multikueued.settings.config import ServingSettings, Settings
+from multikueued.settings.config import RetentionSettings, ServingSettings, Settings
 from tests.controlplane.polling import poll_until
 
-SETTINGS = Settings(namespace=KUEUE_NAMESPACE, serving=ServingSettings(bind_address="127.0.0.1", port=0))
+SETTINGS = Settings(
+    namespace=KUEUE_NAMESPACE,
+    serving=ServingSettings(bind_address="127.0.0.1", port=0),
+    retention=RetentionSettings(failed=timedelta(0)),  # tests wait until workers have nothing more
+)
 
 
 @attrs.define(eq=False)

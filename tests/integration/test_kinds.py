@@ -34,7 +34,11 @@ from tests.kinds.ways import WAYS
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 _QUOTA = {"cpu": "64", "memory": "64Gi"}
-_RUN_THERE = ("Deployment", "StatefulSet")
+_PACE = 0.2
+"""Seconds between two looks of one journey: they are a hundred."""
+_LATE = 0.5
+"""Seconds by which one watch may be behind another."""
+_RUN_THERE = ("Job", "Deployment", "StatefulSet")
 """Kinds that kube-controller-manager runs. Nodes and kubelets there are none: the sandbox's runner plays those, too."""
 
 
@@ -83,15 +87,20 @@ async def real_ground(
             Cluster(plane.name, await stack.enter_async_context(_client(plane.name, plane.kubeconfig())))
             for plane in planes.all
         ]
-        ground = Ground(clusters[0], {cluster.name: cluster for cluster in clusters[1:]}, renamed=renamed)
+        ground = Ground(
+            clusters[0], {cluster.name: cluster for cluster in clusters[1:]}, pace=_PACE, late=_LATE, renamed=renamed
+        )
         await ground.set_up(_QUOTA, _QUOTA, planes.worker_kubeconfigs())
         running = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(running.cancel_scope.cancel)
         kinds = [case.kind for case in rows]
         for cluster in clusters:
-            await running.start(SmallKueue(cluster.client, kinds=kinds).run)
+            await running.start(SmallKueue(cluster.client, kinds=kinds, events=False).run)
             ours = [kind for kind in kinds if kind.resource.gvk.kind not in _RUN_THERE]
-            await running.start(JobRunner(cluster.client, kinds=ours).run)
+            runner = JobRunner(cluster.client, kinds=ours, events=False)
+            await running.start(runner.run)
+            if cluster is not ground.manager:
+                ground.runners[cluster.name] = runner
         await running.start(ground.follow, [kind.resource for kind in completed(kinds)])
         daemon = Daemon(connection(planes.daemon_kubeconfig), running, settings=with_kinds(settings, kinds))
         daemon.start()
@@ -103,7 +112,7 @@ def _client(name: str, kubeconfig: Json) -> KubeClient:
     return KubeClient(connection(kubeconfig), name=name)
 
 
-async def _all(ground: Ground, gone: Iterable[tuple[Journey, Case]]) -> dict[str, str]:
+async def all_go(ground: Ground, gone: Iterable[tuple[Journey, Case]]) -> dict[str, str]:
     """Have kinds go their ways at the same time; what went wrong, by kind and way."""
     wrong: dict[str, str] = {}
 
@@ -132,7 +141,7 @@ async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes, which: s
         [(way.journey, case) for case in rows if way.concerns(case) and way.on_servers(case)] for way in WAYS
     )
     async with real_ground(planes, rows, renamed=["worker1"]) as ground:
-        wrong = await _all(ground, first) | await _all(ground, chain.from_iterable(others))
+        wrong = await all_go(ground, first) | await all_go(ground, chain.from_iterable(others))
         places = {
             (worker.name, obj["metadata"]["namespace"])
             for worker in ground.workers.values()

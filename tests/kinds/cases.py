@@ -30,6 +30,11 @@ class Case:
         """As part of the names of objects, and of the test."""
         return self.kind.name
 
+    @property
+    def is_copied(self) -> bool:
+        """Whether its objects are: all but Deployments, whose pods are."""
+        return self.adapter.resource == self.kind.resource
+
 
 @cache
 def _upstream() -> dict[tuple[str, str], Json]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 import anyio
 import attrs
@@ -12,17 +13,24 @@ import attrs
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import dig, finalizers_of
+from multikueue.errors import Conflict
 from multikueue.sandbox.jobs.deciding import TRAP_ANNOTATION
+from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kueue import evict
+from multikueue.sandbox.kueue.performing import typed
+from multikueue.sandbox.kueue.statuses import PODS_READY_TIMEOUT
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
 from tests.kinds.cases import Case
-from tests.kinds.ground import Ground
+from tests.kinds.ground import Cluster, Ground
 from tests.kinds.runs import Life
 
 TRAP: Final = 3.0
 """Seconds for which pods go on after SIGTERM."""
+HELD: Final = 2.0
+"""Seconds more for which nothing may begin."""
+_SLOW: Final = "example.com/slow"
 _TRAPS: Final = {TRAP_ANNOTATION: f"{TRAP:g}s"}
 
 
@@ -74,12 +82,12 @@ async def evicted_on_the_manager(ending: Ending) -> None:
 
 
 async def evicted_by_its_worker(ending: Ending) -> None:
-    """Preempted by what runs on the worker."""
+    """Its pods were too slow there: the worker's Kueue does not start it again for a minute, as others do at once."""
     worker = ending.ground.workers[ending.worker]
     for workload in ending.workloads:
         copy = worker.get(WORKLOAD, workload["metadata"]["name"])
         if copy is not None:
-            await evict(worker.client, ObjectKey.of(copy))
+            await evict(worker.client, ObjectKey.of(copy), reason=PODS_READY_TIMEOUT)
 
 
 async def moved(ending: Ending) -> None:
@@ -106,6 +114,38 @@ async def made_anew(ending: Ending) -> None:
     kind, ground = ending.case.kind, ending.ground
     await ending.until(lambda: not ground.jobs(ground.manager, kind, ending.name))
     await ending.submit()
+
+
+async def held_by_a_finalizer(ending: Ending) -> None:
+    """Preempted on the manager; a finalizer of somebody else's holds its copies: until that goes no run begins.
+
+    But where they say that no pod of theirs is left.
+    """
+    ground, worker, name = ending.ground, ending.ground.workers[ending.worker], ending.name
+    held = ground.jobs(worker, ending.case.kind, name)
+    await _change_finalizers(worker, ending.case.kind, held, lambda those: [*those, _SLOW])
+    before = ground.runs.named(name)
+    copies = ground.runs.copies(name)
+    await evicted_on_the_manager(ending)
+    pods = [life for life in before if life.resource == POD_RESOURCE]
+    await _have_ended(ground, ending.case, name, pods)
+    await anyio.sleep(HELD)
+    held = ground.jobs(worker, ending.case.kind, name)
+    assert held
+    assert all(map(ending.case.adapter.pods_are_gone, held)) or ground.runs.copies(name) == copies
+    await _change_finalizers(worker, ending.case.kind, held, lambda those: [one for one in those if one != _SLOW])
+
+
+async def _change_finalizers(
+    cluster: Cluster, kind: SandboxKind, copies: list[Json], change: Callable[[list[str]], list[str]]
+) -> None:
+    for copy in copies:
+        while True:
+            found = await cluster.client.get(kind.resource, ObjectKey.of(copy))
+            found["metadata"]["finalizers"] = change(finalizers_of(found))
+            with suppress(Conflict):  # somebody else wrote in between
+                await cluster.client.replace(kind.resource, typed(kind.resource, found))
+                break
 
 
 Reason = Callable[[Ending], Awaitable[None]]
@@ -153,6 +193,7 @@ REASONS: Final = (
     _Row(deactivated, concerns=_is_not_alike, evicts=True),
     _Row(evicted_on_the_manager, evicts=True),
     _Row(evicted_by_its_worker, concerns=_is_not_alike, evicts=True),
+    _Row(held_by_a_finalizer, concerns=lambda case: case.is_copied and _is_not_alike(case), evicts=True),
     _Row(moved, concerns=_is_movable, evicts=True),
     _Row(deleted, runs_again=_never),
     _Row(lost_its_workload, concerns=_is_not_alike, runs_again=_is_made_again),
@@ -169,7 +210,7 @@ async def is_taken_away(ground: Ground, case: Case) -> None:
 
     async def go(row: _Row) -> None:
         try:
-            await _goes(ground, case, row)
+            await _goes(ground, case, [row], row.act.__name__)
         except Exception as error:  # the other reasons go on: all that is wrong is told
             wrong[row.act.__name__] = f"{type(error).__name__}: {error}"
 
@@ -178,34 +219,113 @@ async def is_taken_away(ground: Ground, case: Case) -> None:
             if row.concerns(case):
                 tasks.start_soon(go, row)
     assert wrong == {}, wrong
+    await no_quota_is_held(ground)
+
+
+async def is_taken_away_in_turn(ground: Ground, case: Case) -> None:
+    """The same of one job, for one reason after the other: where a run costs much, as on real servers."""
+    rows = [row for row in REASONS if row.concerns(case)]
+    last = [row for row in rows if not row.runs_again(case)]
+    await _goes(ground, case, [*(row for row in rows if row not in last), *last[-1:]], "in-turn")
+
+
+async def no_quota_is_held(ground: Ground) -> None:
+    """Wait until it is held nowhere."""
     await ground.until(lambda: not any(_reserved(ground).values()), lambda: _reserved(ground))
 
 
-async def _goes(ground: Ground, case: Case, row: _Row) -> None:
-    kind, name = case.kind, f"{case.name}-{row.act.__name__.replace('_', '-')}"
-    jobs = await _submit(ground, case, name)
-    worker = await ground.running(kind, name)
-    await ground.until(lambda: _have_pods(ground, name), lambda: ground.story(kind, name))
-    there = ground.runs.named(name)
-    pods = [life for life in there if life.resource == POD_RESOURCE]
-    await row.act(Ending(ground, case, name, jobs, worker))
-    await ground.until(lambda: all(life.ended is not None for life in there), lambda: ground.story(kind, name))
-    if row.runs_again(case):
-        await ground.until(
-            lambda: any(life.is_copy and life.ended is None for life in ground.runs.named(name)),
-            lambda: ground.story(kind, name),
-        )
-        await ground.running(kind, name)
-        await ground.until(lambda: _have_pods(ground, name), lambda: ground.story(kind, name))
-        if kind.resource == JOB and row.evicts:
-            _check_shown(ground, name, pods)
-    await ground.delete(kind, ground.jobs(ground.manager, kind, name))
-    await ground.cleaned(kind, name)
-    await ground.gone(kind, name)
-    assert all((life.ended or 0.0) - (life.asked or 0.0) >= TRAP for life in pods), "each has had its time"
+async def waits_for_dead_nodes(ground: Ground, rows: Sequence[Case]) -> None:
+    """Preempted while no kubelet of a worker answers: nothing ends and nothing begins, until they are back."""
+    before: dict[Case, list[Life]] = {}
+
+    async def begins(case: Case) -> None:
+        await _submit(ground, case, _on_dead_nodes(case))
+        before[case] = await _running(ground, case, _on_dead_nodes(case))
+
+    async def is_evicted(case: Case) -> None:
+        name = _on_dead_nodes(case)
+        await evicted_on_the_manager(Ending(ground, case, name, [], ""))
+        pods = [life for life in before[case] if life.resource == POD_RESOURCE]
+        await ground.until(lambda: all(pod.asked is not None for pod in pods), lambda: ground.story(case.kind, name))
+
+    async def runs_again(case: Case) -> None:
+        name, there = _on_dead_nodes(case), before[case]
+        await _have_ended(ground, case, name, there)
+        await ground.until(lambda: _is_there(ground, name), lambda: ground.story(case.kind, name))
+        await _running(ground, case, name)
+        await _deleted(ground, case, name)
+        _check_runs(ground, name)
+
+    await _each(rows, begins)
+    _let_nodes_die(ground, dead=True)
+    await _each(rows, is_evicted)
+    await anyio.sleep(TRAP + HELD)
+    for case, there in before.items():
+        assert [life.last["metadata"]["name"] for life in there if life.ended is not None] == []
+        assert ground.runs.copies(_on_dead_nodes(case)) == [life for life in there if life.is_copy]
+    _let_nodes_die(ground, dead=False)
+    await _each(rows, runs_again)
+
+
+def _on_dead_nodes(case: Case) -> str:
+    return f"{case.name}-dead-nodes"
+
+
+async def _each(rows: Sequence[Case], step: Callable[[Case], Coroutine[Any, Any, None]]) -> None:
+    async with anyio.create_task_group() as tasks:
+        for case in rows:
+            tasks.start_soon(step, case)
+
+
+def _let_nodes_die(ground: Ground, *, dead: bool) -> None:
+    for runner in ground.runners.values():
+        runner.node_is_dead = dead
+
+
+async def _goes(ground: Ground, case: Case, rows: Sequence[_Row], named: str) -> None:
+    """One job, that is taken away for each of these reasons, and deleted."""
+    kind, name = case.kind, f"{case.name}-{named.replace('_', '-')}"
+    jobs, pods, elsewhere = await _submit(ground, case, name), list[Life](), list[tuple[float, float]]()
+    for row in rows:
+        there, begin = await _running(ground, case, name), anyio.current_time()
+        pods += [life for life in there if life.resource == POD_RESOURCE and life.ended is None]
+        worker = await ground.running(kind, name)
+        await row.act(Ending(ground, case, name, ground.jobs(ground.manager, kind, name) or jobs, worker))
+        await _have_ended(ground, case, name, there)
+        if row.runs_again(case):
+            await ground.until(lambda: _is_there(ground, name), lambda: ground.story(kind, name))
+            await _running(ground, case, name)
+            if kind.resource == JOB and row.evicts:
+                _check_shown(ground, name, pods, begin)
+        if row.is_another or _makes_other_pods(case, row):
+            elsewhere.append((begin, anyio.current_time()))
+    await _deleted(ground, case, name)
+    assert all((life.ended or 0.0) - (life.asked or 0.0) >= TRAP - ground.late for life in pods), "each had its time"
+    _check_runs(ground, name, elsewhere)
+
+
+async def _running(ground: Ground, case: Case, name: str) -> list[Life]:
+    """Wait until a job has pods that run; return all that there ever was of it."""
+    await ground.running(case.kind, name)
+    await ground.until(lambda: _have_pods(ground, name), lambda: ground.story(case.kind, name))
+    return ground.runs.named(name)
+
+
+async def _have_ended(ground: Ground, case: Case, name: str, lives: Iterable[Life]) -> None:
+    await ground.until(lambda: all(life.ended is not None for life in lives), lambda: ground.story(case.kind, name))
+
+
+async def _deleted(ground: Ground, case: Case, name: str) -> None:
+    await ground.delete(case.kind, ground.jobs(ground.manager, case.kind, name))
+    await ground.cleaned(case.kind, name)
+    await ground.gone(case.kind, name)
+
+
+def _check_runs(ground: Ground, name: str, elsewhere: Sequence[tuple[float, float]] = ()) -> None:
+    """No run began while pods of an earlier one were there, but for other jobs on other workers, in these times."""
     for runs in ground.runs.of(name).values():
         for earlier, later in itertools.pairwise(runs):
-            if (row.is_another or _makes_other_pods(case, row)) and later.worker != earlier.worker:
+            if later.worker != earlier.worker and any(begin <= later.began <= end for begin, end in elsewhere):
                 continue
             assert later.began >= earlier.ended, f"{later.worker} began while pods of {earlier.worker} were there"
 
@@ -214,20 +334,25 @@ async def _submit(ground: Ground, case: Case, name: str) -> list[Json]:
     return await ground.submit(case.kind, name, duration="1h", annotations=_TRAPS)
 
 
+def _is_there(ground: Ground, name: str) -> bool:
+    """Whether there is a copy of a job."""
+    return any(life.ended is None for life in ground.runs.copies(name))
+
+
 def _have_pods(ground: Ground, name: str) -> bool:
     """Whether the copies of a job that are there have pods that run."""
     runs = [run for runs in ground.runs.of(name).values() for run in runs if not run.is_over]
     return bool(runs) and all(run.pods and all(pod.runs for pod in run.pods) for run in runs)
 
 
-def _check_shown(ground: Ground, name: str, pods: list[Life]) -> None:
+def _check_shown(ground: Ground, name: str, pods: list[Life], begin: float) -> None:
     """A Job is shown as active while its pods end, and in the end none is shown that terminates."""
     gone = max(pod.ended or 0.0 for pod in pods)
-    shown = ground.manager.status_log[JOB, name]
+    shown = [(time, status) for time, status in ground.manager.status_log[JOB, name] if time >= begin]
     ending = list(itertools.dropwhile(lambda one: not one[1].get("terminating"), shown))
-    assert ending, "pods are seen to end"
+    assert ending or ground.late, "pods are seen to end"
     assert all(status.get("active") for time, status in ending if time < gone), "it is active until the last has gone"
-    assert not ending[-1][1].get("terminating")
+    assert not shown[-1][1].get("terminating")
 
 
 def _reserved(ground: Ground) -> Mapping[str, set[str]]:

@@ -19,8 +19,7 @@ from multikueue.core.model.objects import clone, dig, labels_of, uid, with_value
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Conflict
 from multikueue.kube import Informer
-from multikueue.protocols import ApiClient
-from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION, TRAP_ANNOTATION
+from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION, TRAP_ANNOTATION, JobRunner, NodeClient
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
@@ -62,7 +61,7 @@ class Cluster:
     """One cluster, and everything it ever showed."""
 
     name: str
-    client: ApiClient
+    client: NodeClient
     now: dict[tuple[Resource, str], Json] = attrs.field(factory=dict, init=False)
     """What there is, by kind and name."""
     first: dict[tuple[Resource, str], Json] = attrs.field(factory=dict, init=False)
@@ -79,9 +78,12 @@ class Cluster:
         if new is None:
             self.now.pop(place, None)
             return
+        self.now[place] = new
+        if resource == EVENT:
+            return  # they are thousands, and each is written once
         if old is None:
             self.first[place] = new
-        self.now[place] = self.last[place] = new
+        self.last[place] = new
         self.uids.setdefault(place, set()).add(uid(new))
         self.status_log.setdefault(place, []).append((anyio.current_time(), new.get("status") or {}))
 
@@ -111,8 +113,14 @@ class Ground:
     """Whether new pods carry our scheduling gate, as if the webhook had put it there."""
     seconds: float = attrs.field(default=_SECONDS, kw_only=True)
     """How long to wait for what must happen."""
+    pace: float = attrs.field(default=0.0, kw_only=True)
+    """Seconds between two looks, where looking at each change would be most of the work."""
     renamed: Collection[str] = attrs.field(default=(), kw_only=True)
     """Workers that have other names for the namespace and the queue."""
+    late: float = attrs.field(default=0.0, kw_only=True)
+    """Seconds by which what is seen of two kinds of objects may differ."""
+    runners: dict[str, JobRunner] = attrs.field(factory=dict, init=False)
+    """What runs the jobs of each worker."""
     labels: dict[str, str] = attrs.field(factory=dict, init=False)
     """Of everything that is submitted."""
     runs: Runs = attrs.field(factory=Runs, init=False)
@@ -172,6 +180,7 @@ class Ground:
                 if found:
                     return found
                 await changed.wait()
+                await anyio.sleep(self.pace)
         raise AssertionError(f"not within {self.seconds:g} s: {otherwise()}")
 
     async def submit(
@@ -381,8 +390,10 @@ class Ground:
 
 def _template(noted: Mapping[str, str]) -> Json:
     """That of the pods: what controllers make of it has to know how long it takes to end."""
-    traps = {TRAP_ANNOTATION: noted[TRAP_ANNOTATION]} if TRAP_ANNOTATION in noted else {}
-    return with_value(TEMPLATE, ("metadata", "annotations"), {**TEMPLATE["metadata"]["annotations"], **traps})
+    kept = {name: noted[name] for name in (DURATION_ANNOTATION, TRAP_ANNOTATION) if name in noted}
+    if noted.get(OUTCOME_ANNOTATION) == "fail":
+        kept[OUTCOME_ANNOTATION] = "fail"
+    return with_value(TEMPLATE, ("metadata", "annotations"), {**TEMPLATE["metadata"]["annotations"], **kept})
 
 
 def _started(kind: SandboxKind, job: Json, queue: str) -> Json:

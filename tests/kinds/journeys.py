@@ -35,6 +35,8 @@ FILLED_IN: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
 ROOM: Final[Mapping[str, Json]] = {"job": {"completions": 3}}
 """What a job must have for it to be able to grow."""
 
+NO_RETRIES: Final[Mapping[str, Json]] = {"job": {"backoffLimit": 0}}
+"""What a job must have to fail with its first pod."""
 TEMPLATES: Final = ("job", "jobset", "pytorchjob", "podgroup")
 """Kinds with their pod template in the job, several in a list or a mapping, and the job itself."""
 FIXED: Final = ("rayjob", "rayservice")
@@ -85,7 +87,7 @@ async def pasted(ground: Ground, case: Case) -> None:
 async def fails(ground: Ground, case: Case) -> None:
     """A job that fails has failed on the manager, too, and is not tried elsewhere."""
     kind, name = case.kind, f"{case.name}-fails"
-    await ground.submit(kind, name, fails=True)
+    await ground.submit(kind, name, fails=True, spec=NO_RETRIES.get(case.name))
     await ground.ended(kind, name, "Failed")
     await ground.cleaned(kind, name)
 

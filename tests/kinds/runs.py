@@ -82,6 +82,10 @@ class Runs:
         """All that ever bore this name, or one that begins so."""
         return [life for life in self.lives.values() if name_of(life.first).startswith(name)]
 
+    def copies(self, name: str) -> list[Life]:
+        """The job copies of ours among them."""
+        return [life for life in self.named(name) if life.is_copy]
+
     def of(self, name: str) -> dict[str, list[Run]]:
         """The runs of what bears this name, or one that begins so, in the order they began; by the copy's name."""
         runs: dict[tuple[str, str, str], list[tuple[str, Life]]] = {}

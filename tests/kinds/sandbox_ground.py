@@ -68,7 +68,10 @@ async def sandbox_ground(
             kueue, runner = (DirectClient(registry, user=user) for user in ("kueue", "manager"))
             await tasks.start(SmallKueue(kueue, clock=_now, kinds=[case.kind], events=False).run)
             seen = at_home if at_home is not None and name == "manager" else case.kind
-            await tasks.start(JobRunner(runner, clock=_now, kinds=[seen], events=False).run)
+            jobs = JobRunner(runner, clock=_now, kinds=[seen], events=False)
+            await tasks.start(jobs.run)
+            if name != "manager":
+                ground.runners[name] = jobs
         await tasks.start(ground.follow, [kind.resource for kind in completed([case.kind])])
         await tasks.start(_manager(case, registries, PlanSettings(pods_ready=held), on_the_way).run)
         await until(lambda: _active(ground.manager.client))

@@ -11,7 +11,7 @@ import pytest
 from multikueue.core.workload import removal
 from multikueue.core.workload.effects import DeleteJob
 from tests.kinds import endings
-from tests.kinds.cases import cases
+from tests.kinds.cases import Case, cases
 from tests.kinds.sandbox_ground import sandbox_ground
 
 pytestmark = pytest.mark.looptime
@@ -31,3 +31,9 @@ async def test_job_copies_that_are_deleted_in_the_background_are_noticed(monkeyp
     async with sandbox_ground(job) as ground:
         with pytest.raises(AssertionError, match="began while pods of"):
             await endings.is_taken_away(ground, job)
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if case.is_copied], ids=lambda case: case.name)
+async def test_nothing_begins_while_a_dead_node_may_run_it(case: Case) -> None:
+    async with sandbox_ground(case) as ground:
+        await endings.waits_for_dead_nodes(ground, [case])

@@ -12,11 +12,6 @@ from tests.kinds.cases import Case
 from tests.kinds.journeys import Journey
 
 
-def _is_copied(case: Case) -> bool:
-    """All but Deployments, whose pods are copied."""
-    return case.adapter.resource == case.kind.resource
-
-
 def _is_of_pods(case: Case) -> bool:
     """What becomes pods, or groups of them, on the worker: their end needs Kueue there, which holds them."""
     return case.name in ends.OF_PODS
@@ -45,7 +40,7 @@ def of_each_sort(case: Case) -> bool:
 WAYS: Final = (
     Way(journeys.finishes, on_servers=_always),
     Way(journeys.fails, lambda case: case.kind.course.ends, of_each_sort),
-    Way(journeys.leaves_foreign_jobs_alone, _is_copied, of_each_sort),
+    Way(journeys.leaves_foreign_jobs_alone, lambda case: case.is_copied, of_each_sort),
     Way(journeys.follows, lambda case: bool(case.adapter.sync.forwarded), _always),
     Way(journeys.scales, lambda case: case.adapter.sync.resized is not None, _always),
     Way(journeys.shrinks, lambda case: case.name == "leaderworkerset", _always),

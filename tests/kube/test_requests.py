@@ -72,6 +72,8 @@ def test_a_deletion_carries_its_preconditions() -> None:
         "preconditions": {"uid": "u"},
         "propagationPolicy": "Background",
     }
+    kubelets = requests.delete(JOB, KEY, uid=None, resource_version=None, propagation=None, grace=0)
+    assert orjson.loads(kubelets.body or b"")["gracePeriodSeconds"] == 0
 
 
 ODD = ["", ".", "..", "a/b", "a/../b", "a%2Fb"]

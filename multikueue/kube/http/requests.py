@@ -216,9 +216,11 @@ def delete(
     uid: str | None,
     resource_version: str | None,
     propagation: Propagation | None,
+    grace: int | None = None,
 ) -> Request:
     """Delete an object if the preconditions hold."""
     preconditions = _given({"uid": uid, "resourceVersion": resource_version})
     options = _given({"preconditions": preconditions, "propagationPolicy": propagation})
-    body = orjson.dumps({"apiVersion": "v1", "kind": "DeleteOptions", **options})
+    ends = {} if grace is None else {"gracePeriodSeconds": grace}
+    body = orjson.dumps({"apiVersion": "v1", "kind": "DeleteOptions", **options, **ends})
     return Request("delete", resource, "DELETE", _object(resource, key), body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION, OUTCOME_ANNOTATION, TRAP_ANNOTATION, RunnerOptions
+from multikueue.sandbox.jobs.kubelet import NodeClient
 from multikueue.sandbox.jobs.running import JobRunner
 
-__all__ = ["DURATION_ANNOTATION", "OUTCOME_ANNOTATION", "TRAP_ANNOTATION", "JobRunner", "RunnerOptions"]
+__all__ = ["DURATION_ANNOTATION", "OUTCOME_ANNOTATION", "TRAP_ANNOTATION", "JobRunner", "NodeClient", "RunnerOptions"]

@@ -73,7 +73,6 @@ def job_pods(kind: SandboxKind, job: Json, pods: list[Json], now: datetime, *, b
     free = (name for name in names if name not in set(map(_name, pods)))
     for template, name in zip(templates[len(live) :], islice(free, len(templates)), strict=False):
         yield Step(Create(POD_RESOURCE, _job_pod(kind, job, template, name, blocking=blocking)))
-    yield from (_running(pod, now) for pod in live if dig(pod, "status", "phase") == "Pending")
 
 
 def _templates(kind: SandboxKind, job: Json) -> list[Json]:
@@ -93,11 +92,6 @@ def _job_pod(kind: SandboxKind, job: Json, template: Json, name: str, *, blockin
     pod["metadata"]["annotations"] = {TRAP_ANNOTATION: traps, **noted} if traps else noted
     pod["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = blocking
     return pod
-
-
-def _running(pod: Json, now: datetime) -> Step:
-    since = timestamp(now)
-    return _with_status(pod, "Running", {"running": {"startedAt": since}}, startTime=since)
 
 
 def ended(pod: Json, *, failed: bool, now: datetime) -> Step:

@@ -15,13 +15,12 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
-from multikueue.errors import AlreadyExists, NotFound
+from multikueue.errors import AlreadyExists
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
-from multikueue.protocols import ApiClient, Subresource
+from multikueue.protocols import Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.loop import utc_now
-from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.jobs.deciding import (
     OUTCOME_ANNOTATION,
     RunnerOptions,
@@ -30,10 +29,11 @@ from multikueue.sandbox.jobs.deciding import (
     is_deleted,
     trap_of,
 )
+from multikueue.sandbox.jobs.kubelet import NodeClient, bind, is_bound, remove
 from multikueue.sandbox.jobs.pods import SetPods, ended, has_ended, job_pods, owners
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
-from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
+from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, is_gated
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
@@ -48,7 +48,7 @@ class JobRunner:
     (`deciding.is_waiting`). It never changes a spec.
     """
 
-    client: ApiClient
+    client: NodeClient
     """Its writes should be known to the server as `kube-controller-manager`'s."""
     seed: int = attrs.field(default=0, kw_only=True)
     """Of what is drawn: the same seed lets the same jobs run for the same times."""
@@ -59,6 +59,8 @@ class JobRunner:
     concurrency: int = attrs.field(default=8, kw_only=True)
     pods: bool = attrs.field(default=False, kw_only=True)
     """Whether batch Jobs get pods, whose logs can be read. Jobs whose pods take time to end have them anyway."""
+    node: str = attrs.field(default="node-1", kw_only=True)
+    """Where its pods run."""
     events: bool = attrs.field(default=True, kw_only=True)
     """Whether to write Event objects."""
     _jobs: dict[Resource, Newest] = attrs.field(init=False)
@@ -76,7 +78,7 @@ class JobRunner:
 
     def __attrs_post_init__(self) -> None:
         kinds = completed(self.kinds)
-        self._rows = {kind.resource: kind for kind in kinds if not isinstance(kind, SetKind)}
+        self._rows = {POD_RESOURCE: POD, **{kind.resource: kind for kind in kinds if not isinstance(kind, SetKind)}}
         self._sets = {kind.resource: kind for kind in kinds if isinstance(kind, SetKind)}
         self._jobs = {**{resource: Newest() for resource in self._rows}, POD_RESOURCE: Newest(owners)}
         self._recorder = Recorder(self.client, self.clock, self.events)
@@ -116,7 +118,9 @@ class JobRunner:
             draw=lambda: self._draw(job),
             ending=sum(not has_ended(pod) and (stopped or is_terminating(pod)) for pod in pods),
         )
-        if turn.status is not None:
+        if turn.status is not None and resource == POD_RESOURCE and not is_bound(job):
+            await bind(self.client, job, self.node)
+        elif turn.status is not None:
             await self._performer.perform(_write(kind, job, turn))
         elif pods or (self.pods and resource == JOB) or trap_of(job, self.options):
             await self._keep_pods(kind, job, pods)
@@ -142,9 +146,8 @@ class JobRunner:
         if not has_ended(pod):
             well = 0 < trap < grace and annotations_of(pod).get(OUTCOME_ANNOTATION) == "complete"
             await self._performer.perform(ended(pod, failed=not well, now=self.clock()))
-        elif grace and isinstance(self.client, DirectClient):  # a real cluster's kubelets do it there
-            with suppress(NotFound):
-                await self.client.delete(POD_RESOURCE, ObjectKey.of(pod), uid=uid(pod), grace=0)
+        elif grace:
+            await remove(self.client, pod)
         return Action.done()
 
     @property

@@ -17,7 +17,7 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import Conflict
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import utc_now
-from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted
+from multikueue.sandbox.kueue.statuses import PODS_READY_TIMEOUT, PREEMPTED, evicted, with_backoff
 
 ADMISSION: Final = "kueue-admission"
 """Field manager of the admission-owned part of the status."""
@@ -86,7 +86,7 @@ async def evict(
     Args:
         client: of the cluster the Workload is on.
         key: of the Workload.
-        reason: `Preempted`, `PodsReadyTimeout`, or another of Kueue's reasons.
+        reason: `Preempted`, `PodsReadyTimeout` (it is queued again after a minute), or another of Kueue's reasons.
         message: of the Evicted condition.
         clock: the wall clock that goes into the condition.
 
@@ -98,7 +98,8 @@ async def evict(
     """
     while True:
         workload = await client.get(WORKLOAD, key)
-        body = admission_body(evicted(workload, reason, message, clock()))
+        waits = with_backoff(workload, clock()) if reason == PODS_READY_TIMEOUT else workload
+        body = admission_body(evicted(waits, reason, message, clock()))
         try:
             return await client.apply(WORKLOAD, body, field_manager=ADMISSION, subresource="status")
         except Conflict:

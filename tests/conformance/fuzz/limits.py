@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 LIMITS: dict[str, str] = {
-    "a pod's `spec.nodeName` may be set once by an update": (
-        "There is no `binding` subresource and no scheduler. A real server refuses the update."
-    ),
+    "pods have no `binding` subresource": "A Binding is created in its namespace, which has the same effect.",
     "fields of pods that no job uses are checked less": (
         "Probes, security contexts, affinity, DNS, ephemeral containers and most volume sources are decoded and "
         "defaulted by their types, but what their values mean is not checked."

@@ -6,11 +6,12 @@ The other way, what it decides on what this one leaves, was tried with its own c
 from __future__ import annotations
 
 import attrs
+import pytest
 
 from multikueue.core.model.labels import JOB_MARK_ANNOTATION, WORKLOAD_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value, without
-from multikueue.core.workload.effects import DeleteJob, PatchWorkload
+from multikueue.core.workload.effects import CreateWorkload, DeleteJob, PatchWorkload
 from tests.core.building import EARLIER, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.pods import copied, group, place, pod, seen
 from tests.core.wording import words
@@ -63,3 +64,23 @@ def test_a_groups_copy_without_kueues_finalizer_gets_it_before_anything_is_delet
     (first,) = (effect for effect in decide(attrs.evolve(running, workload=local)).effects if effect.cluster == "w1")
     assert isinstance(first, PatchWorkload)
     assert first.patch["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
+
+
+def test_what_it_has_asked_to_stop_is_deleted_in_the_foreground() -> None:
+    """It deactivated the Workload copy, and ended before it deleted anything."""
+    local = workload(cluster="w1", check="Ready", evicted="Preempted", evictions=1)
+    asked = copy_of(local, admitted=True, owned=True, spec={"active": False})
+    for suspended in (False, True):
+        found = decide(snapshot(local, worker("w1", asked, job_copy_of(local, suspended=suspended)), last_worker="w1"))
+        (deletion,) = (effect for effect in found.effects if isinstance(effect, DeleteJob))
+        assert (found.row, deletion.cluster, deletion.propagation) == ("evicted", "w1", "Foreground")
+
+
+@pytest.mark.parametrize("pods_end", [{"phase": "Running"}, {"phase": "Failed"}], ids=["run", "have ended"])
+def test_a_group_whose_workload_copy_it_has_deleted_is_offered_to_nobody_while_its_pods_run(pods_end: Json) -> None:
+    """That went at once, without Kueue's finalizer, and Kueue will not let go of the pods (doctor names those)."""
+    local, pods = group("p0", "p1", nominated=("w1", "w2"), evictions=1), [pod("p0"), pod("p1")]
+    stranded = [copied(local, one, pods_end, deleting=True, stale=True) for one in pods]
+    found = decide(seen(local, pods, place("w1", None, *stranded), place("w2", None)))
+    offered = [one for one in found.effects if isinstance(one, CreateWorkload)]
+    assert bool(offered) == (pods_end["phase"] == "Failed")

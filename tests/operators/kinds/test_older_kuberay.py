@@ -146,7 +146,7 @@ async def _tells_what_is_dropped(ground: OperatorsGround, row: Row) -> None:
     left = f'worker cluster "{worker}" has left .spec.{_NEW_FIELD} out of RayJob "{name}", which runs there without'
     await ground.told(kind, name, left)
     await ground.cleaned(kind, name)
-    notes = [str(obj.get("note")) for (resource, _), obj in ground.manager.last.items() if resource == EVENT]
+    notes = [str(obj.get("note")) for (resource, _), obj in ground.manager.now.items() if resource == EVENT]
     assert [note for note in notes if "which runs there without" in note and left not in note] == []
     copy = ground.workers[worker].last[kind.resource, name]
     assert ObjectKey.of(copy) == ObjectKey.of(job)

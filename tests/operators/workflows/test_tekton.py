@@ -28,6 +28,6 @@ async def test_a_pipelinerun_of_two_tasks_goes_all_ways(planes: Planes, tmp_path
     row = Row(case=case, pods=1, until_end=2, defaulted=True, tells_of_stops=False, robust=_ROBUST, more=more)
     async with operators_ground(planes, TEKTON, [case], tmp_path) as ground:
         await all_ways(ground, [row])
-        notes = [str(obj.get("note")) for (resource, _), obj in ground.manager.last.items() if resource == EVENT]
+        notes = [str(obj.get("note")) for (resource, _), obj in ground.manager.now.items() if resource == EVENT]
         assert [note for note in notes if "refuses the status" in note] == []
         record(ground, TEKTON, [row])

@@ -108,6 +108,7 @@ class ResourceType:
         orphans: a DELETE that does not say what becomes of its dependents leaves them alone.
         custom: set for kinds that come from a CRD.
         twin: where its objects are kept, if another group serves them too.
+        write_only: it is a request and not an object: it can be created, and nothing is kept.
     """
 
     group: str = ""
@@ -128,6 +129,7 @@ class ResourceType:
     orphans: bool = False
     custom: CustomKind | None = None
     twin: Twin | None = None
+    write_only: bool = False
 
     @cached_property
     def group_resource(self) -> GroupResource:
@@ -154,6 +156,11 @@ class ResourceType:
         """Every field selector it supports."""
         own = ("metadata.name", "metadata.namespace") if self.namespaced else ("metadata.name",)
         return frozenset((*own, *self.selectable))
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What can be done with its objects."""
+        return ("create",) if self.write_only else VERBS
 
     def stored_path(self, field: str) -> str:
         """Where a field of a field selector is in stored objects."""

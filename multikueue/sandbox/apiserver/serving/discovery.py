@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.resources import VERBS, ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import no_route
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -112,7 +112,7 @@ def _resource(row: ResourceType) -> Json:
         "singularName": row.singular,
         "namespaced": row.namespaced,
         "kind": row.kind,
-        "verbs": list(VERBS),
+        "verbs": list(row.verbs),
         "shortNames": list(row.short_names),
         "categories": list(row.categories),
         "storageVersionHash": "",
@@ -144,7 +144,7 @@ def _aggregated_resource(row: ResourceType) -> Json:
         "responseKind": _response_kind(row),
         "scope": "Namespaced" if row.namespaced else "Cluster",
         "singularResource": row.singular,
-        "verbs": list(VERBS),
+        "verbs": list(row.verbs),
         "shortNames": list(row.short_names),
         "categories": list(row.categories),
         "subresources": [

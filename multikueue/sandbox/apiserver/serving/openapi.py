@@ -30,7 +30,7 @@ class OpenApi:
 
     def __init__(self, types: Iterable[ResourceType]) -> None:
         self._rows: dict[str, list[ResourceType]] = {}
-        for row in types:
+        for row in (row for row in types if not row.write_only):
             place = f"apis/{row.api_version}" if row.group else f"api/{row.version}"
             self._rows.setdefault(place, []).append(row)
 

@@ -111,6 +111,6 @@ def _verb(method: str, name: str, row: ResourceType, namespace: str | None, quer
         "DELETE": "delete" if name else "deletecollection",
     }
     verb = verbs.get(method)
-    if not verb:
+    if not verb or verb not in row.verbs:
         raise method_not_allowed()
     return verb

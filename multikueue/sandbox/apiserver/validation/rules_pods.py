@@ -22,8 +22,6 @@ _LONGEST = 2**31 - 1
 _LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
 _EQUAL, _EXISTS = ("Equal", ""), "Exists"
 _REPLACEABLE = frozenset(("activeDeadlineSeconds", "tolerations", "schedulingGates", "containers", "initContainers"))
-_BOUND = "nodeName"
-"""Free to be set once by an update: that stands for the binding subresource, which this server does not have."""
 
 
 def check_pod(pod: Json) -> list[Cause]:
@@ -188,8 +186,6 @@ def _check_gates_kept(old: Json, new: Json) -> list[Cause]:
 
 def _check_rest(old: Json, new: Json) -> list[Cause]:
     causes, free = [], set(_REPLACEABLE)
-    if not old.get(_BOUND):
-        free.add(_BOUND)
     if old.get("schedulingGates"):  # a gated pod's node selector may grow
         kept = new.get("nodeSelector") or {}
         if any(kept.get(key) != value for key, value in (old.get("nodeSelector") or {}).items()):

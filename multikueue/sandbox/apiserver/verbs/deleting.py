@@ -120,13 +120,9 @@ def _finalizers(row: ResourceType, obj: Json, propagation: str) -> list[str]:
 
 
 def _grace(obj: Json, requested: int | None) -> int:
-    """Seconds a pod gets if it runs somewhere; its kubelet deletes it again with 0 when it has stopped.
-
-    The sandbox's pods run without a node. What a gated pod is said to do, it does on another cluster.
-    """
+    """Seconds a pod gets that has a node; its kubelet deletes it again with 0 when it has stopped."""
     spec, phase = obj.get("spec") or {}, (obj.get("status") or {}).get("phase")
-    runs = spec.get("nodeName") or (phase == "Running" and not spec.get("schedulingGates"))
-    if not runs or phase in ("Succeeded", "Failed"):
+    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         return 0
     own: int = spec.get("terminationGracePeriodSeconds", 30)
     grace = own if requested is None else requested

@@ -20,7 +20,7 @@ from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import StatusError, no_route
 from multikueue.sandbox.apiserver.storage.cluster import Clock, Cluster, WriteOptions
 from multikueue.sandbox.apiserver.storage.watching import WatchCursor, WatchOptions
-from multikueue.sandbox.apiserver.verbs import creating, deleting, listing, patching, updating
+from multikueue.sandbox.apiserver.verbs import binding, creating, deleting, listing, patching, updating
 from multikueue.sandbox.apiserver.verbs.collecting import Collector
 from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions, Page
@@ -108,7 +108,9 @@ class Registry:
         return WatchCursor(self.cluster, row, namespace, options)
 
     def create(self, row: ResourceType, namespace: str | None, body: Any, options: WriteOptions = _PLAIN) -> Json:
-        """Create; see `creating`."""
+        """Create; see `creating`. A Binding is none that is kept; see `binding`."""
+        if row.write_only:
+            return binding.bind(self.cluster, row, namespace, body, options)
         return creating.create(self.cluster, row, namespace, body, options)
 
     def update(self, target: Target, body: Any, options: WriteOptions = _PLAIN) -> Json:
