@@ -206,6 +206,7 @@ class Manager:
             is_used=partial(may_have_jobs, self.cluster.workloads.informer),
             fraction=self.fraction,
             limits=self.settings.worker_limits,
+            need_of=self.cluster.need_of,
         )
         suspects = partial(Suspects, self.cluster, self.adapters, self.settings.plan, self.clock)
         told = handlers.cluster_changed, handlers.status_changed

@@ -113,6 +113,9 @@ class Informer(Indexer):
     """The objects that are there and cannot be read. Handlers get their changes as those of others, with what is known
     of their metadata as the object."""
     _tally: StoreTally = attrs.field(init=False)
+    _listed: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
+    """By object of the list that is being read, its bytes; and in `_ready`, those that are as they will be stored."""
+    _ready: set[ObjectKey] = attrs.field(factory=set, init=False)
     _shapes: ObjectShapes = attrs.field(init=False)
     _list_at: float = attrs.field(default=float("inf"), init=False)
     """When all is listed again, on the loop's clock, if objects cannot be read. No watch that breaks puts it off."""
@@ -140,6 +143,7 @@ class Informer(Indexer):
             lifetime=lambda: self._watched_for() * (1 - LIFETIME_JITTER * self.fraction()),
             lists_next=lambda: len(self.unreadable) > 0,
             reset_after=self.backoff.reset_after,
+            each=self._received,
             on_list=self._replace,
             on_event=self._apply,
             on_established=self._recover,
@@ -183,9 +187,13 @@ class Informer(Indexer):
 
     async def _step(self) -> tuple[Outcome, ApiError | None]:
         known = self.predecessor.resource_version if self.predecessor is not None else ""
+        self._begin_list()
         with anyio.CancelScope() as self._request:
             return await self._reflector.step(known)
         return self._reflector.abandon(self._given_up)
+
+    def _begin_list(self) -> None:
+        self._listed, self._ready = {}, set()
 
     @property
     def resource_version(self) -> str:
@@ -206,13 +214,27 @@ class Informer(Indexer):
         while not self.status.synced and not self.status.failures:
             await self._changed.wait()
 
+    def size_of(self, key: ObjectKey) -> int:
+        """In how many bytes the server sent an object last; 0: there is none, or that is not known."""
+        return self._tally.size_of(key)
+
+    def _received(self, obj: Json, size: int) -> Json:
+        """Prepare an object of a list that is being read: so no more is in memory of those before it than is stored."""
+        key = ObjectKey.of(obj)
+        self._listed[key] = size
+        if self.flaw(obj) or (kept := self.transform(obj)) is None:
+            return obj  # it has its turn with the whole list
+        self._ready.add(key)
+        return kept
+
     async def _replace(self, listed: ObjectList, backwards: bool) -> None:
-        self._tally.check_objects(len(listed.items) + len(listed.unreadable))
+        self._tally.check(len(listed.items) + len(listed.unreadable), sum(self._listed.values()))
         sound, unknown = self._shapes.sorted_out(listed)
         found, changed = await self._prepared(sound)
         # NO AWAIT from here on: nobody may see half a list.
         self.predecessor, self._list_at = None, float("inf")
-        self._tally.listed()
+        self._tally.listed(self._listed)
+        self._begin_list()
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
@@ -233,7 +255,7 @@ class Informer(Indexer):
             found.add(key)
             known = None if key in self.unreadable else self.get(key)
             if known is None or (resource_version(known), uid(known)) != (resource_version(obj), uid(obj)):
-                changed.append((key, self._shared(key, self.transform(obj))))
+                changed.append((key, self._shared(key, obj if key in self._ready else self.transform(obj))))
                 if len(changed) % BREATH == 0:
                     await anyio.lowlevel.checkpoint()
         return found, changed
@@ -244,7 +266,7 @@ class Informer(Indexer):
         unknown = self._shapes.unknown(UnreadableObject(event.object, why)) if why else None
         deleted = event.type == "DELETED" or (unknown is None if why else not self.belongs(event.object))
         if not deleted and key not in self and key not in self.unreadable:
-            self._tally.check_objects(len(self) + len(self.unreadable) + 1)
+            self._tally.check(len(self) + len(self.unreadable) + 1)
         self._tally.count(key, 0 if deleted else event.size)
         if unknown is not None:
             self._note_unreadable(unknown)

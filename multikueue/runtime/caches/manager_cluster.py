@@ -13,6 +13,7 @@ from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
+from multikueue.core.machinery.shares import Need
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
@@ -32,6 +33,7 @@ from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.caches.workload_indexes import (
     INDEXES,
     RUNNING,
+    UNPLACED,
     check_names,
     offered_entry,
     owner_entry,
@@ -175,6 +177,17 @@ class ManagerCluster(Target):
             return {job["metadata"]["name"]: job for job in members}
         job = cache.get(ObjectKey(key.namespace, owned_by.name))
         return {owned_by.name: job} if job is not None and is_made_for(workload, owned_by, job) else {}
+
+    def need_of(self, key: ObjectKey) -> Need | None:
+        """What would be on a worker of a Workload that waits for one; None: it does not wait."""
+        informer, workload = self.workloads.informer, self.workloads.get(key)
+        if workload is None or key not in informer.keys_by("worker", UNPLACED):
+            return None
+        found = WORKLOADS.of(workload).owner
+        cache = self.cache_of(found.gvk) if found is not None else None
+        jobs = self.jobs_of(key, workload, found) if found is not None else {}
+        sizes = [cache.informer.size_of(ObjectKey.of(job)) for job in jobs.values()] if cache is not None else []
+        return Need(max(informer.size_of(key), sum(sizes)), max(1, len(jobs)))
 
     def workloads_of(self, key: ObjectKey, gvk: GVK, job: Json) -> list[ObjectKey]:
         """The Workloads that stand for a job."""

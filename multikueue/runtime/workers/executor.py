@@ -29,6 +29,7 @@ from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.loop import BackgroundTasks, loop_time
+from multikueue.runtime.target import Target
 from multikueue.runtime.workers.pool import WorkerCluster
 
 WorkerPlan: TypeAlias = tuple[ClusterName, ObjectKey]
@@ -222,6 +223,9 @@ class WorkerExecutor:
             self.enqueue(cluster, key, left)
         elif places.enter(key, key.namespace if workload is not None else None):
             self._under_way[part] = effects
+            target = self._target_of(cluster, effects)
+            if target is not None:
+                target.expect(key)
             self._tasks.start(partial(self._execute, part, workload, effects))
         self._ask(cluster)
 
@@ -249,11 +253,19 @@ class WorkerExecutor:
         finally:
             del self._under_way[part]
             self._wanted.discard(part)
+            target = self._target_of(cluster, effects)
+            if target is not None:
+                target.settle(key)
             self._places[cluster].leave(key)
             self._ask(cluster)
             if not self._under_way:
                 self._idle.set()
                 self._idle = anyio.Event()
+
+    def _target_of(self, cluster: ClusterName, effects: Iterable[Effect]) -> Target | None:
+        """Where a copy of a Workload is made by these effects, if one is."""
+        makes = any(isinstance(effect, CreateWorkload) for effect in effects)
+        return self.effects.target(cluster) if makes else None
 
 
 def _may_open_a_gate(effect: Effect) -> bool:
