@@ -15,13 +15,14 @@ from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
 from multikueue.core.model.shape import Check, object_flaw
+from multikueue.core.model.slimmed import size_noted
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import ApiError, Unreachable
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits, StoreTally
 from multikueue.kube.informers.handlers import Handlers
 from multikueue.kube.informers.indexer import Index, Indexer
 from multikueue.kube.informers.informer_status import InformerStatus
-from multikueue.kube.informers.list_pages import InitialList
+from multikueue.kube.informers.list_pages import InitialList, size_of
 from multikueue.kube.informers.reflector import ListerWatcher, Reflector
 from multikueue.kube.informers.shared_parts import BREATH, SharedParts
 from multikueue.kube.informers.unreadable_objects import ObjectShapes, UnreadableObjects
@@ -74,6 +75,8 @@ class Informer(Indexer):
     belongs: Callable[[Json], bool] = attrs.field(default=lambda _obj: True, kw_only=True)
     """Whether the selector selects an object: a server, or a proxy before it, that ignores selectors sends others'."""
     transform: Transform = attrs.field(default=drop_managed_fields, kw_only=True)
+    slim: Callable[[Json, int], Json] | None = attrs.field(default=None, kw_only=True)
+    """What is kept of that where the object was sent in so many bytes; None: all."""
     flaw: Check = attrs.field(default=object_flaw, kw_only=True)
     """What is wrong with an object's shape."""
     keeps_unreadable: bool = attrs.field(default=False, kw_only=True)
@@ -218,11 +221,22 @@ class Informer(Indexer):
         """In how many bytes the server sent an object last; 0: there is none, or that is not known."""
         return self._tally.size_of(key)
 
+    def kept(self, obj: Json, size: int) -> Json | None:
+        """What is stored of an object that was sent in so many bytes; may change its argument."""
+        stored = self.transform(obj)
+        return stored if stored is None or self.slim is None else self.slim(stored, size)
+
+    def _kept_late(self, key: ObjectKey, obj: Json) -> Json | None:
+        """The same of one that nobody has prepared while it was read."""
+        size = self._listed.get(key) or size_noted(obj) or size_of(obj)
+        self._listed[key] = size
+        return self.kept(obj, size)
+
     def _received(self, obj: Json, size: int) -> Json:
         """Prepare an object of a list that is being read: so no more is in memory of those before it than is stored."""
         key = ObjectKey.of(obj)
         self._listed[key] = size
-        if self.flaw(obj) or (kept := self.transform(obj)) is None:
+        if self.flaw(obj) or (kept := self.kept(obj, size)) is None:
             return obj  # it has its turn with the whole list
         self._ready.add(key)
         return kept
@@ -255,7 +269,7 @@ class Informer(Indexer):
             found.add(key)
             known = None if key in self.unreadable else self.get(key)
             if known is None or (resource_version(known), uid(known)) != (resource_version(obj), uid(obj)):
-                changed.append((key, self._shared(key, obj if key in self._ready else self.transform(obj))))
+                changed.append((key, self._shared(key, obj if key in self._ready else self._kept_late(key, obj))))
                 if len(changed) % BREATH == 0:
                     await anyio.lowlevel.checkpoint()
         return found, changed
@@ -271,7 +285,7 @@ class Informer(Indexer):
         if unknown is not None:
             self._note_unreadable(unknown)
         else:
-            self._put(key, None if deleted else self._shared(key, self.transform(event.object)))
+            self._put(key, None if deleted else self._shared(key, self.kept(event.object, event.size)))
 
     def _note_unreadable(self, found: UnreadableObject) -> None:
         key = ObjectKey.of(found.object)

@@ -19,6 +19,7 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MUL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, labels_of, name_of, resource_version, uid
 from multikueue.core.model.shape import workload_flaw
+from multikueue.core.model.slimmed import job_slimmer, workload_slimmer
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, has_members, is_made_for, owner_names
 from multikueue.core.model.writers import drop_managed_fields, with_status_controllers_only
@@ -79,6 +80,7 @@ class ManagerCluster(Target):
         controller_name: str,
         namespace: str,
         fraction: Callable[[], float],
+        keeps_slim: bool = True,
     ) -> ManagerCluster:
         """Build the caches; `run` fills them.
 
@@ -89,17 +91,24 @@ class ManagerCluster(Target):
             controller_name: which AdmissionChecks and jobs are ours.
             namespace: where the kubeconfig Secrets are.
             fraction: the source of jitter.
+            keeps_slim: whether large bodies are read again where they are needed: not all of them is kept.
         """
         informer = functools.partial(Informer, client, fraction=fraction)
+        slim_workload, slim_job = (workload_slimmer(), job_slimmer()) if keeps_slim else (None, None)
 
         def required(resource: Resource, **options: Any) -> Informer:
             return informer(resource, on_status=_RequiredKind(resource), **options)
 
-        workloads = required(WORKLOAD, initial=before, indexes=INDEXES, flaw=workload_flaw, keeps_unreadable=True)
+        workloads = required(
+            WORKLOAD, initial=before, indexes=INDEXES, flaw=workload_flaw, keeps_unreadable=True, slim=slim_workload
+        )
         return cls(
             client,
             MutationCache(workloads),
-            {kind.resource.gvk: _jobs(kind, informer, controller_name) for kind in adapters.followed},
+            {
+                kind.resource.gvk: _jobs(kind, functools.partial(informer, slim=slim_job), controller_name)
+                for kind in adapters.followed
+            },
             controller_name,
             required(ADMISSION_CHECK),
             required(MULTIKUEUE_CONFIG),

@@ -139,6 +139,8 @@ class WorkerExecutor:
     enqueue: Callable[[ClusterName, ObjectKey, float], bool]
     """Has a Workload planned again after some seconds, because of this worker; False if too many wait because of it."""
     backoffs: WorkerBackoffs
+    ended: Callable[[ObjectKey], None] = lambda _: None
+    """Called when a part of a Workload has ended."""
     _tasks: BackgroundTasks = attrs.field(factory=BackgroundTasks, init=False)
     _under_way: dict[WorkerPlan, tuple[Effect, ...]] = attrs.field(factory=dict, init=False)
     _wanted: set[WorkerPlan] = attrs.field(factory=set, init=False)
@@ -197,6 +199,10 @@ class WorkerExecutor:
             return WritingStatus()
         creates = any(isinstance(effect, CreateWorkload) for effect in part)
         return WritingStatus(may_preempt=False) if creates else Idle()
+
+    def is_busy(self, key: ObjectKey) -> bool:
+        """Whether something is under way for a Workload on any worker."""
+        return any(of == key for _, of in self._under_way)
 
     def in_flight_on(self, cluster: ClusterName) -> int:
         """How many parts are under way on a worker."""
@@ -258,6 +264,7 @@ class WorkerExecutor:
                 target.settle(key)
             self._places[cluster].leave(key)
             self._ask(cluster)
+            self.ended(key)
             if not self._under_way:
                 self._idle.set()
                 self._idle = anyio.Event()
