@@ -130,8 +130,7 @@ class WorkerInformers(WorkerCopies):
         def is_used(gvk: GVK) -> bool:
             return settings.is_used(name, gvk, workloads.values())
 
-        shares = CopyShares(settings.limits, settings.need_of, partial(settings.on_workload, name))
-        made = cls(
+        return cls(
             client,
             MutationCache(workloads),
             jobs,
@@ -143,11 +142,12 @@ class WorkerInformers(WorkerCopies):
             kueue=kueue,
             identity=IdentityCheck(client, settings.manager, report),
             stored=kueue.stored,
-            shares=shares,
+            shares=CopyShares(settings.limits, settings.need_of, partial(settings.on_workload, name)),
         )
-        for cache in (made.workloads, *made.jobs.values()):
-            cache.informer.subscribe(partial(made.count, cache))
-        return made
+
+    def __attrs_post_init__(self) -> None:
+        for cache in (self.workloads, *self.jobs.values()):
+            cache.informer.subscribe(partial(self.count, cache))
 
     async def run(self) -> None:
         """Keep the caches until cancelled."""
