@@ -55,6 +55,10 @@ class WatchEvent:
     """Why the object could not be decoded: then `object` is what can be told of its metadata. Empty: it could be."""
 
 
+Received = Callable[[Json, int], Json]
+"""Gets an object of a list as soon as it is read, and its bytes as they were sent; returns what is kept of it."""
+
+
 class Reader(Protocol):
     """Reads from one API server. Every call has a deadline and raises nothing but `multikueue.errors.ApiError`."""
 
@@ -66,11 +70,18 @@ class Reader(Protocol):
         """
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        limit: int = 0,
+        each: Received | None = None,
     ) -> ObjectList:
         """Return all matching objects, read page by page; an empty namespace means all of them.
 
-        They may lack their `managedFields`. With a limit, return at most so many of them in one page.
+        They may lack their `managedFields`. With a limit, return at most so many of them in one page. With `each`, what
+        that returns stands for them: so a list need never be in memory whole.
         """
 
 

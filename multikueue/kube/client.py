@@ -31,7 +31,7 @@ from multikueue.kube.kubeconfigs.config import ClusterConfig
 from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
 from multikueue.kube.served_kinds import ServedKind, published_schema, served, served_by
-from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
+from multikueue.protocols import ObjectList, Propagation, Received, RequestHook, Subresource, WatchEvent
 
 
 @attrs.define(eq=False)
@@ -125,15 +125,21 @@ class KubeClient:
         return await self._exchange.call(requests.get(resource, key))
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        limit: int = 0,
+        each: Received | None = None,
     ) -> ObjectList:
         """See `Reader.list`."""
         if limit:
-            return await self._list(resource, namespace, label_selector, limit, one_page=True)
+            return await self._list(resource, namespace, label_selector, limit, each, one_page=True)
         try:
-            return await self._list(resource, namespace, label_selector, requests.PAGE_SIZE)
+            return await self._list(resource, namespace, label_selector, requests.PAGE_SIZE, each)
         except Expired:  # the pages took longer than the server keeps a snapshot: read all in one page
-            return await self._list(resource, namespace, label_selector, 0)
+            return await self._list(resource, namespace, label_selector, 0, each)
 
     async def watch(
         self,
@@ -281,8 +287,15 @@ class KubeClient:
         return answer if dig(answer, "metadata", "deletionTimestamp") else None
 
     async def _list(
-        self, resource: Resource, namespace: str, label_selector: str, limit: int, *, one_page: bool = False
+        self,
+        resource: Resource,
+        namespace: str,
+        label_selector: str,
+        limit: int,
+        each: Received | None,
+        *,
+        one_page: bool = False,
     ) -> ObjectList:
         tally = ListTally(self.options.limits, f"{self.name}: list {resource}")
-        pages = ListPages(self._exchange, resource, namespace, label_selector, PageSizes(limit), tally)
+        pages = ListPages(self._exchange, resource, namespace, label_selector, PageSizes(limit), tally, each)
         return await pages.read(one_page=one_page)

@@ -41,6 +41,7 @@ from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.loop import Task, utc_now
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory, scored
 from multikueue.runtime.origin import Origin
+from multikueue.runtime.reconcilers.bodies import Bodies
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
@@ -193,6 +194,7 @@ class Manager:
             controller_name=self.settings.plan.controller_name,
             namespace=self.settings.namespace,
             fraction=self.fraction,
+            keeps_slim=not any(self.settings.plan.dependencies.values()),
         )
 
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
@@ -206,6 +208,7 @@ class Manager:
             is_used=partial(may_have_jobs, self.cluster.workloads.informer),
             fraction=self.fraction,
             limits=self.settings.worker_limits,
+            need_of=self.cluster.need_of,
         )
         suspects = partial(Suspects, self.cluster, self.adapters, self.settings.plan, self.clock)
         told = handlers.cluster_changed, handlers.status_changed
@@ -215,7 +218,9 @@ class Manager:
         """Dispatches: what a manager is for."""
         plan = self.settings.plan
         reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, memory, self._rooms, plan)
-        reconciler = WorkloadReconciler(reader, self._executor, plan, self.dispatcher, self.clock, self.hook)
+        bodies, executor = Bodies(self.client, work.workloads.enqueue), self._executor
+        executor.ended = partial(_ended, executor, bodies)
+        reconciler = WorkloadReconciler(reader, executor, plan, self.dispatcher, self.clock, self.hook, bodies)
         return process.controller("multikueue_workload", reconciler, work.workloads, self.settings.concurrency)
 
     def _clusters(self, process: Process, work: WorkQueues, handlers: ManagerHandlers) -> Part:
@@ -297,6 +302,11 @@ class Manager:
     def statistics(self) -> dict[str, QueueStatistics]:
         """The controllers' queues, by controller."""
         return {controller.name: controller.queue.statistics() for controller in self._controllers}
+
+
+def _ended(executor: WorkerExecutor, bodies: Bodies, key: ObjectKey) -> None:
+    if key in bodies.read_keys and not executor.is_busy(key):
+        bodies.give_back(key)
 
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:

@@ -31,6 +31,12 @@ class Target:
     def want(self, gvk: GVK | None) -> None:
         """Something of a kind is about to be sent, or may be there: it has to be watched."""
 
+    def expect(self, workload: ObjectKey) -> None:
+        """A copy of a Workload is about to be made."""
+
+    def settle(self, workload: ObjectKey) -> None:
+        """What was to be done for a Workload has ended."""
+
     def cache_of(self, gvk: GVK | None) -> MutationCache | None:
         """The jobs of one kind; None if the kind is not registered."""
         return self.jobs.get(gvk) if gvk is not None else None

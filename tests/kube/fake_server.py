@@ -71,7 +71,7 @@ class FakeServer:
         raise NotImplementedError
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None
     ) -> ObjectList:
         if label_selector == NOTHING:
             self.log.append((anyio.current_time(), "probe"))

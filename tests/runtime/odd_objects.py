@@ -58,7 +58,7 @@ class OddClient(DirectClient):
         self.odd = odd
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None
     ) -> ObjectList:
         """See `Reader`."""
         listed = await super().list(resource, namespace=namespace, label_selector=label_selector, limit=limit)

@@ -28,7 +28,7 @@ class Lister(DirectClient):
     lists: Counter[Resource]
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None
     ) -> ObjectList:
         self.lists[resource] += not label_selector
         return await super().list(resource, namespace=namespace, label_selector=label_selector, limit=limit)

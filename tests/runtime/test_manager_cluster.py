@@ -38,7 +38,7 @@ class Away(DirectClient):
     asked: defaultdict[Resource, list[float]]
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None
     ) -> ObjectList:
         if self.only_queues and resource not in QUEUES:
             return await super().list(resource, namespace=namespace, label_selector=label_selector, limit=limit)
@@ -68,7 +68,7 @@ class Bare(DirectClient):
     healed: bool = False
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None
     ) -> ObjectList:
         if resource == SECRET and not self.healed:
             raise Forbidden('secrets is forbidden: User "daemon" cannot list them', status=403)

@@ -109,6 +109,9 @@ async def test_a_mutation_cache() -> None:
 
 
 class Failing(EffectExecutor):
+    def target(self, _cluster: ClusterName) -> None:
+        return None
+
     def __init__(self) -> None: ...
 
     async def execute(self, workload: Json | None, effects: tuple[Effect, ...]) -> None:

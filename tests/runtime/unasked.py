@@ -15,7 +15,7 @@ class Unasked:
         _refuse(resource)
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None
     ) -> ObjectList:
         _refuse(resource)
 

@@ -59,7 +59,7 @@ class RenamingClient(DirectClient):
         return _object(await super().get(resource, _key(key)))
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None
     ) -> ObjectList:
         """See `Reader`."""
         there = _SWAPPED.get(namespace, namespace)
@@ -125,7 +125,7 @@ class MovingClient(RenamingClient):
         return _moved(await DirectClient.get(self, resource, await self._found(resource, key)))
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None
     ) -> ObjectList:
         """See `Reader`. The daemon lists all namespaces."""
         found = await DirectClient.list(self, resource, namespace=namespace, label_selector=label_selector, limit=limit)

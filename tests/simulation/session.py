@@ -89,7 +89,7 @@ class Session:
         return await self._call("discover", WORKLOAD, self.link.client.served)
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None
     ) -> ObjectList:
         """See `Reader`. The list of a single object is a probe: it depends on the silence, not on the work."""
         listed = await self._call(

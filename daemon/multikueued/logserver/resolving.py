@@ -21,7 +21,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid
 from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, NotSent, TooManyRequests, Unauthorized
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient, parse_worker_kubeconfig
-from multikueue.protocols import ObjectList, read
+from multikueue.protocols import ObjectList, Received, read
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
@@ -89,14 +89,20 @@ class InTurns(KubeClient):
     turns: anyio.CapacityLimiter = attrs.field(kw_only=True)
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        limit: int = 0,
+        each: Received | None = None,
     ) -> ObjectList:
         """See `Reader.list`."""
         with anyio.move_on_after(TURN) as waiting:
             async with self.turns:
                 waiting.deadline = math.inf  # from here on the client's own deadline counts
                 return await KubeClient.list(
-                    self, resource, namespace=namespace, label_selector=label_selector, limit=limit
+                    self, resource, namespace=namespace, label_selector=label_selector, limit=limit, each=each
                 )
         raise NotSent(f"{self.name}: list {resource}: too many others are being read")
 

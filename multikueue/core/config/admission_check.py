@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
-from multikueue.core.model.conditions import is_true, new_condition
+from multikueue.core.machinery.connection import UNREADABLE
+from multikueue.core.model.conditions import condition, is_true, new_condition
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, name_of
@@ -62,7 +63,9 @@ def _verdict(
         return True, "Active", "The admission check is active"
     found = (("Missing", missing), ("Inactive", inactive))
     parts = [f"{what} clusters: [{' '.join(names)}]" for what, names in found if names]
-    usable = len(missing) + len(inactive) < len(listed)
+    # One that answers with more than may be read is there: jobs wait for it, and their checks say why.
+    hidden = [name for name in inactive if (condition(known[name], "Active") or {}).get("reason") == UNREADABLE]
+    usable = len(missing) + len(inactive) - len(hidden) < len(listed)
     return usable, "SomeActiveClusters" if usable else "NoUsableClusters", ", ".join(parts)
 
 

@@ -24,6 +24,8 @@ _SYNCED_FIELDS = ("priority", "priorityClassRef")
 """Kept equal on a copy by patches."""
 _IGNORED_FIELDS = ("preemptionGates", "active")
 """The worker's own: gates are opened there, and its Kueue deactivates what it evicts."""
+SLIMMED: Final = "multikueue.dev/slimmed"
+"""The field of an object in memory that notes that not all of it is there, see `slimmed`. It is never sent."""
 _NO_SLICE = "-"
 """A Workload that cannot be. The job follows its smaller Workload in a write of its own, and a worker's Kueue stops a
 job that differs from its Workload (`OutOfSync`); only where that is said to replace another does it wait."""
@@ -142,7 +144,8 @@ def spec_digests(workload: Json) -> tuple[str, ...]:
 
     They did not look past the marks of a start.
     """
-    return _DIGESTS.of(workload.get("spec") or {})
+    noted = dig(workload, SLIMMED, "digests")
+    return _DIGESTS.of(workload.get("spec") or {}) if noted is None else tuple(noted)
 
 
 def _digests(given: Json) -> tuple[str, ...]:
@@ -152,6 +155,12 @@ def _digests(given: Json) -> tuple[str, ...]:
 
 _DIGESTS: Final = ByIdentity(_digests, size=1_024)
 """The versions of a Workload have the same spec, and so have those of one sweep."""
+
+
+def forget_spec(spec: Json) -> None:
+    """Keep nothing of a spec that is large."""
+    _DIGESTS.forget(spec)
+    _SHAPES.forget(spec)
 
 
 def _digest(spec: Json) -> str:

@@ -241,3 +241,7 @@ class ByIdentity(Generic[Value]):
                 del self._known[next(iter(self._known))]
             known = self._known[id(obj)] = obj, self.compute(obj)
         return known[1]
+
+    def forget(self, obj: Json) -> None:
+        """Keep an object no longer."""
+        self._known.pop(id(obj), None)

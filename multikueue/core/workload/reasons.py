@@ -27,7 +27,15 @@ from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplySta
 from multikueue.core.workload.facts.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss, unstopped
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque, Syncing, Unserved, Unusable
+from multikueue.core.workload.facts.worker_states import (
+    Connecting,
+    Lost,
+    Opaque,
+    ShareUsedUp,
+    Syncing,
+    Unserved,
+    Unusable,
+)
 from multikueue.core.workload.preemption_gates import awaits_turn
 
 
@@ -103,7 +111,9 @@ def tell_reasons(situation: Situation) -> Tail:
         return Tail()
     passing = (left_of_short_loss(situation, worker) for worker in situation.workers if worker.configured)
     again = min(filter(None, passing), default=None)
-    return Tail(tuple(reasons(situation, situation.facts.nominated)), again=again)
+    full = [worker for worker in situation.workers if worker.configured and isinstance(worker.refusal, ShareUsedUp)]
+    warning = "; ".join(f"{worker.name}: {worker.refusal.why}" for worker in full if worker.refusal is not None)
+    return Tail(tuple(reasons(situation, situation.facts.nominated)), warning, again)
 
 
 def tell_recorded(situation: Situation) -> Tail:
@@ -142,7 +152,8 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
         return out_of_sight(worker) + _earlier_attempt(situation, worker)
     if worker.refusal is not None:
         again = timestamp(situation.now + worker.refusal.left)
-        return f"refuses it, is asked again at {again}: {worker.refusal.why}"
+        does = "has no room for it" if isinstance(worker.refusal, ShareUsedUp) else "refuses it"
+        return f"{does}, is asked again at {again}: {worker.refusal.why}"
     if worker.name not in names:
         return "" if worker.room.is_known else "not nominated yet"
     copy = situation.current(worker)

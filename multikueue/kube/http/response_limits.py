@@ -103,31 +103,36 @@ class ListTally:
 
 @attrs.define
 class StoreTally:
-    """What an informer keeps: of a list, and as much of what events have added since."""
+    """What of a kind an informer has read and is still there, object by object."""
 
     limits: AnswerLimits
     where: str
     """The beginning of error messages."""
     _sizes: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
-    """By object, the bytes of its last event since the last list; `_bytes` is the sum of these."""
+    """By object, the bytes in which it was sent last; `_bytes` is the sum of these."""
     _bytes: int = attrs.field(default=0, init=False)
 
-    def listed(self) -> None:
-        """All has been listed anew."""
-        self._sizes, self._bytes = {}, 0
+    def listed(self, sizes: dict[ObjectKey, int]) -> None:
+        """All has been listed anew, with so many bytes each."""
+        self._sizes, self._bytes = sizes, sum(sizes.values())
 
-    def check_objects(self, objects: int) -> None:
-        """Raise `Unreadable` if there are more than may be kept."""
+    def size_of(self, key: ObjectKey) -> int:
+        """In how many bytes an object was sent last; 0: that is not known."""
+        return self._sizes.get(key, 0)
+
+    def check(self, objects: int, size: int = 0) -> None:
+        """Raise `Unreadable` if there are more objects, or more bytes of them, than may be kept."""
         if objects > self.limits.list_objects:
             raise too_much(self.where, f"there are more than {self.limits.list_objects} objects")
+        if size > self.limits.list_bytes:
+            raise too_much(self.where, f"there are more than {self.limits.list_bytes} bytes of objects")
 
     def count(self, key: ObjectKey, size: int) -> None:
-        """Raise `Unreadable` if events have added more than a list may have: a list shows whether it is still there."""
+        """Raise `Unreadable` if there is more now than a list may have: a list shows whether it still is."""
         self._bytes += size - self._sizes.pop(key, 0)
         if size:
             self._sizes[key] = size
-        if self._bytes > self.limits.list_bytes:
-            raise too_much(self.where, f"there are more than {self.limits.list_bytes} bytes of objects")
+        self.check(0, self._bytes)
 
 
 @attrs.frozen

@@ -15,13 +15,14 @@ from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
 from multikueue.core.model.shape import Check, object_flaw
+from multikueue.core.model.slimmed import size_noted
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import ApiError, Unreachable
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits, StoreTally
 from multikueue.kube.informers.handlers import Handlers
 from multikueue.kube.informers.indexer import Index, Indexer
 from multikueue.kube.informers.informer_status import InformerStatus
-from multikueue.kube.informers.list_pages import InitialList
+from multikueue.kube.informers.list_pages import InitialList, size_of
 from multikueue.kube.informers.reflector import ListerWatcher, Reflector
 from multikueue.kube.informers.shared_parts import BREATH, SharedParts
 from multikueue.kube.informers.unreadable_objects import ObjectShapes, UnreadableObjects
@@ -74,6 +75,8 @@ class Informer(Indexer):
     belongs: Callable[[Json], bool] = attrs.field(default=lambda _obj: True, kw_only=True)
     """Whether the selector selects an object: a server, or a proxy before it, that ignores selectors sends others'."""
     transform: Transform = attrs.field(default=drop_managed_fields, kw_only=True)
+    slim: Callable[[Json, int], Json] | None = attrs.field(default=None, kw_only=True)
+    """What is kept of that where the object was sent in so many bytes; None: all."""
     flaw: Check = attrs.field(default=object_flaw, kw_only=True)
     """What is wrong with an object's shape."""
     keeps_unreadable: bool = attrs.field(default=False, kw_only=True)
@@ -113,6 +116,9 @@ class Informer(Indexer):
     """The objects that are there and cannot be read. Handlers get their changes as those of others, with what is known
     of their metadata as the object."""
     _tally: StoreTally = attrs.field(init=False)
+    _listed: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
+    """By object of the list that is being read, its bytes; and in `_ready`, those that are as they will be stored."""
+    _ready: set[ObjectKey] = attrs.field(factory=set, init=False)
     _shapes: ObjectShapes = attrs.field(init=False)
     _list_at: float = attrs.field(default=float("inf"), init=False)
     """When all is listed again, on the loop's clock, if objects cannot be read. No watch that breaks puts it off."""
@@ -140,6 +146,7 @@ class Informer(Indexer):
             lifetime=lambda: self._watched_for() * (1 - LIFETIME_JITTER * self.fraction()),
             lists_next=lambda: len(self.unreadable) > 0,
             reset_after=self.backoff.reset_after,
+            each=self._received,
             on_list=self._replace,
             on_event=self._apply,
             on_established=self._recover,
@@ -183,9 +190,13 @@ class Informer(Indexer):
 
     async def _step(self) -> tuple[Outcome, ApiError | None]:
         known = self.predecessor.resource_version if self.predecessor is not None else ""
+        self._begin_list()
         with anyio.CancelScope() as self._request:
             return await self._reflector.step(known)
         return self._reflector.abandon(self._given_up)
+
+    def _begin_list(self) -> None:
+        self._listed, self._ready = {}, set()
 
     @property
     def resource_version(self) -> str:
@@ -206,13 +217,38 @@ class Informer(Indexer):
         while not self.status.synced and not self.status.failures:
             await self._changed.wait()
 
+    def size_of(self, key: ObjectKey) -> int:
+        """In how many bytes the server sent an object last; 0: there is none, or that is not known."""
+        return self._tally.size_of(key)
+
+    def kept(self, obj: Json, size: int) -> Json | None:
+        """What is stored of an object that was sent in so many bytes; may change its argument."""
+        stored = self.transform(obj)
+        return stored if stored is None or self.slim is None else self.slim(stored, size)
+
+    def _kept_late(self, key: ObjectKey, obj: Json) -> Json | None:
+        """The same of one that nobody has prepared while it was read."""
+        size = self._listed.get(key) or size_noted(obj) or size_of(obj)
+        self._listed[key] = size
+        return self.kept(obj, size)
+
+    def _received(self, obj: Json, size: int) -> Json:
+        """Prepare an object of a list that is being read: so no more is in memory of those before it than is stored."""
+        key = ObjectKey.of(obj)
+        self._listed[key] = size
+        if self.flaw(obj) or (kept := self.kept(obj, size)) is None:
+            return obj  # it has its turn with the whole list
+        self._ready.add(key)
+        return kept
+
     async def _replace(self, listed: ObjectList, backwards: bool) -> None:
-        self._tally.check_objects(len(listed.items) + len(listed.unreadable))
+        self._tally.check(len(listed.items) + len(listed.unreadable), sum(self._listed.values()))
         sound, unknown = self._shapes.sorted_out(listed)
         found, changed = await self._prepared(sound)
         # NO AWAIT from here on: nobody may see half a list.
         self.predecessor, self._list_at = None, float("inf")
-        self._tally.listed()
+        self._tally.listed(self._listed)
+        self._begin_list()
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
@@ -233,7 +269,7 @@ class Informer(Indexer):
             found.add(key)
             known = None if key in self.unreadable else self.get(key)
             if known is None or (resource_version(known), uid(known)) != (resource_version(obj), uid(obj)):
-                changed.append((key, self._shared(key, self.transform(obj))))
+                changed.append((key, self._shared(key, obj if key in self._ready else self._kept_late(key, obj))))
                 if len(changed) % BREATH == 0:
                     await anyio.lowlevel.checkpoint()
         return found, changed
@@ -244,12 +280,12 @@ class Informer(Indexer):
         unknown = self._shapes.unknown(UnreadableObject(event.object, why)) if why else None
         deleted = event.type == "DELETED" or (unknown is None if why else not self.belongs(event.object))
         if not deleted and key not in self and key not in self.unreadable:
-            self._tally.check_objects(len(self) + len(self.unreadable) + 1)
+            self._tally.check(len(self) + len(self.unreadable) + 1)
         self._tally.count(key, 0 if deleted else event.size)
         if unknown is not None:
             self._note_unreadable(unknown)
         else:
-            self._put(key, None if deleted else self._shared(key, self.transform(event.object)))
+            self._put(key, None if deleted else self._shared(key, self.kept(event.object, event.size)))
 
     def _note_unreadable(self, found: UnreadableObject) -> None:
         key = ObjectKey.of(found.object)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import anyio.lowlevel
 import attrs
+import orjson
 
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import dig
@@ -22,7 +23,7 @@ from multikueue.kube.http.error_mapping import decoded, where
 from multikueue.kube.http.requester import Requester
 from multikueue.kube.http.response_limits import ListTally
 from multikueue.kube.informers.truncated_json import mended
-from multikueue.protocols import ObjectList, UnreadableObject
+from multikueue.protocols import ObjectList, Received, UnreadableObject
 
 SHRINK: Final = 10
 """A page that is too large is asked for again with one in so many of its objects."""
@@ -94,6 +95,7 @@ class ListPages:
     label_selector: str
     sizes: PageSizes
     tally: ListTally
+    each: Received | None = None
     _items: list[Json] = attrs.field(factory=list, init=False)
     _unreadable: list[UnreadableObject] = attrs.field(factory=list, init=False)
     _texts: dict[str, str] = attrs.field(factory=dict, init=False)
@@ -130,7 +132,7 @@ class ListPages:
             self.tally.add(len(body), len(items), SEARCH if self.sizes.searching else 1.0)
             self.sizes.read(len(items))
             for number, item in enumerate(items, 1):
-                self._items.append(_slim(self.resource, item, self._texts))
+                self._items.append(self._kept(item))
                 if number % BREATH == 0:
                     await anyio.lowlevel.checkpoint()  # others run, however large the objects are
             return page
@@ -138,6 +140,11 @@ class ListPages:
             raise not_json(self.exchange, request)
         self.tally.add(0, 0, SEARCH)
         return await self._outlined(token) if self.sizes.failed() else None
+
+    def _kept(self, item: Json) -> Json:
+        size = 0 if self.each is None else size_of(item)  # with all its `managedFields`
+        kept = _slim(self.resource, item, self._texts)
+        return kept if self.each is None else self.each(kept, size)
 
     async def _outlined(self, token: str) -> Json:
         """Read what is around one object that cannot be decoded, and what it is called."""
@@ -193,6 +200,14 @@ def _slim(resource: Resource, item: Json, texts: dict[str, str]) -> Json:
     item.setdefault("apiVersion", resource.gvk.api_version)
     item.setdefault("kind", resource.gvk.kind)
     return item
+
+
+def size_of(obj: Json) -> int:
+    """The bytes of an object's JSON; 0: it cannot be written, as it nests too deep."""
+    try:
+        return len(orjson.dumps(obj))
+    except TypeError:
+        return 0
 
 
 def _share(value: Any, texts: dict[str, str]) -> None:

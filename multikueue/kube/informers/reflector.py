@@ -14,7 +14,7 @@ from multikueue.core.model.names import Resource
 from multikueue.core.model.objects import resource_version, version_number
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
 from multikueue.kube.informers.list_pages import InitialList
-from multikueue.protocols import ObjectList, Reader, Watcher, WatchEvent
+from multikueue.protocols import ObjectList, Reader, Received, Watcher, WatchEvent
 
 PROBE_DEADLINE: Final = LOST_AFTER
 """Seconds for the probe after a silent watch: a server whose answers take ten seconds is not taken for dead."""
@@ -51,6 +51,8 @@ class Reflector:
     """Whether a list follows a watch that has ended well: there are objects that could not be read."""
     reset_after: float = attrs.field(kw_only=True)
     """Seconds after which a watch is established."""
+    each: Received | None = attrs.field(default=None, kw_only=True)
+    """Gets each object of a list as it is read, before `on_list`."""
     on_list: Callable[[ObjectList, bool], Awaitable[None]] = attrs.field(kw_only=True)
     """Gets each list, and whether its resourceVersion is lower than what was known."""
     on_event: Callable[[WatchEvent], None] = attrs.field(kw_only=True)
@@ -109,7 +111,7 @@ class Reflector:
         highest = max(version_number(self.resource_version), version_number(known))
         try:
             listed = self.initial.take() or await self.client.list(
-                self.resource, namespace=self.namespace, label_selector=self.label_selector
+                self.resource, namespace=self.namespace, label_selector=self.label_selector, each=self.each
             )
             # `on_list` stores it at its end. NO AWAIT from then to the end of `step`: nobody may see half a list.
             await self.on_list(listed, version_number(listed.resource_version) < highest)

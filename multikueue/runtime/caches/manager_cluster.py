@@ -13,11 +13,13 @@ from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
+from multikueue.core.machinery.shares import Need
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, labels_of, name_of, resource_version, uid
 from multikueue.core.model.shape import workload_flaw
+from multikueue.core.model.slimmed import job_slimmer, workload_slimmer
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, has_members, is_made_for, owner_names
 from multikueue.core.model.writers import drop_managed_fields, with_status_controllers_only
@@ -32,6 +34,7 @@ from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.caches.workload_indexes import (
     INDEXES,
     RUNNING,
+    UNPLACED,
     check_names,
     offered_entry,
     owner_entry,
@@ -77,6 +80,7 @@ class ManagerCluster(Target):
         controller_name: str,
         namespace: str,
         fraction: Callable[[], float],
+        keeps_slim: bool = True,
     ) -> ManagerCluster:
         """Build the caches; `run` fills them.
 
@@ -87,17 +91,24 @@ class ManagerCluster(Target):
             controller_name: which AdmissionChecks and jobs are ours.
             namespace: where the kubeconfig Secrets are.
             fraction: the source of jitter.
+            keeps_slim: whether large bodies are read again where they are needed: not all of them is kept.
         """
         informer = functools.partial(Informer, client, fraction=fraction)
+        slim_workload, slim_job = (workload_slimmer(), job_slimmer()) if keeps_slim else (None, None)
 
         def required(resource: Resource, **options: Any) -> Informer:
             return informer(resource, on_status=_RequiredKind(resource), **options)
 
-        workloads = required(WORKLOAD, initial=before, indexes=INDEXES, flaw=workload_flaw, keeps_unreadable=True)
+        workloads = required(
+            WORKLOAD, initial=before, indexes=INDEXES, flaw=workload_flaw, keeps_unreadable=True, slim=slim_workload
+        )
         return cls(
             client,
             MutationCache(workloads),
-            {kind.resource.gvk: _jobs(kind, informer, controller_name) for kind in adapters.followed},
+            {
+                kind.resource.gvk: _jobs(kind, functools.partial(informer, slim=slim_job), controller_name)
+                for kind in adapters.followed
+            },
             controller_name,
             required(ADMISSION_CHECK),
             required(MULTIKUEUE_CONFIG),
@@ -175,6 +186,17 @@ class ManagerCluster(Target):
             return {job["metadata"]["name"]: job for job in members}
         job = cache.get(ObjectKey(key.namespace, owned_by.name))
         return {owned_by.name: job} if job is not None and is_made_for(workload, owned_by, job) else {}
+
+    def need_of(self, key: ObjectKey) -> Need | None:
+        """What would be on a worker of a Workload that waits for one; None: it does not wait."""
+        informer, workload = self.workloads.informer, self.workloads.get(key)
+        if workload is None or key not in informer.keys_by("worker", UNPLACED):
+            return None
+        found = WORKLOADS.of(workload).owner
+        cache = self.cache_of(found.gvk) if found is not None else None
+        jobs = self.jobs_of(key, workload, found) if found is not None else {}
+        sizes = [cache.informer.size_of(ObjectKey.of(job)) for job in jobs.values()] if cache is not None else []
+        return Need(max(informer.size_of(key), sum(sizes)), max(1, len(jobs)))
 
     def workloads_of(self, key: ObjectKey, gvk: GVK, job: Json) -> list[ObjectKey]:
         """The Workloads that stand for a job."""

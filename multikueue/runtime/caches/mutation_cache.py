@@ -17,6 +17,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import resource_version, uid, version_number
 from multikueue.core.model.shape import has_name
 from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.list_pages import size_of
 from multikueue.runtime.loop import loop_time
 
 DELETION_GRACE: Final = 30.0
@@ -143,7 +144,8 @@ class MutationCache:
         self._deleted.pop(key, None)
         known, version = self._written.get(key), _version(obj)
         if known is None or version >= known.version:
-            self._written[key] = self._write({**obj, "metadata": metadata})
+            kept = self.informer.kept({**obj, "metadata": metadata}, 0 if self.informer.slim is None else size_of(obj))
+            self._written[key] = self._write(kept or obj)
 
     def _write(self, obj: Json) -> _Write:
         entries = self.index(obj)

@@ -11,6 +11,7 @@ from multikueue.adapters import AVAILABLE, AdapterRegistry
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.shape import outline, workload_flaw
+from multikueue.core.model.slimmed import workload_slimmer
 from multikueue.core.model.workloads import checks, cluster_name, is_evicted, is_finished, owner
 from multikueue.errors import NotFound
 from multikueue.kube.informers.list_pages import InitialList
@@ -42,7 +43,7 @@ async def with_running_kinds(adapters: AdapterRegistry, manager: Reader) -> Runn
         ApiError: the manager does not give its Workloads. Without Kueue's CRDs there are none.
     """
     try:
-        listed = await manager.list(WORKLOAD)
+        listed = await manager.list(WORKLOAD, each=workload_slimmer())
     except NotFound:
         listed = ObjectList([], "")
     waiting, before = (

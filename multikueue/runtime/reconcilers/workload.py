@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 import attrs
 
@@ -33,12 +34,16 @@ from multikueue.runtime.caches.workload_indexes import check_names, named_by, na
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.loop import loop_time
+from multikueue.runtime.reconcilers.bodies import Bodies, with_bodies, without_bodies
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.workers.executor import WorkerExecutor
 from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, names_on, view
 from multikueue.runtime.workers.queue_room import WorkerRooms
 
 log = get_logger(__name__)
+
+BEHIND: Final = 0.5
+"""Seconds after which the caches show what a body was read with."""
 
 
 @attrs.frozen(eq=False)
@@ -252,6 +257,8 @@ class WorkloadReconciler:
     dispatcher: Dispatcher
     clock: Callable[[], datetime]
     hook: ManagerHook | None = None
+    bodies: Bodies | None = None
+    """None: the caches keep all of every object."""
     _left_out: dict[ObjectKey, dict[ClusterName, str]] = attrs.field(factory=dict, init=False)
     """What was logged of workers that a plan was made without."""
 
@@ -268,7 +275,33 @@ class WorkloadReconciler:
             workload = self.reader.manager.workloads.get(key)
             await self.executor.execute(key, workload, (AnnounceWorkload("Warning", note),))
             raise
-        decision = guarded.plan
+        if self.bodies is not None:
+            if self.bodies.lacks(snapshot, guarded.plan):
+                return await self._with_bodies(self.bodies, snapshot, guarded.plan)
+            if key in self.bodies and not self.executor.is_busy(key):
+                self.bodies.give_back(key)
+        return await self._carry_out(snapshot, guarded, behind_since)
+
+    async def _with_bodies(self, bodies: Bodies, slim: Snapshot, plan: Plan) -> Action:
+        """Plan again with what the caches do not keep of the Workload and its jobs."""
+        key, planned = slim.key, None
+        try:
+            read_as = await bodies.take(slim)
+            if read_as is None:
+                await self.executor.execute(key, slim.workload, without_bodies(plan).effects)
+                return Action.earliest(plan.look_again)
+            # NO await between this and the first effect.
+            snapshot = with_bodies(self.reader.read(key), read_as)
+            if snapshot is None:
+                return Action.after(BEHIND)
+            planned = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
+            return await self._carry_out(snapshot, planned, self.reader.memory.looked_at(key))
+        finally:
+            if not self.executor.is_busy(key) and (planned is not None or key in bodies.read_keys):
+                bodies.give_back(key)
+
+    async def _carry_out(self, snapshot: Snapshot, guarded: GuardedPlan, behind_since: float | None) -> Action:
+        key, decision = snapshot.key, guarded.plan
         self._log_left_out(key, guarded)
         if self.reader.rooms is not None:
             self.reader.rooms.planned(key, decision.claim)

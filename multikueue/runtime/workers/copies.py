@@ -7,23 +7,28 @@ from itertools import filterfalse
 
 import attrs
 
+from multikueue.core.machinery.shares import Need
 from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, namespace_of
-from multikueue.core.model.worker_names import may_run, origin_namespace
+from multikueue.core.model.worker_names import may_run, origin_key, origin_namespace
 from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.facts.snapshot import JobCopy
 from multikueue.core.workload.facts.worker_states import Refusal
+from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.caches.workload_indexes import FAILED, ORIGIN
 from multikueue.runtime.target import Target
 from multikueue.runtime.workers.children import adopter, is_child
+from multikueue.runtime.workers.copy_shares import CopyShares
 
 
 @attrs.define(eq=False, repr=False)
 class WorkerCopies(Target):
     """Finds the copies of a Workload. Keys are the manager's, objects as they are on the worker."""
+
+    shares: CopyShares = attrs.field(factory=CopyShares, kw_only=True)
 
     def place_of(self, key: ObjectKey, namespace: str | None) -> str:
         """The namespace here in which a Workload's copies are: the given one, or that of any that say they are its."""
@@ -92,8 +97,10 @@ class WorkerCopies(Target):
         """Why objects of a Workload, with jobs of a kind, are not created here, if they are not: the reason that lasts
         longest. `workload` and `jobs` are what of it is here.
         """
-        if workload is None and not jobs and (remade := self.create_conflicts.remade(key)) is not None:
-            return remade
+        if workload is None and not jobs:
+            waits = self.create_conflicts.remade(key) or self.shares.held_back(key)
+            if waits is not None:
+                return waits
         if not self.create_conflicts:
             return None
         cache, own = self.cache_of(gvk), [ObjectKey.of(copy.object) for copy in jobs]
@@ -104,6 +111,37 @@ class WorkerCopies(Target):
         if cache is not None:
             found.append(self.create_conflicts.refusal(cache.informer.resource, key, own=own))
         return max((one for one in found if one is not None), key=lambda one: one.left, default=None)
+
+    def expect(self, workload: ObjectKey) -> None:
+        """See `Target`."""
+        self.shares.expect(workload)
+
+    def settle(self, workload: ObjectKey) -> None:
+        """See `Target`."""
+        self.shares.made(workload)
+        if not self.copies_of(workload):
+            self.shares.gone(workload)
+
+    def count(self, cache: MutationCache, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        """Note what a change of an object here means for its namespace's share.
+
+        Args:
+            cache: of its kind.
+            key: its name here.
+            old: as it was.
+            new: as it is.
+        """
+        of_kind = cache.informer
+        for obj in filter(None, (new or old,)):
+            own = cache is self.workloads
+            named = [origin_key(obj)] if own else [ObjectKey.parsed(one) for one in cache.entries(obj)]
+            for workload in named or [origin_key(obj)]:
+                if new is None:
+                    if workload not in self.shares.expected and not self.copies_of(workload):
+                        self.shares.gone(workload)
+                    continue
+                objects = 1 if own else max(1, len(of_kind.keys_by("workload", str(workload))))
+                self.shares.shown(workload, Need(of_kind.size_of(key) * objects, objects))
 
     def owner_of(self, key: ObjectKey) -> Owner | None:
         """The job behind a Workload, from its copy, or from a job that names it."""

@@ -29,6 +29,7 @@ from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.loop import BackgroundTasks, loop_time
+from multikueue.runtime.target import Target
 from multikueue.runtime.workers.pool import WorkerCluster
 
 WorkerPlan: TypeAlias = tuple[ClusterName, ObjectKey]
@@ -138,6 +139,8 @@ class WorkerExecutor:
     enqueue: Callable[[ClusterName, ObjectKey, float], bool]
     """Has a Workload planned again after some seconds, because of this worker; False if too many wait because of it."""
     backoffs: WorkerBackoffs
+    ended: Callable[[ObjectKey], None] = lambda _: None
+    """Called when a part of a Workload has ended."""
     _tasks: BackgroundTasks = attrs.field(factory=BackgroundTasks, init=False)
     _under_way: dict[WorkerPlan, tuple[Effect, ...]] = attrs.field(factory=dict, init=False)
     _wanted: set[WorkerPlan] = attrs.field(factory=set, init=False)
@@ -197,6 +200,10 @@ class WorkerExecutor:
         creates = any(isinstance(effect, CreateWorkload) for effect in part)
         return WritingStatus(may_preempt=False) if creates else Idle()
 
+    def is_busy(self, key: ObjectKey) -> bool:
+        """Whether something is under way for a Workload on any worker."""
+        return any(of == key for _, of in self._under_way)
+
     def in_flight_on(self, cluster: ClusterName) -> int:
         """How many parts are under way on a worker."""
         return self._places[cluster].inside if cluster in self._places else 0
@@ -222,6 +229,9 @@ class WorkerExecutor:
             self.enqueue(cluster, key, left)
         elif places.enter(key, key.namespace if workload is not None else None):
             self._under_way[part] = effects
+            target = self._target_of(cluster, effects)
+            if target is not None:
+                target.expect(key)
             self._tasks.start(partial(self._execute, part, workload, effects))
         self._ask(cluster)
 
@@ -249,11 +259,20 @@ class WorkerExecutor:
         finally:
             del self._under_way[part]
             self._wanted.discard(part)
+            target = self._target_of(cluster, effects)
+            if target is not None:
+                target.settle(key)
             self._places[cluster].leave(key)
             self._ask(cluster)
+            self.ended(key)
             if not self._under_way:
                 self._idle.set()
                 self._idle = anyio.Event()
+
+    def _target_of(self, cluster: ClusterName, effects: Iterable[Effect]) -> Target | None:
+        """Where a copy of a Workload is made by these effects, if one is."""
+        makes = any(isinstance(effect, CreateWorkload) for effect in effects)
+        return self.effects.target(cluster) if makes else None
 
 
 def _may_open_a_gate(effect: Effect) -> bool:

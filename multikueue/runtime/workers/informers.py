@@ -13,6 +13,7 @@ import attrs
 from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
 from multikueue.core.machinery.connection import Health, OpeningWatch, OpenWatch
+from multikueue.core.machinery.shares import Need
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
@@ -34,6 +35,7 @@ from multikueue.runtime.job_event_handlers import copy_handler
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.workers.cluster_identity import IdentityCheck, ManagerIdentity
 from multikueue.runtime.workers.copies import WorkerCopies, without_templates
+from multikueue.runtime.workers.copy_shares import CopyShares
 from multikueue.runtime.workers.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.workers.kind_watch import CONTROLLER, UNUSED_AFTER, KindWatch, KindWatches, controller_kinds
 from multikueue.runtime.workers.kueue_check import KueueCheck
@@ -70,6 +72,8 @@ class WorkerSettings:
     """A queue or a cohort changed there, or its status; None: nobody looks at figures."""
     limits: AnswerLimits = LISTS_UNLIMITED
     """How much of one kind is kept of one worker."""
+    need_of: Callable[[ObjectKey], Need | None] = lambda _: None
+    """How much of a Workload of the manager would be on a worker that it is offered to; None: it is not offered."""
     rounds: ProbeRounds = attrs.field(factory=ProbeRounds)
     suspects: Callable[[ClusterName], Suspects | None] = lambda _: None
     """What may be on a lost worker that must not run there; None: nobody looks for it when it returns."""
@@ -138,7 +142,12 @@ class WorkerInformers(WorkerCopies):
             kueue=kueue,
             identity=IdentityCheck(client, settings.manager, report),
             stored=kueue.stored,
+            shares=CopyShares(settings.limits, settings.need_of, partial(settings.on_workload, name)),
         )
+
+    def __attrs_post_init__(self) -> None:
+        for cache in (self.workloads, *self.jobs.values()):
+            cache.informer.subscribe(partial(self.count, cache))
 
     async def run(self) -> None:
         """Keep the caches until cancelled."""
@@ -183,6 +192,7 @@ class WorkerInformers(WorkerCopies):
         self.create_conflicts = earlier.create_conflicts
         self.kueue.inherit(earlier.kueue)
         self.identity.inherit(earlier.identity)
+        self.shares.inherit(earlier.shares)
 
     def have_read(self, gvk: GVK | None) -> bool:
         """Whether the Workloads, and the jobs of a kind, have been complete once."""

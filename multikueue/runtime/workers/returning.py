@@ -23,7 +23,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.workload.effects import ApplyStatus, DeleteJob
 from multikueue.errors import ApiError, Forbidden, Unauthorized
 from multikueue.logs import get_logger
-from multikueue.protocols import ApiClient, ObjectList, WatchEvent, read
+from multikueue.protocols import ApiClient, ObjectList, Received, WatchEvent, read
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.workers.moved_away import Suspect, Suspects
 
@@ -77,10 +77,17 @@ class ReturningWorker:
         return await self.client.get(resource, key)
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        limit: int = 0,
+        each: Received | None = None,
     ) -> ObjectList:
         """See `Reader`. While the worker is lost, one that has no answer is sent again once the worker has answered."""
-        send = partial(self.client.list, resource, namespace=namespace, label_selector=label_selector, limit=limit)
+        selected = partial(self.client.list, resource, namespace=namespace, label_selector=label_selector)
+        send = partial(selected, limit=limit, each=each)
         if self.suspects() is not None:
             await self._look()
             answer = await self._sent(send)

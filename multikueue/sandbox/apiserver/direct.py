@@ -17,7 +17,7 @@ import anyio.lowlevel
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import DeadlineExceeded, Unreachable
 from multikueue.kube.http.activity import Activity
-from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
+from multikueue.protocols import ObjectList, Propagation, Received, Subresource, WatchEvent
 from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Connection, to_error
 from multikueue.sandbox.apiserver.encoding import clone, decode
 from multikueue.sandbox.apiserver.faults import Call, ConnectionLostError, Faults
@@ -108,7 +108,13 @@ class DirectClient:
         raise AssertionError("unreachable: the connection raises when it does not return")
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        limit: int = 0,
+        each: Received | None = None,
     ) -> ObjectList:
         """Return all matching objects; see `Reader`."""
 
@@ -116,6 +122,8 @@ class DirectClient:
             options = ListOptions(Selector.parse(row, label_selector), limit=limit)
             page = self.registry.list(row, namespace or None, options)
             items = [row.viewed(decode(entry.raw)) for entry in page.entries]
+            if each is not None:
+                items = [each(item, len(entry.raw)) for item, entry in zip(items, page.entries, strict=True)]
             return ObjectList(items, str(page.revision))
 
         return await self._call("list", resource, ObjectKey(namespace, ""), act)

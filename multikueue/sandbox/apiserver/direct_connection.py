@@ -78,7 +78,8 @@ class CallbackSink:
         """Hand events over."""
         self._connection.answered()
         for emission in emissions:
-            self._on_event(WatchEvent(emission.type, self._row.viewed(decode(emission.entry.raw))))
+            raw = emission.entry.raw
+            self._on_event(WatchEvent(emission.type, self._row.viewed(decode(raw)), len(raw)))
 
     async def bookmark(self, revision: int, *, initial_end: bool) -> None:
         """Hand a bookmark over."""

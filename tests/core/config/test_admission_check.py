@@ -73,6 +73,13 @@ def test_one_usable_cluster_is_enough(workers: dict[str, Json], expected: tuple[
     assert verdict(check(GOOD), config("w1", "w2"), workers) == expected
 
 
+def test_workers_that_answer_with_too_much_leave_it_active() -> None:
+    """Jobs wait for them with a reason; an inactive check would stop every queue that has it."""
+    unread = {"status": {"conditions": [condition("Active", "AnswersUnreadable", status=False)]}}
+    told = ("True", "SomeActiveClusters", "Inactive clusters: [w1 w2]")
+    assert verdict(check(GOOD), config("w1", "w2"), {"w1": unread, "w2": unread}) == told
+
+
 @pytest.mark.parametrize(
     ("named", "profiles", "active"),
     [

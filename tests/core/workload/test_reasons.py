@@ -16,7 +16,15 @@ from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque, Refusal, Served, Unserved
+from multikueue.core.workload.facts.worker_states import (
+    Connecting,
+    Lost,
+    Opaque,
+    Refusal,
+    Served,
+    ShareUsedUp,
+    Unserved,
+)
 from multikueue.core.workload.reasons import reasons
 from tests.core.applying import carry_out
 from tests.core.building import (
@@ -111,8 +119,12 @@ class TestWaiting:
                 {"refusal": Refusal("denied by 10.0.0.1:443", timedelta(minutes=1))},
                 "refuses it, is asked again at 2026-11-21T12:01:00Z: denied by [address]",
             ),
+            (
+                {"refusal": ShareUsedUp('namespace "team" has its share', timedelta(minutes=1))},
+                'has no room for it, is asked again at 2026-11-21T12:01:00Z: namespace "team" has its share',
+            ),
         ],
-        ids=["connecting", "unreadable", "unserved", "refused"],
+        ids=["connecting", "unreadable", "unserved", "refused", "share"],
     )
     def test_one_that_cannot_take_it_says_why(self, facts: Json, why: str) -> None:
         seen = offered(worker("w1", **facts), worker("w2", waiting("")), names=("w1", "w2"), head="Offered to w1, w2")

@@ -237,6 +237,12 @@ BY_CAUSE: Final[Mapping[str, Remedy]] = MappingProxyType(
             "more would have to be copied to {worker} than is: {told}",
             "put it into fewer or smaller objects, or into a volume",
         ),
+        Cause.SHARE_USED_UP: Remedy(
+            "share-used-up",
+            "its namespace has as much on {worker} as one may have there",
+            "it follows by itself once jobs of that namespace have ended or are deleted; smaller or fewer jobs leave "
+            "room, and workerLimits.listSize and workerLimits.listObjects of the daemon's settings are the bounds",
+        ),
     }
 )
 """By cause: a `Cause`, why the scored dispatcher leaves a worker out, or one of those above."""

@@ -145,5 +145,10 @@ class Refusal:
     facts: RefusalFacts = attrs.field(factory=RefusalFacts)
 
 
+@attrs.frozen
+class ShareUsedUp(Refusal):
+    """Not the worker refuses it: its namespace has so much there that we offer no more of it."""
+
+
 NAME_TAKEN: Final = Refusal("an earlier job of that name is still ending there", timedelta(minutes=1))
 """A job that was deleted, and made again with the same name, cannot be there before the earlier one's copy is gone."""

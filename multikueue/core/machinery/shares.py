@@ -1,0 +1,68 @@
+"""What many keep within one bound, by flow: nobody keeps so much that another finds no room."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+import attrs
+
+K = TypeVar("K", bound=Hashable)
+
+PART: Final = 3, 4
+"""Which part of what the others leave a flow may have. Of n flows that take all they can, a newcomer finds one part in
+3n + 1 free, and may have three quarters of that."""
+
+
+@attrs.frozen
+class Need:
+    """What of one Workload is, or would be, on a cluster."""
+
+    bytes: int
+    """As sent, of its Workload or of its jobs, whichever is more: kinds are listed each by itself."""
+    objects: int = 1
+    """Of one kind."""
+
+
+@attrs.define(eq=False)
+class Shares(Generic[K]):
+    """Amounts by key, each key in one flow."""
+
+    limit: int
+    """Of the sum."""
+    _kept: dict[K, tuple[Hashable, int]] = attrs.field(factory=dict, init=False)
+    """By key, its flow and its amount."""
+    _by_flow: Counter[Hashable] = attrs.field(factory=Counter, init=False)
+    total: int = attrs.field(default=0, init=False)
+
+    def __repr__(self) -> str:
+        return f"<Shares: {self.total} of {self.limit}, {len(self._by_flow)} flows>"
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._kept
+
+    def has_room(self, flow: Hashable, amount: int) -> bool:
+        """Whether a flow may keep so much more."""
+        mine = self._by_flow[flow]
+        part, of = PART
+        return (mine + amount) * of <= (self.limit - (self.total - mine)) * part
+
+    def keep(self, key: K, flow: Hashable, amount: int) -> None:
+        """A key has this amount, whether or not there is room. It counts as the most that it has had."""
+        before, had = self._kept.get(key, (flow, 0))
+        if key in self._kept and before == flow and amount <= had:
+            return
+        self.drop(key)
+        self._kept[key] = flow, max(amount, had)
+        self._by_flow[flow] += max(amount, had)
+        self.total += max(amount, had)
+
+    def drop(self, key: K) -> None:
+        """A key has nothing any more."""
+        flow, amount = self._kept.pop(key, (None, 0))
+        self.total -= amount
+        if flow is not None:
+            self._by_flow[flow] -= amount
+            if self._by_flow[flow] <= 0:
+                del self._by_flow[flow]

@@ -1,0 +1,135 @@
+"""Bodies of which the caches keep only what is small: read again for a plan that sends them, a few at a time.
+
+Who creates a job decides how large it is. So no more of these bodies are in memory than there are places, and one
+namespace has half of them. What is planned without one is right as far as it deletes, stops and tells; what would be
+made of it, or changed by it, waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import Final
+
+import attrs
+
+from multikueue.core.machinery.slots import KeySlots
+from multikueue.core.model.copies import forget_spec
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import resource_version, uid, version_number
+from multikueue.core.model.slimmed import is_slimmed
+from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.model.workloads import is_elastic
+from multikueue.core.workload.effects import (
+    MANAGER,
+    CreateDependencies,
+    CreateJob,
+    CreateWorkload,
+    Effect,
+    PatchJob,
+    PatchWorkload,
+    Plan,
+)
+from multikueue.core.workload.facts.snapshot import Snapshot
+from multikueue.protocols import Reader, read
+
+PLACES: Final = 4
+"""Workloads whose bodies are in memory at a time. An object has 1.5 MB at most, and parsed several times that."""
+SHARE: Final = PLACES // 2
+"""Of these, those of one namespace."""
+_SENT: Final = (CreateWorkload, CreateJob, CreateDependencies, PatchJob, PatchWorkload)
+"""What is made of a body, or compared with it."""
+
+
+@attrs.define(eq=False)
+class Bodies:
+    """Whose bodies are in memory."""
+
+    client: Reader
+    """The manager's."""
+    enqueue: Callable[[ObjectKey], object]
+    """Has a Workload planned again."""
+    _places: KeySlots[ObjectKey] = attrs.field(factory=lambda: KeySlots(PLACES, lambda _: SHARE), init=False)
+    _read: dict[ObjectKey, list[Json]] = attrs.field(factory=dict, init=False)
+
+    def __repr__(self) -> str:
+        return f"<Bodies: {self._places.inside} in memory, {self._places.waiting} wait>"
+
+    def lacks(self, snapshot: Snapshot, plan: Plan) -> bool:
+        """Whether a plan may be another one with the bodies that the caches do not keep."""
+        slimmed = [one for one in (snapshot.workload, *snapshot.jobs.values()) if one is not None and is_slimmed(one)]
+        return bool(slimmed) and (any(map(is_elastic, slimmed)) or any(map(_sends_body, plan.effects)))
+
+    async def take(self, snapshot: Snapshot) -> Snapshot | None:
+        """A snapshot with the bodies; None: there is no place, and its Workload is planned again when there is.
+
+        Raises:
+            ApiError: they could not be read.
+        """
+        key, adapter = snapshot.key, snapshot.adapter
+        if not self._places.enter(key, key.namespace):
+            return None
+        found = self._read.setdefault(key, [])
+        workload, jobs = snapshot.workload, dict(snapshot.jobs)
+        if workload is not None and is_slimmed(workload):
+            workload = await read(self.client, WORKLOAD, key)
+            found += [] if workload is None else [workload]
+        for name, job in snapshot.jobs.items():
+            if adapter is not None and is_slimmed(job):
+                whole = await read(self.client, adapter.resource, ObjectKey(key.namespace, name))
+                found += [] if whole is None else [whole]
+                jobs[name] = whole or job
+        return attrs.evolve(snapshot, workload=workload, jobs=jobs)
+
+    def give_back(self, key: ObjectKey) -> None:
+        """A body is needed no longer, or its Workload wants none; others may follow."""
+        for obj in self._read.pop(key, ()):
+            WORKLOADS.forget(obj)
+            forget_spec(obj.get("spec") or {})
+        self._places.leave(key)
+        self._places.withdraw(key)
+        for asked in self._places.ask():
+            self.enqueue(asked)
+
+    @property
+    def read_keys(self) -> Set[ObjectKey]:
+        """The Workloads whose bodies are in memory."""
+        return self._read.keys()
+
+    def __contains__(self, key: ObjectKey) -> bool:
+        """Whether a Workload's body is in memory, or it waits for that."""
+        return key in self._read or key in self._places
+
+
+def with_bodies(shown: Snapshot, read_as: Snapshot) -> Snapshot | None:
+    """What the caches show by now, with the bodies that were read meanwhile; None: they are of another time.
+
+    Args:
+        shown: as it is now.
+        read_as: with the bodies.
+    """
+    if (shown.workload is None) != (read_as.workload is None) or shown.jobs.keys() != read_as.jobs.keys():
+        return None
+    pairs = [(shown.workload, read_as.workload), *((job, read_as.jobs[name]) for name, job in shown.jobs.items())]
+    if any(here is not None and there is not None and not _is_as_new(there, here) for here, there in pairs):
+        return None
+    jobs = {name: read_as.jobs[name] if is_slimmed(job) else job for name, job in shown.jobs.items()}
+    workload = shown.workload
+    if workload is not None and is_slimmed(workload):
+        workload = read_as.workload
+    return attrs.evolve(shown, workload=workload, jobs=jobs)
+
+
+def _is_as_new(whole: Json, shown: Json) -> bool:
+    newer = version_number(resource_version(whole)) >= version_number(resource_version(shown))
+    return not is_slimmed(shown) or (uid(whole) == uid(shown) and newer and not is_slimmed(whole))
+
+
+def without_bodies(plan: Plan) -> Plan:
+    """The part of a plan that is right whatever is in the bodies: what is done where nothing of them is sent."""
+    sent = {effect.cluster for effect in plan.effects if _sends_body(effect)}
+    return attrs.evolve(plan, effects=tuple(effect for effect in plan.effects if effect.cluster not in sent))
+
+
+def _sends_body(effect: Effect) -> bool:
+    return isinstance(effect, _SENT) and effect.cluster != MANAGER

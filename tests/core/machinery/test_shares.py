@@ -1,0 +1,60 @@
+"""Shares of one bound."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multikueue.core.machinery.shares import Shares
+
+LIMIT = 1_000
+
+
+def filled(flows: int) -> Shares[tuple[int, int]]:
+    """Flows that take one by one, in turns, until none finds room."""
+    shares: Shares[tuple[int, int]] = Shares(LIMIT)
+    for number in range(LIMIT):
+        for flow in range(flows):
+            if shares.has_room(flow, 1):
+                shares.keep((flow, number), flow, 1)
+    return shares
+
+
+def test_one_flow_gets_three_quarters_and_a_newcomer_three_of_the_rest() -> None:
+    shares = filled(1)
+    assert shares.total == 750
+    assert shares.has_room("new", 187)
+    assert not shares.has_room("new", 188)
+
+
+def test_with_many_that_take_all_they_can_there_is_still_room() -> None:
+    for flows in range(1, 12):
+        shares = filled(flows)
+        assert shares.total < LIMIT
+        assert shares.has_room("new", LIMIT // (3 * flows + 1) // 2)
+
+
+def test_a_key_counts_as_the_most_that_it_has_had_until_it_has_gone() -> None:
+    shares: Shares[str] = Shares(LIMIT)
+    shares.keep("a", "flow", 300)
+    shares.keep("a", "flow", 100)
+    assert shares.total == 300
+    shares.keep("a", "other", 100)
+    assert shares.total == 300
+    assert shares.has_room("flow", 500)
+    shares.drop("a")
+    shares.drop("a")
+    assert shares.total == 0
+    assert "a" not in shares
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.integers(0, 3), st.integers(0, 500)), max_size=60))
+def test_the_sum_is_that_of_what_is_kept(steps: list[tuple[bool, int, int, int]]) -> None:
+    shares: Shares[int] = Shares(LIMIT)
+    for keeps, key, flow, amount in steps:
+        if keeps and shares.has_room(flow, amount):
+            shares.keep(key, key % 4, amount)
+        elif not keeps:
+            shares.drop(key)
+    assert shares.total == sum(amount for _, amount in shares._kept.values())
+    assert sum(shares._by_flow.values()) == shares.total

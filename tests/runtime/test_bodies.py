@@ -1,0 +1,107 @@
+"""Large bodies of the manager's objects are not kept: they are read again where they are sent."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.slimmed import LARGE, is_slimmed
+from multikueue.kube.informers.list_pages import size_of
+from multikueue.runtime.manager import Manager
+from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, Bodies
+from multikueue.sandbox.apiserver import DirectClient
+from tests.runtime.fleet import Fleet, until
+
+pytestmark = pytest.mark.looptime
+
+TEXT = "x" * 50_000
+KEY = ObjectKey("default", "job")
+
+
+def template(text: str = TEXT) -> Json:
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "500m"}}}
+    return {"containers": [{**container, "env": [{"name": "BULK", "value": text}]}]}
+
+
+def kept(manager: Manager) -> list[Json]:
+    caches = manager.cluster.workloads, manager.cluster.jobs[JOB.gvk]
+    return [obj for cache in caches for obj in cache.informer.values()]
+
+
+def text_in(obj: Json, *path: str) -> Any:
+    (container,) = dig(obj, *path, "spec", "containers")
+    return container["env"][0]["value"]
+
+
+async def test_a_large_job_is_copied_whole_and_not_kept() -> None:
+    fleet = await Fleet.connected("worker1")
+    worker = DirectClient(fleet.workers["worker1"])
+    async with fleet.kueues():
+        async with fleet.dispatching() as manager:
+            await fleet.submit("job", template=template())
+            await until(lambda: all_run(fleet, 1))
+            await anyio.sleep(5)
+            (copy,), (job,) = (await worker.list(WORKLOAD)).items, (await worker.list(JOB)).items
+            assert text_in(copy["spec"]["podSets"][0], "template") == TEXT
+            assert text_in(job, "spec", "template") == TEXT
+            assert all(is_slimmed(obj) and size_of(obj) < LARGE for obj in kept(manager))
+            assert len(kept(manager)) == 2
+        async with fleet.dispatching() as manager:
+            await anyio.sleep(30)
+            assert all(is_slimmed(obj) for obj in kept(manager))
+            found = [(await worker.list(kind)).items[0]["metadata"]["uid"] for kind in (WORKLOAD, JOB)]
+            assert found == [copy["metadata"]["uid"], job["metadata"]["uid"]], "nothing was made anew"
+
+
+async def test_a_small_job_is_kept_and_read_no_second_time() -> None:
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues(), fleet.dispatching() as manager:
+        with mock.patch.object(Bodies, "take", side_effect=AssertionError("read again")):
+            await fleet.submit("job", template=template("short"))
+            await until(lambda: all_run(fleet, 1))
+        assert not any(map(is_slimmed, kept(manager)))
+
+
+async def test_a_few_are_in_memory_at_a_time_and_of_a_namespace_half() -> None:
+    most, take = [0], Bodies.take
+
+    async def counted(self: Bodies, *given: Any) -> Any:
+        found = await take(self, *given)
+        most.append(len(self.read_keys))
+        return found
+
+    fleet = await Fleet.connected("worker1", cpu=40)
+    with mock.patch.object(Bodies, "take", counted):
+        async with fleet.kueues(), fleet.dispatching():
+            for number in range(12):
+                await fleet.submit(f"job-{number}", template=template())
+            await until(lambda: all_run(fleet, 12))
+    assert max(most) == SHARE < PLACES
+
+
+async def test_what_has_gone_meanwhile_is_not_made() -> None:
+    """It is deleted between the plan that lacks its body and the one that has it."""
+    take = Bodies.take
+
+    async def deleted(self: Bodies, *given: Any) -> Any:
+        await fleet.admin.delete(JOB, KEY, propagation="Background")
+        await anyio.sleep(1)
+        return await take(self, *given)
+
+    fleet = await Fleet.connected("worker1")
+    with mock.patch.object(Bodies, "take", deleted):
+        async with fleet.kueues(), fleet.dispatching():
+            await fleet.submit("job", template=template())
+            await anyio.sleep(30)
+    assert not (await DirectClient(fleet.workers["worker1"]).list(WORKLOAD)).items
+
+
+async def all_run(fleet: Fleet, jobs: int) -> bool:
+    found = (await DirectClient(fleet.workers["worker1"]).list(JOB)).items
+    return sum(bool(dig(job, "status", "active")) for job in found) == jobs

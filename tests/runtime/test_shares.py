@@ -1,0 +1,136 @@
+"""One tenant's large or many jobs take no worker from the others: issue of two tenants, one of whom means harm."""
+
+from __future__ import annotations
+
+import anyio
+import orjson
+import pytest
+
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, NAMESPACE, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import check, check_state
+from multikueue.kube.http.response_limits import AnswerLimits
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, cluster_queue, local_queue, namespace
+from tests.runtime.fleet import Fleet, until
+
+pytestmark = pytest.mark.looptime
+
+LIMITS = AnswerLimits(list_bytes=400_000, list_objects=1_000)
+CONTAINER = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+BULK = {"containers": [{**CONTAINER, "env": [{"name": "BULK", "value": "x" * 20_000}]}]}
+FLOOD = 28
+"""Of these, more bytes as the list of a worker may have."""
+
+
+async def two_tenants() -> Fleet:
+    """Each has a queue: the attacker's has quota for everything on the manager, and for nothing on the workers."""
+    fleet = await Fleet.connected("worker1", "worker2", cpu=4)
+    for cluster in (fleet.manager, *fleet.workers.values()):
+        client, on_manager = DirectClient(cluster), cluster is fleet.manager
+        quota = {"cpu": "1000" if on_manager else "0"}
+        await client.create(CLUSTER_QUEUE, cluster_queue(quota, [CHECK] if on_manager else [], "attack"))
+        for tenant, queue in (("attacker", "attack"), ("victim", CLUSTER_QUEUE_NAME)):
+            await client.create(NAMESPACE, namespace(tenant))
+            await client.create(LOCAL_QUEUE, local_queue(tenant, of=queue))
+    return fleet
+
+
+async def flood(fleet: Fleet) -> None:
+    for number in range(FLOOD):
+        await fleet.submit(f"bulk-{number}", namespace="attacker", template=BULK)
+
+
+async def copies(fleet: Fleet, worker: str, tenant: str) -> list[Json]:
+    return (await DirectClient(fleet.workers[worker]).list(WORKLOAD, namespace=tenant)).items
+
+
+async def word(fleet: Fleet, tenant: str) -> list[str]:
+    """What our check says on the tenant's Workloads."""
+    found = (await fleet.admin.list(WORKLOAD, namespace=tenant)).items
+    return [str((check(one, CHECK) or {}).get("message", "")) for one in found]
+
+
+async def sizes(fleet: Fleet, tenant: str) -> list[int]:
+    """How many bytes of a tenant's Workloads each worker has."""
+    found = [await copies(fleet, worker, tenant) for worker in fleet.workers]
+    return [sum(len(orjson.dumps(copy)) for copy in of_worker) for of_worker in found]
+
+
+async def ready(fleet: Fleet, tenant: str = "victim") -> bool:
+    found = (await fleet.admin.list(WORKLOAD, namespace=tenant)).items
+    return bool(found) and all(check_state(one, CHECK) == "Ready" for one in found)
+
+
+async def none_left(fleet: Fleet) -> bool:
+    return not any([await copies(fleet, worker, "attacker") for worker in fleet.workers])
+
+
+async def remove(fleet: Fleet) -> None:
+    """The attacker deletes all jobs."""
+    for job in (await fleet.admin.list(JOB, namespace="attacker")).items:
+        await fleet.admin.delete(JOB, ObjectKey.of(job), propagation="Background")
+
+
+async def test_one_tenants_large_jobs_leave_room_for_the_other() -> None:
+    """Both workers were unreadable in the same second, and the check was inactive for every queue."""
+    fleet = await two_tenants()
+    async with fleet.kueues(), fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+        await flood(fleet)
+        await anyio.sleep(60)
+        for worker in fleet.workers:
+            assert (await fleet.active(worker))["status"] == "True"
+        assert (await fleet.check())[0] == "True"
+        assert all(100_000 < size < LIMITS.list_bytes * 9 // 16 for size in await sizes(fleet, "attacker"))
+        waiting = [one for one in await word(fleet, "attacker") if "workerLimits.listSize" in one]
+        assert len(waiting) > FLOOD // 4
+        began = anyio.current_time()
+        await fleet.submit("small", namespace="victim")
+        await until(lambda: ready(fleet))
+        assert anyio.current_time() - began < 5
+
+
+async def test_what_waits_follows_when_something_has_gone() -> None:
+    fleet = await two_tenants()
+    async with fleet.kueues(), fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+        await flood(fleet)
+        await anyio.sleep(60)
+        there = {copy["metadata"]["name"] for copy in await copies(fleet, "worker1", "attacker")}
+        (first, *_) = sorted(there)
+        found = await fleet.admin.get(WORKLOAD, ObjectKey("attacker", first))
+        await fleet.admin.delete(
+            JOB, ObjectKey("attacker", found["metadata"]["ownerReferences"][0]["name"]), propagation="Background"
+        )
+        await anyio.sleep(10)
+        now = {copy["metadata"]["name"] for copy in await copies(fleet, "worker1", "attacker")}
+        assert first not in now
+        assert len(now) == len(there)
+
+
+async def test_all_is_gone_within_a_minute_also_after_a_restart_in_the_full_state() -> None:
+    fleet = await two_tenants()
+    async with fleet.kueues():
+        async with fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+            await flood(fleet)
+            await anyio.sleep(60)
+        async with fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+            await anyio.sleep(20)
+            assert all(size < LIMITS.list_bytes * 9 // 16 for size in await sizes(fleet, "attacker"))
+            await fleet.submit("small", namespace="victim")
+            await until(lambda: ready(fleet))
+            await remove(fleet)
+            await anyio.sleep(60)
+            assert await none_left(fleet)
+
+
+async def test_a_namespace_has_a_share_of_the_objects_too() -> None:
+    fleet = await two_tenants()
+    limits = AnswerLimits(list_objects=20)
+    async with fleet.kueues(), fleet.dispatching(fleet.build(worker_limits=limits)):
+        for number in range(30):
+            await fleet.submit(f"small-{number}", namespace="attacker", template={"containers": [CONTAINER]})
+        await anyio.sleep(60)
+        assert [len(await copies(fleet, worker, "attacker")) for worker in fleet.workers] == [15, 15]
+        assert any("workerLimits.listObjects" in one for one in await word(fleet, "attacker"))
+        await fleet.submit("small", namespace="victim")
+        await until(lambda: ready(fleet))
