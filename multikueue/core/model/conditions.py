@@ -47,6 +47,11 @@ def condition(obj: Json, kind: str) -> Json | None:
     return find(conditions(obj), kind)
 
 
+def message(obj: Json, kind: str) -> str:
+    """The words of the condition of that type; empty if there is none."""
+    return str((condition(obj, kind) or {}).get("message") or "")
+
+
 def changed_at(obj: Json, kind: str) -> datetime | None:
     """When the object's condition of that type has got its status; None: it has none, or that cannot be read."""
     return parse_timestamp((condition(obj, kind) or {}).get("lastTransitionTime"))
@@ -96,7 +101,7 @@ def says_the_same(old: Json | None, new: Json) -> bool:
 def json_message(obj: Json, kind: str) -> Json:
     """The JSON object that is the message of a condition; empty: there is none, or it cannot be read."""
     try:
-        found: Any = orjson.loads(str((condition(obj, kind) or {}).get("message") or ""))
+        found: Any = orjson.loads(message(obj, kind))
     except orjson.JSONDecodeError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -109,8 +109,7 @@ def _problems(situation: Situation) -> tuple[str, ...]:
 def _earliest(look_again: float | None, situation: Situation) -> float | None:
     """When to look again, now that refusals are asked again, and removals go on: no event tells when."""
     waits = [worker.refusal.left.total_seconds() for worker in situation.workers if worker.refusal is not None]
-    waits += steps_in(situation)
-    waits += (left.total_seconds() for left in leftovers.ends_in(situation))
+    waits += (*steps_in(situation), *(left.total_seconds() for left in leftovers.ends_in(situation)))
     return min(waits if look_again is None else [look_again, *waits], default=None)
 
 

@@ -9,14 +9,14 @@ show is told, and nothing else depends on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final, TypeAlias
 
 import attrs
 
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.conditions import message, timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workload_facts import CopyFacts
@@ -24,18 +24,10 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import check_message
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
+from multikueue.core.workload.facts import worker_states as states
 from multikueue.core.workload.facts.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss, unstopped
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import (
-    Connecting,
-    Lost,
-    Opaque,
-    ShareUsedUp,
-    Syncing,
-    Unserved,
-    Unusable,
-)
 from multikueue.core.workload.preemption_gates import awaits_turn
 
 
@@ -70,17 +62,16 @@ def with_words(
     if any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in decided.effects):
         return decided  # the next plan, after that write, has the words
     tail = tells(situation) if tells is not None else Tail()
-    if tail.again is not None:
-        waits = (decided.look_again, tail.again.total_seconds())
-        decided = attrs.evolve(decided, look_again=min(one for one in waits if one is not None))
+    waits = (decided.look_again, tail.again.total_seconds() if tail.again else None)
+    decided = attrs.evolve(decided, look_again=min((seconds for seconds in waits if seconds is not None), default=None))
     head = _head(situation, waits_for)
-    message = check_message.Message(head, tail.parts or ())
+    words = check_message.Message(head, tail.parts or ())
     if head != situation.head:
-        return attrs.evolve(decided, effects=(*decided.effects, say(situation, message)))
-    if tells is None or tail.parts is None or check_message.means_the_same(message.render(), situation.message):
+        return attrs.evolve(decided, effects=(*decided.effects, say(situation, words)))
+    if tells is None or tail.parts is None or check_message.means_the_same(words.render(), situation.message):
         return decided
     warned: Iterable[Effect] = [AnnounceWorkload("Warning", tail.warning)] if tail.warning else []
-    return attrs.evolve(decided, telling=(say(situation, message), *warned))
+    return attrs.evolve(decided, telling=(say(situation, words), *warned))
 
 
 def _head(situation: Situation, waits_for: Callable[[Situation], str] | None) -> str:
@@ -111,7 +102,9 @@ def tell_reasons(situation: Situation) -> Tail:
         return Tail()
     passing = (left_of_short_loss(situation, worker) for worker in situation.workers if worker.configured)
     again = min(filter(None, passing), default=None)
-    full = [worker for worker in situation.workers if worker.configured and isinstance(worker.refusal, ShareUsedUp)]
+    full = [
+        worker for worker in situation.workers if worker.configured and isinstance(worker.refusal, states.ShareUsedUp)
+    ]
     warning = "; ".join(f"{worker.name}: {worker.refusal.why}" for worker in full if worker.refusal is not None)
     return Tail(tuple(reasons(situation, situation.facts.nominated)), warning, again)
 
@@ -129,7 +122,7 @@ def tell_recorded(situation: Situation) -> Tail:
 def _hold(situation: Situation, worker: Worker) -> str:
     """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
     said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
-    told = ("holds it", _message(worker.workload or {}, "QuotaReserved"), *said)
+    told = ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)
     return ": ".join(filter(None, told)) if worker.copy.is_on_hold else ""
 
 
@@ -148,11 +141,11 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
         return held
     # While it is offered to others, a short loss is not worth a write: what the worker said last holds.
     passes = bool(names) and bool(left_of_short_loss(situation, worker))
-    if (not worker.in_sight and not passes) or isinstance(worker.kind, Unusable):
+    if (not worker.in_sight and not passes) or isinstance(worker.kind, states.Unusable):
         return out_of_sight(worker) + _earlier_attempt(situation, worker)
     if worker.refusal is not None:
         again = timestamp(situation.now + worker.refusal.left)
-        does = "has no room for it" if isinstance(worker.refusal, ShareUsedUp) else "refuses it"
+        does = "has no room for it" if isinstance(worker.refusal, states.ShareUsedUp) else "refuses it"
         return f"{does}, is asked again at {again}: {worker.refusal.why}"
     if worker.name not in names:
         return "" if worker.room.is_known else "not nominated yet"
@@ -179,15 +172,15 @@ def out_of_sight(worker: Worker) -> str:
     if worker.unreadable:
         return worker.unreadable
     match worker.reach, worker.kind:
-        case Connecting(), _:
+        case states.Connecting(), _:
             return "connecting"
-        case Lost(since), _:
+        case states.Lost(since), _:
             return f"unreachable since {timestamp(since)}" if since is not None else "unreachable"
-        case (Opaque(), _) | (_, Opaque()):
+        case (states.Opaque(), _) | (_, states.Opaque()):
             return "answers with more than may be read"
-        case _, Syncing():
+        case _, states.Syncing():
             return "its jobs are being read"
-        case _, Unusable(why):
+        case _, states.Unusable(why):
             return why
     return "does not serve the job's kind"
 
@@ -195,13 +188,12 @@ def out_of_sight(worker: Worker) -> str:
 def _word_of(copy: Json, facts: CopyFacts) -> str:
     """What the worker's Kueue says about a copy; empty while it has said nothing, or once it has admitted it."""
     if facts.is_finished:
-        return "gave it up: " + _message(copy, "Finished") if facts.is_spent else ""
+        return "gave it up: " + message(copy, "Finished") if facts.is_spent else ""
     if facts.is_evicted:
-        return _message(copy, "Evicted")
-    if facts.is_blocked:
-        return "may not preempt there yet: " + check_message.condensed(_message(copy, "QuotaReserved"))
-    if not facts.has_quota:
-        return check_message.condensed(_message(copy, "QuotaReserved"))
+        return message(copy, "Evicted")
+    if facts.is_blocked or not facts.has_quota:
+        head = "may not preempt there yet: " if facts.is_blocked else ""
+        return head + check_message.condensed(message(copy, "QuotaReserved"))
     return "" if facts.is_admitted else _word_of_checks(copy)
 
 
@@ -209,11 +201,7 @@ def _word_of_checks(copy: Json) -> str:
     """Of a copy with quota: which of the worker's own admission checks it waits for."""
     waiting = [one for one in workloads.checks(copy) if one.get("state") != workloads.CheckState.READY]
     told = [f'admission check "{one.get("name")}" is {one.get("state")} {one.get("message") or ""}' for one in waiting]
-    return "; ".join(one.strip() for one in told) or _message(copy, "Admitted")
-
-
-def _message(copy: Json, kind: str) -> str:
-    return str((condition(copy, kind) or {}).get("message") or "")
+    return "; ".join(one.strip() for one in told) or message(copy, "Admitted")
 
 
 def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
@@ -231,7 +219,9 @@ def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
     if (early := patience - (timeout - left)) > timedelta(0) and _counts(worker):
         return "", early
     removed = "; its MultiKueueCluster is gone" if worker.removed else ""
-    return f"{out_of_sight(worker)}{_deadline(situation.now, left, worker)}{removed}", None
+    stays = "" if isinstance(worker.reach, states.Lost) else "; stays there"
+    until = f"; moves at {timestamp(situation.now + left)}" if _counts(worker) else stays
+    return f"{out_of_sight(worker)}{until}{removed}", None
 
 
 _REMOVED: Final = (
@@ -242,12 +232,6 @@ _REMOVED: Final = (
 
 def _counts(worker: Worker) -> bool:
     """Whether time runs out for what is there."""
-    if isinstance(worker.reach, Lost):
+    if isinstance(worker.reach, states.Lost):
         return worker.reach.since is not None
-    return isinstance(worker.kind, Unserved) and not isinstance(worker.reach, Opaque)
-
-
-def _deadline(now: datetime, left: timedelta, worker: Worker) -> str:
-    if _counts(worker):
-        return f"; moves at {timestamp(now + left)}"
-    return "" if isinstance(worker.reach, Lost) else "; stays there"
+    return isinstance(worker.kind, states.Unserved) and not isinstance(worker.reach, states.Opaque)
