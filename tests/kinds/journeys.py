@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import (
@@ -163,18 +163,26 @@ async def runs_again_after_eviction(ground: Ground, case: Case) -> None:
     await ground.cleaned(kind, name)
 
 
+_CHANGED: Final[Mapping[str, Any]] = {"replicas": 3, "serveConfigV2": "changed: true\n"}
+"""What is written into a field that follows. All others are limits: seconds, or how often."""
+
+
 async def follows(ground: Ground, case: Case) -> None:
     """What may change of a running job reaches its copy."""
     kind, name = case.kind, f"{case.name}-followed"
     jobs = await ground.submit(kind, name, duration="1h")
     worker = await ground.running(kind, name)
-    (path,) = case.adapter.sync.forwarded
-    changed = 3 if path[-1] == "replicas" else "changed: true\n"
-    await ground.manager.client.merge_patch(kind.resource, ObjectKey.of(jobs[0]), with_value({}, path, changed))
-    await ground.until(
-        lambda: dig(ground.workers[worker].get(kind.resource, name), *path) == changed,
-        lambda: ground.story(kind, name),
-    )
+    changes = {path: _CHANGED.get(path[-1], 7200) for path in case.adapter.sync.forwarded}
+    patch: Json = {}
+    for path, value in changes.items():
+        patch = with_value(patch, path, value)
+    await ground.manager.client.merge_patch(kind.resource, ObjectKey.of(jobs[0]), patch)
+
+    def has_followed() -> bool:
+        copy = ground.workers[worker].get(kind.resource, name)
+        return all(dig(copy, *path) == value for path, value in changes.items())
+
+    await ground.until(has_followed, lambda: ground.story(kind, name))
     await ground.running(kind, name)
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)

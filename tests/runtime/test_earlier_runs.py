@@ -199,7 +199,7 @@ async def test_a_kind_whose_job_does_not_wait_for_its_pods_runs_again_after_they
             assert len(seen.made) == 1
             await anyio.sleep(0.5)
         assert anyio.current_time() - seen.gone[0] > 10
-        await until(fleet.running_on, within=5)
+        await until(fleet.running_on, within=60)  # looks for pods are further apart each time
 
 
 async def test_where_pods_may_not_be_listed_that_is_told_and_they_are_not_waited_for() -> None:

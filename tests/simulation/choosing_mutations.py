@@ -255,6 +255,7 @@ UNSEEN: Final = frozenset(
         "penalties_are_ignored",
         "trials_are_ignored",
         "an_accepted_deletion_is_a_removal",
+        "stops_without_eviction_are_ignored",  # what has no quota is released for every kind: test_stopping.py
         "an_attempt_is_evicted_once",  # test_evicting.py: test_an_attempt_may_be_evicted_more_than_once
     }
 )

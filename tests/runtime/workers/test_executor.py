@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import attrs
@@ -35,12 +36,30 @@ KEY, OTHER = ObjectKey("default", "wl"), ObjectKey("default", "other")
 W1, W2 = ClusterName("w1"), ClusterName("w2")
 
 
+class FakeShares:
+    """Notes for which Workloads what was reserved is settled."""
+
+    def __init__(self) -> None:
+        self.settled: list[ObjectKey] = []
+
+    def expect(self, *_: Any) -> None:
+        """A copy will be made: that it is counted is shown in `runtime/test_shares`."""
+
+    def settle(self, key: ObjectKey) -> None:
+        self.settled.append(key)
+
+
 class FakeEffects(EffectExecutor):
     """Does what the test says, and notes when."""
 
     def __init__(self, act: Callable[[Effect], float | Exception]) -> None:
         self.act = act
         self.done: list[tuple[float, str, str]] = []
+        self.shares = FakeShares()
+
+    def target(self, _: ClusterName) -> Any:
+        """Of a worker: all that is asked of it here is the account of its shares."""
+        return self.shares
 
     async def execute(self, workload: Json | None, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
