@@ -260,10 +260,10 @@ async def test_a_set_that_is_not_let_go_runs_nowhere_else() -> None:
         await bench.evict_and_reserve(part, 1)
         await anyio.sleep(300)
         assert await bench.get(WORKLOAD, part, "worker2") is None
+        assert check_state(await bench.get(WORKLOAD, part) or {}, CHECK) == "Retry"
         bench.fleet.workers["worker1"].faults.remove(refused)
-        await bench.evict_and_reserve(part, 2)
+        await bench.evict_and_reserve(part, 2)  # its quota is new: what was to stop long ago has its time once more
         await until(lambda: _gone(bench, "worker1"))
-        await bench.evict_and_reserve(part, 3)  # it was sent back meanwhile
         await bench.admit(part, "worker2")
         await bench.placed(part, "worker2")
 
