@@ -223,6 +223,16 @@ async def test_nobody_is_asked_before_the_figures_are_read() -> None:
         assert "-" not in (await placed(fleet)).values()
 
 
+async def test_a_job_that_is_there_before_it_is_known_that_figures_are_forbidden_is_offered() -> None:
+    """It was held for figures that nobody will ever read: their refusal is the first thing that is known of them."""
+    fleet = Fleet.of("w1", "w2")
+    for worker in fleet.workers.values():
+        worker.faults.add(Refuse(403), on=Match(resource="clusterqueues", user="multikueue"))
+    async with scored(fleet, start_with=("a",)):
+        await anyio.sleep(20)
+        assert "-" not in (await placed(fleet)).values()
+
+
 async def test_an_offer_that_could_not_be_written_stays_where_its_copy_is() -> None:
     """Another one becomes better meanwhile: what the first has admitted would be in vain."""
     fleet = Fleet.of("w1", "w2")

@@ -247,7 +247,7 @@ class WorkerRooms:
         figures.state, found = self._state(worker), figures.facts or {}
         for name in {**before, **found}:
             self.ledger.set_queue((worker, name), found.get(name))
-        same = figures.targets == earlier.targets and earlier.state in (None, figures.state)
+        same = figures.targets == earlier.targets and (earlier.state or Known.AWAITED) is figures.state
         if not same or {name: one.terms for name, one in before.items()} != {
             name: one.terms for name, one in found.items()
         }:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from multikueue.core.model import workloads
 from multikueue.core.model.labels import JOB_UID_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import labels_of
-from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.remedy import Finding, filled
+
+_REMOVE: Final = "kubectl -n {namespace} delete workload {workload}"
 
 
 def deleted_job_findings(workload: Json) -> Iterator[Finding]:
@@ -18,7 +21,7 @@ def deleted_job_findings(workload: Json) -> Iterator[Finding]:
         workload: the manager's.
     """
     key = ObjectKey.of(workload)
-    remove = f"kubectl -n {key.namespace} delete workload {key.name}"
+    remove = filled(_REMOVE, {"namespace": key.namespace, "workload": key.name})
     where = f"Workload {key.name}"
     if workloads.finish_reason(workload) == workloads.OWNER_NOT_FOUND:
         why = "its job was deleted without it (orphaned), and what ran on a worker was stopped"

@@ -13,7 +13,7 @@ from multikueued.reports.remedies.remedy import Finding, filled
 
 STATUS_REFUSED: Final = "status-refused"
 _REMEDY: Final = (
-    "compare these words with its status (kubectl -n {namespace} get {job} -o yaml --show-managed-fields): somebody "
+    "compare these words with its status: kubectl -n {namespace} get {job} -o yaml --show-managed-fields; somebody "
     "else wrote there what rules it out, or the kind's definition here is older than the workers'. Mend that; the "
     "status is written again within a few minutes, or once the job changes"
 )
