@@ -24,7 +24,7 @@ _KUBECTL: Final = {
     **dict.fromkeys(
         ("-n", "-f", "-l", "-o", "-p", "--as", "--context", "--kubeconfig", "--type", "--from-file", "--dry-run"), True
     ),
-    **dict.fromkeys(("-A", "--ignore-not-found", "--overwrite", "--show-labels"), False),
+    **dict.fromkeys(("-A", "--ignore-not-found", "--overwrite", "--show-labels", "--show-managed-fields"), False),
 }
 """By option: whether a value follows."""
 

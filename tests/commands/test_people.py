@@ -73,6 +73,7 @@ WALK: Final[Mapping[str, tuple[str, tuple[int, int, int, int]]]] = {
     "worker cordon": ("worker cordon worker2", OPERATORS),
     "worker drain": ("worker drain worker2 --timeout 1s", OPERATORS),
     "worker grant-logs": ("worker grant-logs worker2 --worker-context manager", (1, 4, 4, 4)),
+    "worker list": ("worker list", OPERATORS),
     "worker remove": ("worker remove worker2", OPERATORS),
     "worker rotate": ("worker rotate worker1 --worker-context manager --timeout 1s", (1, 4, 4, 4)),
     "worker uncordon": ("worker uncordon worker2", OPERATORS),
