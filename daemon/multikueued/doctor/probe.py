@@ -17,7 +17,7 @@ import attrs
 
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig
-from multikueue.kube.http.transport import ssl_context
+from multikueue.kube.http.transport import Connector, ssl_context
 from multikueue.runtime.loop import utc_now
 from multikueued.doctor.worker_facts import ClockBound
 
@@ -48,7 +48,7 @@ async def probe(config: ClusterConfig) -> ProbeResult:
     clocks: list[ClockBound] = []
     try:
         with anyio.fail_after(DEADLINE):
-            connector = aiohttp.TCPConnector(ssl=ssl_context(config), limit=1)
+            connector = Connector(ssl=ssl_context(config), limit=1)
             async with aiohttp.ClientSession(
                 connector=connector, proxy=config.proxy or None, auto_decompress=False
             ) as session:
