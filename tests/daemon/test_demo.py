@@ -212,6 +212,7 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
 
 
 @pytest.mark.gate
+@pytest.mark.timeout(120)
 def test_ctrl_c_ends_the_page_as_any_command() -> None:
     """What was opened last is closed first: the page, then the dispatcher, then the clusters."""
     with subprocess.Popen(
@@ -223,7 +224,7 @@ def test_ctrl_c_ends_the_page_as_any_command() -> None:
                 if b"stays up until Ctrl-C" in line:
                     break
             process.send_signal(signal.SIGINT)
-            _, told = process.communicate(timeout=20)
+            _, told = process.communicate(timeout=60)
         finally:
             process.kill()
 
