@@ -58,9 +58,14 @@ def made(kind: str, *, deleted: timedelta | None = None, spec: Json | None = Non
     return {"apiVersion": gvk.api_version, "kind": kind, "metadata": metadata, "spec": spec or {}, **fields}
 
 
+def reader_of(worker: Any, rows: Iterable[JobKind], orphans: Set[str] = frozenset()) -> CopyReader:
+    """A worker here has of a client what is asked of it."""
+    return CopyReader(worker, rows, "us", orphans)
+
+
 async def seen(worker: Worker, *kinds: str, overdue_only: bool = False) -> EndingCopies:
     rows: Iterable[JobKind] = [KINDS[kind] for kind in kinds]
-    reader: Any = CopyReader(worker, rows, "us")  # type: ignore[arg-type]
+    reader = reader_of(worker, rows)
     found: EndingCopies = await reader.look(NOW, overdue_only=overdue_only)
     return found
 
@@ -163,7 +168,7 @@ async def test_one_whose_workload_is_gone_is_told_if_nobody_has_deleted_it() -> 
     worker = Worker({"jobs": copies})
     rows: Iterable[JobKind] = [KINDS["Job"]]
     for orphans, told in ((frozenset[str](), []), (frozenset({"uid-Job", "uid-new"}), ["job"])):
-        reader: Any = CopyReader(worker, rows, "us", orphans)  # type: ignore[arg-type]
+        reader = reader_of(worker, rows, orphans)
         found = (await reader.look(NOW, overdue_only=True)).copies
         assert [one.key.name for one in found] == told
         assert all("was not deleted" in one.why(NOW) for one in found)
@@ -179,7 +184,7 @@ def labelled(name: str, of: str, *, phase: str = "Running", deleted: timedelta |
 
 
 async def by_label(worker: Worker, *, overdue_only: bool = False) -> EndingCopies:
-    reader: Any = CopyReader(worker, [attrs.evolve(KINDS["Job"], pods_label=LABEL)], "us")  # type: ignore[arg-type]
+    reader = reader_of(worker, [attrs.evolve(KINDS["Job"], pods_label=LABEL)])
     found: EndingCopies = await reader.look(NOW, overdue_only=overdue_only)
     return found
 
