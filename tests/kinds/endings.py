@@ -14,6 +14,7 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, finalizers_of
+from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Conflict
 from multikueue.sandbox.jobs.deciding import TRAP_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
@@ -63,15 +64,20 @@ class Ending:
             key, patch = ObjectKey.of(workload), {"spec": {"active": active}}
             await self.ground.manager.client.merge_patch(WORKLOAD, key, patch)
 
-    def pods_end(self) -> bool:
-        """Whether SIGTERM has been sent to a pod."""
-        return any(pod.asked for runs in self.ground.runs.of(self.name).values() for run in runs for pod in run.pods)
+    def pods(self) -> list[Life]:
+        """Its pods that are there: those of each of its Workloads."""
+        runs = itertools.chain.from_iterable(self.ground.runs.of(self.name).values())
+        return [pod for run in runs for pod in run.pods if pod.ended is None]
 
 
 async def deactivated(ending: Ending) -> None:
-    """Deactivated on the manager, and activated again while its pods end."""
+    """Deactivated on the manager, and activated again while its pods end.
+
+    All of them: Kueue may not have seen yet that another Workload of the job is inactive, and would never.
+    """
+    pods = ending.pods()
     await ending.activate(False)
-    await ending.until(ending.pods_end)
+    await ending.until(lambda: all(pod.asked is not None for pod in pods))
     await ending.activate(True)
 
 
@@ -82,9 +88,12 @@ async def evicted_on_the_manager(ending: Ending) -> None:
 
 
 async def evicted_by_its_worker(ending: Ending) -> None:
-    """Its pods were too slow there: the worker's Kueue does not start it again for a minute, as others do at once."""
-    worker = ending.ground.workers[ending.worker]
+    """Its pods were too slow there: the worker's Kueue does not start it again for a minute, as others do at once.
+
+    Each Workload is evicted where it runs: the pods of a Deployment may have spread.
+    """
     for workload in ending.workloads:
+        worker = ending.ground.workers[cluster_name(workload) or ending.worker]
         copy = worker.get(WORKLOAD, workload["metadata"]["name"])
         if copy is not None:
             await evict(worker.client, ObjectKey.of(copy), reason=PODS_READY_TIMEOUT)
