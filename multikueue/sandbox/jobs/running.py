@@ -80,7 +80,8 @@ class JobRunner:
         kinds = completed(self.kinds)
         self._rows = {POD_RESOURCE: POD, **{kind.resource: kind for kind in kinds if not isinstance(kind, SetKind)}}
         self._sets = {kind.resource: kind for kind in kinds if isinstance(kind, SetKind)}
-        self._jobs = {**{resource: Newest() for resource in self._rows}, POD_RESOURCE: Newest(owners)}
+        held = dict.fromkeys((POD_RESOURCE, *(JOB for kind in kinds if kind.makes_jobs)))
+        self._jobs = {one: Newest(owners) if one in held else Newest() for one in {**self._rows, **held}}
         self._recorder = Recorder(self.client, self.clock, self.events)
         self._performer = Performer(self.client, self._recorder, self._observe)
         self._controller = Controller("job-runner", self, concurrency=self.concurrency)
@@ -106,7 +107,8 @@ class JobRunner:
             return await self._end(job)
         if job is None or kind is None or (self._node_dead and not kind.is_held(job) and not is_deleted(job)):
             return Action.done()
-        time, pods = anyio.current_time(), self._jobs[POD_RESOURCE].by(uid(job))
+        time, holders = anyio.current_time(), self._jobs[JOB].by(uid(job)) if kind.makes_jobs else [job]
+        pods = [pod for holder in holders for pod in self._jobs[POD_RESOURCE].by(uid(holder))]
         stopped = kind.is_held(job) or is_deleted(job)
         turn = decide_run(
             kind,
@@ -123,14 +125,14 @@ class JobRunner:
         elif turn.status is not None:
             await self._performer.perform(_write(kind, job, turn))
         elif pods or (self.pods and resource == JOB) or trap_of(job, self.options):
-            await self._keep_pods(kind, job, pods)
+            await self._keep_pods(kind, job, holders, pods)
         self._remember(uid(job), turn.run)
         return Action.done() if turn.at is None else Action.after(turn.at - time)
 
-    async def _keep_pods(self, kind: SandboxKind, job: Json, pods: list[Json]) -> None:
+    async def _keep_pods(self, kind: SandboxKind, job: Json, holders: list[Json], pods: list[Json]) -> None:
         if kind.gated or kind.is_delegated(job):
             return
-        for step in job_pods(kind, job, pods, self.clock(), blocking=self.options.blocking):
+        for step in job_pods(kind, job, holders, pods, self.clock(), blocking=self.options.blocking):
             with suppress(AlreadyExists):  # somebody else's pod: the job stays one short
                 await self._performer.perform(step)
 
@@ -196,11 +198,13 @@ class JobRunner:
             self._concern(resource, job)
 
     def _concern(self, resource: Resource, obj: Json) -> None:
-        """Look at the jobs that a pod belongs to, too."""
-        for owner in (dig(obj, "metadata", "ownerReferences") or ()) if resource == POD_RESOURCE else ():
-            row = next((row for row in self._rows if row.gvk == GVK.of(owner["apiVersion"], owner["kind"])), None)
+        """Look at the jobs that a pod belongs to, too, and at those that these belong to."""
+        for owner in (dig(obj, "metadata", "ownerReferences") or ()) if resource in (POD_RESOURCE, JOB) else ():
+            row = next((row for row in self._jobs if row.gvk == GVK.of(owner["apiVersion"], owner["kind"])), None)
             if row is not None:
-                self._controller.enqueue((row, ObjectKey(obj["metadata"]["namespace"], owner["name"])))
+                key = ObjectKey(obj["metadata"]["namespace"], owner["name"])
+                self._controller.enqueue((row, key))
+                self._concern(row, self._jobs[row].get(key) or {})
 
 
 def _write(kind: SandboxKind, job: Json, turn: Turn) -> Step:
