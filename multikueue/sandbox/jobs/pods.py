@@ -19,7 +19,7 @@ import anyio.abc
 import attrs
 
 from multikueue.core.machinery.action import Action
-from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.conditions import conditions, new_condition, timestamp, updated
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, is_terminating, uid
@@ -119,6 +119,12 @@ def ended(pod: Json, *, failed: bool, now: datetime) -> Step:
     reason = "Error" if failed else "Completed"
     state = {"terminated": {"exitCode": int(failed), "reason": reason, "finishedAt": timestamp(now)}}
     return _with_status(pod, "Failed" if failed else "Succeeded", state)
+
+
+def unready(pod: Json, now: datetime) -> Step:
+    """The write that says that nobody knows whether it runs: its phase stays."""
+    listed = updated(conditions(pod), new_condition("Ready", False, "", "", now=now))
+    return Step(Replace(POD_RESOURCE, {**pod, "status": {**pod["status"], "conditions": listed}}, "status"))
 
 
 @attrs.define(eq=False)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 import anyio
 import anyio.abc
 import attrs
 
 from multikueue.core.machinery.action import Action
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
@@ -30,7 +32,7 @@ from multikueue.sandbox.jobs.deciding import (
     trap_of,
 )
 from multikueue.sandbox.jobs.kubelet import NodeClient, bind, is_bound, remove
-from multikueue.sandbox.jobs.pods import SetPods, ended, has_ended, job_pods, owners
+from multikueue.sandbox.jobs.pods import SetPods, ended, has_ended, job_pods, owners, unready
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, is_gated
@@ -38,6 +40,9 @@ from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
 from multikueue.sandbox.kueue.scheduling.newest import Newest
+
+UNHEARD: Final = 50.0
+"""Seconds after which a node whose kubelet is silent counts as NotReady."""
 
 
 @attrs.define(eq=False)
@@ -71,7 +76,8 @@ class JobRunner:
     _starts: dict[str, int] = attrs.field(factory=dict, init=False)
     _signalled: dict[str, float] = attrs.field(factory=dict, init=False)
     """When each pod on its way out got its SIGTERM, on the loop's clock, by UID."""
-    _node_dead: bool = attrs.field(default=False, init=False)
+    _died: float | None = attrs.field(default=None, init=False)
+    """Since when the node is dead, on the loop's clock; None: it is not."""
     _recorder: Recorder = attrs.field(init=False)
     _performer: Performer = attrs.field(init=False)
     _controller: Controller[tuple[Resource, ObjectKey]] = attrs.field(init=False)
@@ -103,9 +109,11 @@ class JobRunner:
         """Bring one job forward."""
         resource, name = key
         kind, job = self._rows.get(resource), self._jobs[resource].get(name)
+        if self._died is not None and job is not None and resource == POD_RESOURCE:
+            return await self._lose(job, self._died)
         if job is not None and resource == POD_RESOURCE and is_terminating(job):
             return await self._end(job)
-        if job is None or kind is None or (self._node_dead and not kind.is_held(job) and not is_deleted(job)):
+        if job is None or kind is None or (self.node_is_dead and not kind.is_held(job) and not is_deleted(job)):
             return Action.done()
         time, holders = anyio.current_time(), self._jobs[JOB].by(uid(job)) if kind.makes_jobs else [job]
         pods = [pod for holder in holders for pod in self._jobs[POD_RESOURCE].by(uid(holder))]
@@ -136,9 +144,17 @@ class JobRunner:
             with suppress(AlreadyExists):  # somebody else's pod: the job stays one short
                 await self._performer.perform(step)
 
+    async def _lose(self, pod: Json, died: float) -> Action:
+        """What the node controller does about a pod whose kubelet is silent: it is not ready; else it stays."""
+        left = died + UNHEARD - anyio.current_time()
+        if left > 0 or not is_true(pod, "Ready"):
+            return Action.after(left) if left > 0 else Action.done()
+        await self._performer.perform(unready(pod, self.clock()))
+        return Action.done()
+
     async def _end(self, pod: Json) -> Action:
         """What a kubelet does about a pod on its way out: SIGTERM, SIGKILL after its grace period, and it is gone."""
-        if self._node_dead or is_gated(pod):
+        if is_gated(pod):
             return Action.done()
         time, trap = anyio.current_time(), trap_of(pod, self.options)
         grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
@@ -156,13 +172,14 @@ class JobRunner:
     def node_is_dead(self) -> bool:
         """Whether the kubelet of all pods here is away: none ends, none starts, and jobs do not go on.
 
-        Once it is back, pods on their way out get their SIGTERM. Only jobs that have pods show it.
+        Those that were ready are not, 50 s later. Once it is back, pods on their way out get their SIGTERM. Only jobs
+        that have pods show it.
         """
-        return self._node_dead
+        return self._died is not None
 
     @node_is_dead.setter
     def node_is_dead(self, dead: bool) -> None:
-        self._node_dead = dead
+        self._died = anyio.current_time() if dead else None
         for resource, objects in self._jobs.items():
             for obj in objects:
                 self._controller.enqueue((resource, ObjectKey.of(obj)))

@@ -14,6 +14,7 @@ from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, TRAP_ANNOTATION, JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import AVAILABLE
+from multikueue.sandbox.kinds.pods import POD as PODS
 from multikueue.testing import InMemoryCluster
 from multikueue.testing import running as running_in_background
 from tests.sandbox.kueue.objects import condition, is_true, job
@@ -231,8 +232,11 @@ async def test_on_a_dead_node_nothing_ends_until_it_is_back() -> None:
         await anyio.sleep(1)
         runner.node_is_dead = True
         await client.delete(JOB, ObjectKey("default", "j1"), propagation="Foreground")
+        await anyio.sleep(49)
+        assert PODS.course.pods_ready((await client.list(POD)).items[0])
         await anyio.sleep(1000)
         (pod,) = (await client.list(POD)).items
+        assert not PODS.course.pods_ready(pod)
         assert (pod["status"]["phase"], ending((await client.list(JOB)).items[0])) == ("Running", (0, 1))
         runner.node_is_dead = False
         await anyio.sleep(24)
