@@ -12,7 +12,7 @@ import attrs
 import orjson
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import CLUSTER_QUEUE, EVENT, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_QUEUE, EVENT, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import HOLDING_GATE, NAMESPACES_ANNOTATION, ORIGIN_LABEL, QUEUES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone, dig, labels_of, uid, with_value
@@ -154,7 +154,7 @@ class Ground:
         self, resources: list[Resource], *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Watch these kinds, pods, queues and Workloads until cancelled; started once all there is has been seen."""
-        followed = dict.fromkeys((WORKLOAD, CLUSTER_QUEUE, POD_RESOURCE, *resources))
+        followed = dict.fromkeys((WORKLOAD, CLUSTER_QUEUE, POD_RESOURCE, JOB, *resources))
         async with anyio.create_task_group() as tasks:
             caches = [
                 Informer(cluster.client, resource, on_change=partial(self._observe, cluster, resource))

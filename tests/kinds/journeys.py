@@ -6,6 +6,8 @@ import functools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+import anyio
+
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import (
     ELASTIC_ANNOTATION,
@@ -17,7 +19,7 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, with_value, without
 from multikueue.core.model.started import is_started
-from multikueue.core.model.workloads import is_admitted, is_finished
+from multikueue.core.model.workloads import is_admitted, is_finished, is_on_hold
 from multikueue.sandbox.kinds.ray import WORKERS
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
@@ -41,6 +43,9 @@ TEMPLATES: Final = ("job", "jobset", "pytorchjob", "podgroup")
 """Kinds with their pod template in the job, several in a list or a mapping, and the job itself."""
 FIXED: Final = ("rayjob", "rayservice")
 """Kinds that cannot change their size, though their jobs may say that they are elastic."""
+
+HELD: Final = 10.0
+"""Seconds for which one that is on hold is looked at: it would have been sent round by then."""
 
 Journey = Callable[[Ground, Case], Awaitable[None]]
 
@@ -258,6 +263,29 @@ async def keeps_its_size(ground: Ground, case: Case) -> None:
     assert ground.workers[worker].last[kind.resource, name]["spec"] == before["spec"]
     assert ground.workers[worker].uids[kind.resource, name] == {before["metadata"]["uid"]}
     await ground.cleaned(kind, name)
+
+
+async def waits_for_its_user(ground: Ground, case: Case) -> None:
+    """One that its kind's controller does not run as it is: Kueue puts it on hold, and nobody else is offered it.
+
+    It is shown with that controller's words, and runs once its user has put it right.
+    """
+    kind, name = case.kind, f"{case.name}-waits"
+    (job,) = await ground.submit(kind, name, spec={"backoffLimit": -1})
+
+    def is_held() -> bool:
+        workloads, jobs = ground.workloads_of(kind, name), ground.jobs(ground.manager, kind, name)
+        return bool(workloads) and all(map(is_on_hold, workloads)) and all(map(kind.on_hold, jobs))
+
+    await ground.until(is_held, lambda: ground.story(kind, name))
+    await ground.cleaned(kind, name)
+    await anyio.sleep(HELD)
+    assert is_held()
+    assert len(ground.runs.copies(name)) == 1
+    await ground.manager.client.merge_patch(kind.resource, ObjectKey.of(job), {"spec": {"backoffLimit": 0}})
+    await ground.ended(kind, name, "Succeeded")
+    await ground.cleaned(kind, name)
+    assert len(ground.runs.copies(name)) == 2
 
 
 async def shrinks(ground: Ground, case: Case) -> None:

@@ -44,6 +44,7 @@ WAYS: Final = (
     Way(journeys.follows, lambda case: bool(case.adapter.sync.forwarded), _always),
     Way(journeys.scales, lambda case: case.adapter.sync.resized is not None, _always),
     Way(journeys.shrinks, lambda case: case.name == "leaderworkerset", _always),
+    Way(journeys.waits_for_its_user, lambda case: case.name == "rayjob", _always),
     Way(journeys.pasted, lambda case: case.name in journeys.TEMPLATES, _always),
     Way(journeys.keeps_its_size, lambda case: case.name in journeys.FIXED, _always),
     Way(endings.is_taken_away),

@@ -9,8 +9,11 @@ import attrs
 import pytest
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
+from multikueued.doctor.published import Published, config_map, written
+from multikueued.doctor.worker_facts import WorkerFacts
+from multikueued.reports.ending_copies import EndingCopy, LatePod
 from multikueued.reports.explanation import Explanation, Seen, explain
 from multikueued.reports.jobs import JobState, job_report
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, waiting_for, workload
@@ -63,6 +66,19 @@ def test_after_the_grace_period_it_says_what_holds_it_and_the_way_out(run: Earli
     give_up = f"kubectl -n default annotate workload {name} multikueue.dev/give-up=worker1/uid-left"
     assert finding.remedy.endswith(give_up)
     assert told.summary == f"It does not run, and somebody has to act: {finding.why}."
+
+
+def test_the_node_of_a_pod_that_has_not_ended_is_named_as_the_daemon_has_seen_it() -> None:
+    key = ObjectKey("default", "train")
+    copy = EndingCopy("Job", key, "uid-left", NOW, NOW, DUE, pods=(LatePod("train-x", "n1", NOW),))
+    seen = Published(WorkerFacts("worker1", overdue=(copy,)), NOW)
+    findings = config_map("kueue-system", "multikueue-findings", {"worker1": written(seen)})
+    made = waits(RUN)
+    (finding,) = explain(
+        Seen(made, TRAIN, attrs.evolve(fleet(made), findings=findings), (), DUE, "kueue-system")
+    ).findings
+    assert finding.why.endswith(f"; pod train-x on node n1 should have ended at {timestamp(NOW)}: the node may be down")
+    assert finding.remedy.startswith("look at that node of worker1; if nothing of it runs, give it up: kubectl ")
 
 
 def test_what_could_not_be_deleted_is_told_after_a_while() -> None:

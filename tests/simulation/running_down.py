@@ -8,14 +8,14 @@ from typing import Any, Final
 import anyio
 
 from multikueue.core.model.conditions import new_condition
-from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ELASTIC_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, uid
-from multikueue.core.model.workloads import has_quota, is_evicted, is_finished, retry_count
+from multikueue.core.model.workloads import ON_HOLD, has_quota, is_evicted, is_finished, is_on_hold, retry_count
 from multikueue.errors import ApiError
 from multikueue.sandbox.kueue import evict
-from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
+from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.breaking import Trouble
 from tests.simulation.objects import find, has_ended
 from tests.simulation.running import KINDS, Item
@@ -118,9 +118,7 @@ async def hold_copy(scene: Scene) -> None:
         return
     worker, _, workload = found
     scene.taking.excuse(worker.name, workload)
-    queue = ObjectKey("", CLUSTER_QUEUE_NAME)
-    await worker.api.merge_patch(CLUSTER_QUEUE, queue, {"spec": {"stopPolicy": "Hold"}})
-    await _take_quota(worker, workload)
+    await _take_quota(worker, workload, ON_HOLD)
     began, before = anyio.current_time(), _tries(scene, workload)
     for _ in range(scene.dice.choice((30, 100))):
         await anyio.sleep(1.0)
@@ -130,16 +128,17 @@ async def hold_copy(scene: Scene) -> None:
         if not is_evicted(copy or {}) and None not in (tries, before) and steady and tries != before:
             scene.promises.broken.append(f"{workload} is sent round while {worker.name} holds it")
             break
-    await worker.api.merge_patch(CLUSTER_QUEUE, queue, {"spec": {"stopPolicy": None}})
+    if is_on_hold(find(worker, WORKLOAD, workload) or {}):
+        await _take_quota(worker, workload, "Pending")
 
 
-async def _take_quota(worker: SimCluster, key: ObjectKey) -> None:
+async def _take_quota(worker: SimCluster, key: ObjectKey, reason: str) -> None:
     copy = find(worker, WORKLOAD, key)
     if copy is None:
         return
     now = wall_clock(worker.skew)()
     kept = [one for one in copy["status"]["conditions"] if one["type"] not in ("QuotaReserved", "Admitted")]
-    held = [new_condition(kind, False, "OnHold", "held", now=now) for kind in ("QuotaReserved", "Admitted")]
+    held = [new_condition(kind, False, reason, reason, now=now) for kind in ("QuotaReserved", "Admitted")]
     status: Json = {"conditions": [*kept, *held], "admission": None}
     metadata = {"resourceVersion": copy["metadata"]["resourceVersion"]}
     await worker.api.merge_patch(WORKLOAD, key, {"metadata": metadata, "status": status}, subresource="status")

@@ -43,6 +43,8 @@ OUT_OF_SYNC: Final = "OutOfSync"
 """A worker's Kueue finished the Workload because the job that claims it is another."""
 OWNER_NOT_FOUND: Final = "OwnerNotFound"
 """A worker's Kueue finished the Workload because it found no job behind it."""
+ON_HOLD: Final = "OnHold"
+"""Reason of `QuotaReserved` where quota was taken, without an eviction, as the job is not run as it is."""
 OUT_OF_TIME: Final = "MaximumExecutionTimeExceeded"
 """Kueue deactivated the Workload because it ran for longer than its `maximumExecutionTimeSeconds`."""
 SLICE_REPLACED: Final = "WorkloadSliceReplaced"
@@ -67,7 +69,7 @@ def is_finished(workload: Json) -> bool:
 def is_on_hold(workload: Json) -> bool:
     """Whether its Kueue has taken its quota, and gives it none until its job says something else."""
     reserved = condition(workload, "QuotaReserved") or {}
-    return reserved.get("status") == "False" and reserved.get("reason") == "OnHold"
+    return reserved.get("status") == "False" and reserved.get("reason") == ON_HOLD
 
 
 def is_active(workload: Json) -> bool:

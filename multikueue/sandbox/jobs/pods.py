@@ -19,7 +19,8 @@ import anyio.abc
 import attrs
 
 from multikueue.core.machinery.action import Action
-from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.conditions import conditions, new_condition, timestamp, updated
+from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, is_terminating, uid
 from multikueue.errors import AlreadyExists
@@ -34,7 +35,7 @@ from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Create, Delete, Replace, Step
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
 from multikueue.sandbox.kueue.scheduling.newest import Newest
-from multikueue.sandbox.objects import owned_by
+from multikueue.sandbox.objects import built, owned_by
 
 _LONG: Final = "8760h"
 """How long a pod would run by itself: until its job ends."""
@@ -50,12 +51,15 @@ def has_ended(pod: Json) -> bool:
     return dig(pod, "status", "phase") in ("Succeeded", "Failed")
 
 
-def job_pods(kind: SandboxKind, job: Json, pods: list[Json], now: datetime, *, blocking: bool) -> Iterator[Step]:
+def job_pods(
+    kind: SandboxKind, job: Json, holders: list[Json], pods: list[Json], now: datetime, *, blocking: bool
+) -> Iterator[Step]:
     """What is to be done about the pods of a job.
 
     Args:
         kind: of the job.
         job: one that the kind's own controller is to run, or to stop.
+        holders: what its pods are to belong to: the job, or the Jobs that it has made.
         pods: all of it that are there.
         now: the wall clock.
         blocking: whether new pods keep a job that is deleted in the foreground.
@@ -69,24 +73,40 @@ def job_pods(kind: SandboxKind, job: Json, pods: list[Json], now: datetime, *, b
         return  # none is made any more, and only the garbage collector deletes them
     templates = _templates(kind, job)
     yield from map(_deleted, live[len(templates) :])
+    if templates and not holders:
+        yield from _made_jobs(kind, job)
+        return
     names = (f"{job['metadata']['name'][:57]}-{digest([uid(job), number])[:5]}" for number in count())
     free = (name for name in names if name not in set(map(_name, pods)))
-    for template, name in zip(templates[len(live) :], islice(free, len(templates)), strict=False):
-        yield Step(Create(POD_RESOURCE, _job_pod(kind, job, template, name, blocking=blocking)))
+    for (number, template), name in zip(templates[len(live) :], islice(free, len(templates)), strict=False):
+        holder = holders[number % len(holders)]
+        yield Step(Create(POD_RESOURCE, _job_pod(kind, job, holder, template, name, blocking=blocking)))
 
 
-def _templates(kind: SandboxKind, job: Json) -> list[Json]:
-    """One for each pod that it should have."""
+def _made_jobs(kind: SandboxKind, job: Json) -> Iterator[Step]:
+    """Jobs that nobody runs but who has made them; here they hold its pods, and their status says nothing."""
+    metadata = job["metadata"]
+    for pod_set in kind.pods.read(job):
+        spec = {"managedBy": kind.operator, "template": pod_set["template"]}
+        made = built(JOB, f"{metadata['name']}-{pod_set['name']}-0", metadata["namespace"], spec=spec)
+        made["metadata"]["ownerReferences"] = [owned_by(kind.resource, job)]
+        yield Step(Create(JOB, made))
+
+
+def _templates(kind: SandboxKind, job: Json) -> list[tuple[int, Json]]:
+    """One for each pod that it should have, with the number of its pod set."""
     if kind.is_held(job) or not kind.course.is_active(job):
         return []
     if kind is BATCH_JOB:
-        return [dig(job, "spec", "template") or {}] * int(dig(job, "status", "active") or 0)
-    return [pod_set["template"] for pod_set in kind.pods.read(job) for _ in range(pod_set["count"])]
+        return [(0, dig(job, "spec", "template") or {})] * int(dig(job, "status", "active") or 0)
+    pod_sets = enumerate(kind.pods.read(job))
+    return [(number, pod_set["template"]) for number, pod_set in pod_sets for _ in range(pod_set["count"])]
 
 
-def _job_pod(kind: SandboxKind, job: Json, template: Json, name: str, *, blocking: bool) -> Json:
-    labels = {"batch.kubernetes.io/job-name": job["metadata"]["name"]} if kind is BATCH_JOB else {}
-    pod = _made_pod(kind, job, template, name, labels)
+def _job_pod(kind: SandboxKind, job: Json, holder: Json, template: Json, name: str, *, blocking: bool) -> Json:
+    resource = JOB if kind.makes_jobs else kind.resource
+    labels = {"batch.kubernetes.io/job-name": holder["metadata"]["name"]} if resource == JOB else {}
+    pod = _made_pod(resource, holder, template, name, labels)
     noted = annotations_of(pod) | {DURATION_ANNOTATION: _LONG}
     traps = annotations_of(job).get(TRAP_ANNOTATION)
     pod["metadata"]["annotations"] = {TRAP_ANNOTATION: traps, **noted} if traps else noted
@@ -99,6 +119,12 @@ def ended(pod: Json, *, failed: bool, now: datetime) -> Step:
     reason = "Error" if failed else "Completed"
     state = {"terminated": {"exitCode": int(failed), "reason": reason, "finishedAt": timestamp(now)}}
     return _with_status(pod, "Failed" if failed else "Succeeded", state)
+
+
+def unready(pod: Json, now: datetime) -> Step:
+    """The write that says that nobody knows whether it runs: its phase stays."""
+    listed = updated(conditions(pod), new_condition("Ready", False, "", "", now=now))
+    return Step(Replace(POD_RESOURCE, {**pod, "status": {**pod["status"], "conditions": listed}}, "status"))
 
 
 @attrs.define(eq=False)
@@ -140,7 +166,7 @@ class SetPods:
         kind, there = self.kinds[resource], {pod["metadata"]["name"]: pod for pod in pods}
         wanted = {member.name: member for member in kind.members(owner)}
         for name in sorted(wanted.keys() - there.keys()):
-            pod = _made_pod(kind, owner, wanted[name].template, name, wanted[name].labels)
+            pod = _made_pod(resource, owner, wanted[name].template, name, wanted[name].labels)
             yield Step(Create(POD_RESOURCE, pod))
         surplus = [there[name] for name in sorted(there.keys() - wanted.keys())]
         yield from (_deleted(pod) for pod in surplus if not is_terminating(pod))
@@ -187,7 +213,7 @@ def _with_status(pod: Json, phase: str, state: Json, **more: str) -> Step:
     return Step(Replace(POD_RESOURCE, {**pod, "status": status}, "status"))
 
 
-def _made_pod(kind: SandboxKind, owner: Json, template: Json, name: str, labels: Mapping[str, str]) -> Json:
+def _made_pod(resource: Resource, owner: Json, template: Json, name: str, labels: Mapping[str, str]) -> Json:
     template = clone(template)
     metadata = template.get("metadata") or {}
     return {
@@ -198,7 +224,7 @@ def _made_pod(kind: SandboxKind, owner: Json, template: Json, name: str, labels:
             "name": name,
             "namespace": owner["metadata"]["namespace"],
             "labels": {**(metadata.get("labels") or {}), **labels},
-            "ownerReferences": [owned_by(kind.resource, owner)],
+            "ownerReferences": [owned_by(resource, owner)],
         },
         "spec": template["spec"],
     }

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 import anyio
 import anyio.abc
 import attrs
 
 from multikueue.core.machinery.action import Action
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
@@ -30,7 +32,7 @@ from multikueue.sandbox.jobs.deciding import (
     trap_of,
 )
 from multikueue.sandbox.jobs.kubelet import NodeClient, bind, is_bound, remove
-from multikueue.sandbox.jobs.pods import SetPods, ended, has_ended, job_pods, owners
+from multikueue.sandbox.jobs.pods import SetPods, ended, has_ended, job_pods, owners, unready
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, is_gated
@@ -38,6 +40,9 @@ from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
 from multikueue.sandbox.kueue.scheduling.newest import Newest
+
+UNHEARD: Final = 50.0
+"""Seconds after which a node whose kubelet is silent counts as NotReady."""
 
 
 @attrs.define(eq=False)
@@ -71,7 +76,8 @@ class JobRunner:
     _starts: dict[str, int] = attrs.field(factory=dict, init=False)
     _signalled: dict[str, float] = attrs.field(factory=dict, init=False)
     """When each pod on its way out got its SIGTERM, on the loop's clock, by UID."""
-    _node_dead: bool = attrs.field(default=False, init=False)
+    _died: float | None = attrs.field(default=None, init=False)
+    """Since when the node is dead, on the loop's clock; None: it is not."""
     _recorder: Recorder = attrs.field(init=False)
     _performer: Performer = attrs.field(init=False)
     _controller: Controller[tuple[Resource, ObjectKey]] = attrs.field(init=False)
@@ -80,7 +86,8 @@ class JobRunner:
         kinds = completed(self.kinds)
         self._rows = {POD_RESOURCE: POD, **{kind.resource: kind for kind in kinds if not isinstance(kind, SetKind)}}
         self._sets = {kind.resource: kind for kind in kinds if isinstance(kind, SetKind)}
-        self._jobs = {**{resource: Newest() for resource in self._rows}, POD_RESOURCE: Newest(owners)}
+        held = dict.fromkeys((POD_RESOURCE, *(JOB for kind in kinds if kind.makes_jobs)))
+        self._jobs = {one: Newest(owners) if one in held else Newest() for one in {**self._rows, **held}}
         self._recorder = Recorder(self.client, self.clock, self.events)
         self._performer = Performer(self.client, self._recorder, self._observe)
         self._controller = Controller("job-runner", self, concurrency=self.concurrency)
@@ -102,11 +109,14 @@ class JobRunner:
         """Bring one job forward."""
         resource, name = key
         kind, job = self._rows.get(resource), self._jobs[resource].get(name)
+        if self._died is not None and job is not None and resource == POD_RESOURCE:
+            return await self._lose(job, self._died)
         if job is not None and resource == POD_RESOURCE and is_terminating(job):
             return await self._end(job)
-        if job is None or kind is None or (self._node_dead and not kind.is_held(job) and not is_deleted(job)):
+        if job is None or kind is None or (self.node_is_dead and not kind.is_held(job) and not is_deleted(job)):
             return Action.done()
-        time, pods = anyio.current_time(), self._jobs[POD_RESOURCE].by(uid(job))
+        time, holders = anyio.current_time(), self._jobs[JOB].by(uid(job)) if kind.makes_jobs else [job]
+        pods = [pod for holder in holders for pod in self._jobs[POD_RESOURCE].by(uid(holder))]
         stopped = kind.is_held(job) or is_deleted(job)
         turn = decide_run(
             kind,
@@ -123,20 +133,28 @@ class JobRunner:
         elif turn.status is not None:
             await self._performer.perform(_write(kind, job, turn))
         elif pods or (self.pods and resource == JOB) or trap_of(job, self.options):
-            await self._keep_pods(kind, job, pods)
+            await self._keep_pods(kind, job, holders, pods)
         self._remember(uid(job), turn.run)
         return Action.done() if turn.at is None else Action.after(turn.at - time)
 
-    async def _keep_pods(self, kind: SandboxKind, job: Json, pods: list[Json]) -> None:
+    async def _keep_pods(self, kind: SandboxKind, job: Json, holders: list[Json], pods: list[Json]) -> None:
         if kind.gated or kind.is_delegated(job):
             return
-        for step in job_pods(kind, job, pods, self.clock(), blocking=self.options.blocking):
+        for step in job_pods(kind, job, holders, pods, self.clock(), blocking=self.options.blocking):
             with suppress(AlreadyExists):  # somebody else's pod: the job stays one short
                 await self._performer.perform(step)
 
+    async def _lose(self, pod: Json, died: float) -> Action:
+        """What the node controller does about a pod whose kubelet is silent: it is not ready; else it stays."""
+        left = died + UNHEARD - anyio.current_time()
+        if left > 0 or not is_true(pod, "Ready"):
+            return Action.after(left) if left > 0 else Action.done()
+        await self._performer.perform(unready(pod, self.clock()))
+        return Action.done()
+
     async def _end(self, pod: Json) -> Action:
         """What a kubelet does about a pod on its way out: SIGTERM, SIGKILL after its grace period, and it is gone."""
-        if self._node_dead or is_gated(pod):
+        if is_gated(pod):
             return Action.done()
         time, trap = anyio.current_time(), trap_of(pod, self.options)
         grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
@@ -154,13 +172,14 @@ class JobRunner:
     def node_is_dead(self) -> bool:
         """Whether the kubelet of all pods here is away: none ends, none starts, and jobs do not go on.
 
-        Once it is back, pods on their way out get their SIGTERM. Only jobs that have pods show it.
+        Those that were ready are not, 50 s later. Once it is back, pods on their way out get their SIGTERM. Only jobs
+        that have pods show it.
         """
-        return self._node_dead
+        return self._died is not None
 
     @node_is_dead.setter
     def node_is_dead(self, dead: bool) -> None:
-        self._node_dead = dead
+        self._died = anyio.current_time() if dead else None
         for resource, objects in self._jobs.items():
             for obj in objects:
                 self._controller.enqueue((resource, ObjectKey.of(obj)))
@@ -196,11 +215,13 @@ class JobRunner:
             self._concern(resource, job)
 
     def _concern(self, resource: Resource, obj: Json) -> None:
-        """Look at the jobs that a pod belongs to, too."""
-        for owner in (dig(obj, "metadata", "ownerReferences") or ()) if resource == POD_RESOURCE else ():
-            row = next((row for row in self._rows if row.gvk == GVK.of(owner["apiVersion"], owner["kind"])), None)
+        """Look at the jobs that a pod belongs to, too, and at those that these belong to."""
+        for owner in (dig(obj, "metadata", "ownerReferences") or ()) if resource in (POD_RESOURCE, JOB) else ():
+            row = next((row for row in self._jobs if row.gvk == GVK.of(owner["apiVersion"], owner["kind"])), None)
             if row is not None:
-                self._controller.enqueue((row, ObjectKey(obj["metadata"]["namespace"], owner["name"])))
+                key = ObjectKey(obj["metadata"]["namespace"], owner["name"])
+                self._controller.enqueue((row, key))
+                self._concern(row, self._jobs[row].get(key) or {})
 
 
 def _write(kind: SandboxKind, job: Json, turn: Turn) -> Step:

@@ -99,6 +99,7 @@ KINDS: Final = (
             )
         ),
         course=COURSE,
+        makes_jobs=True,
         spec={
             "replicatedJobs": [
                 {"name": "leader", "replicas": 1, "template": {"spec": {"parallelism": 1, "completions": 1}}},

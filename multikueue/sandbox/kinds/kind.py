@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -47,12 +47,16 @@ class SandboxKind:
     course: Course = BY_CONDITIONS
     status_subresource: bool = True
     """Whether the API server serves `status` apart."""
+    makes_jobs: bool = False
+    """Whether its pods belong to Jobs that its controller makes, one for each pod set."""
     gated: bool = False
     """Whether its pods wait behind Kueue's scheduling gate, instead of a job being suspended."""
     reports: bool = True
     """Whether the manager's job shows what the copy does."""
     restored_once_idle: bool = False
     """Whether its API refuses to change what Kueue has put in while the status shows pods, though it is suspended."""
+    on_hold: Callable[[Json], bool] = lambda job: False
+    """Whether a job's status says that it is not run as it is: Kueue puts it on hold, without an eviction."""
     resets_start_time: bool = False
     """Whether the template may only be edited once `status.startTime` is gone."""
     spec: Mapping[str, Any] = attrs.field(factory=dict)

@@ -13,7 +13,7 @@ import attrs
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig, with_value, without
-from multikueue.sandbox.kinds.course import Ending, Moment
+from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import EACH, InTemplates, Roles
 from multikueue.sandbox.kinds.stages import Stage, Stages
@@ -27,6 +27,8 @@ _CLUSTER: Final[dict[str, Any]] = {
 }
 
 _HEAD: Final = "head"
+_REFUSED: Final = "ValidationFailed"
+_INVALID: Final = "The RayJob spec is invalid:"
 WORKERS: Final = "desiredWorkerReplicas"
 
 
@@ -51,6 +53,14 @@ class RayStages(Stages):
 class RayJobStages(RayStages):
     """Stages of a RayJob, which has ended however its controller says why."""
 
+    def turn(self, job: Json, run: Run | None, moment: Moment) -> Turn:
+        """See `Course`. KubeRay looks at the spec first, each time."""
+        why, status = _refusal(job), job.get("status") or {}
+        if not why or self.ending(job) is not None:
+            return super().turn(job, run, moment)
+        refused = {**status, "jobDeploymentStatus": _REFUSED, "reason": _REFUSED, "message": why}
+        return Turn(None if refused == status else refused, event=(_REFUSED, why))
+
     def ending(self, job: Json) -> Ending | None:
         """See `Course`."""
         status = job.get("status") or {}
@@ -62,6 +72,17 @@ class RayJobStages(RayStages):
     def is_active(self, job: Json) -> bool:
         """See `Course`."""
         return dig(job, "status", "jobDeploymentStatus") in ("Initializing", "Running", "Retrying", "Suspending")
+
+
+def _refusal(job: Json) -> str:
+    """Why KubeRay does not run a RayJob as it is; two of its reasons."""
+    if dig(job, "spec", "suspend") and not dig(job, "spec", "shutdownAfterJobFinishes"):
+        return f"{_INVALID} a RayJob with shutdownAfterJobFinishes set to false is not allowed to be suspended"
+    return f"{_INVALID} backoffLimit must be a positive integer" if (dig(job, "spec", "backoffLimit") or 0) < 0 else ""
+
+
+def _is_refused(job: Json) -> bool:
+    return bool(dig(job, "status", "jobDeploymentStatus") == _REFUSED)
 
 
 class RayClusterStages(RayStages):
@@ -186,6 +207,7 @@ KINDS: Final = (
         operator=_OPERATOR,
         pods=_pods("rayClusterSpec"),
         course=_JOB_COURSE,
+        on_hold=_is_refused,
         spec={
             "entrypoint": "python -c 'import ray; ray.init()'",
             "rayClusterSpec": _CLUSTER,

@@ -19,6 +19,7 @@ from multikueue.core.model.labels import JOB_UID_LABEL, STOPPING_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
 from multikueue.core.model.workloads import (
+    ON_HOLD,
     checks,
     cluster_queue,
     has_quota,
@@ -48,7 +49,7 @@ from multikueue.sandbox.kueue.effects import (
 from multikueue.sandbox.kueue.scheduling.podsets import equivalent
 from multikueue.sandbox.kueue.slices import SLICE_OUT_OF_SYNC, counts, replaced_key, resized
 from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
-from multikueue.sandbox.kueue.statuses import finished, released, with_condition
+from multikueue.sandbox.kueue.statuses import finished, released, unreserved, with_condition
 from multikueue.sandbox.kueue.units import queue_name
 from multikueue.sandbox.objects import owned_by
 
@@ -197,6 +198,14 @@ def _matches(situation: JobSituation, workload: Json) -> bool:
     return equivalent(wanted, dig(workload, "spec", "podSets") or [], tolerations=not is_admitted(workload))
 
 
+def _on_hold(situation: JobSituation, workload: Json) -> Decision | None:
+    if not situation.kind.on_hold(situation.job):
+        return None
+    if not has_quota(workload):
+        return NOTHING
+    return admission(unreserved(workload, ON_HOLD, "Job is on hold", situation.now))
+
+
 def _to_finish(situation: JobSituation, workload: Json) -> Decision | None:
     ending = situation.kind.ending(situation.job)
     if ending is None:
@@ -274,6 +283,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _to_adopt,
     _replaced_in_vain,
     _over,
+    _on_hold,
     _to_finish,
     _resized,
     _different,
@@ -282,4 +292,4 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _suspended,
     _running,
 )
-_RULES_WITHOUT_WORKLOAD: Final[tuple[_Rule, ...]] = (_half_stopped, _fresh, _to_create)
+_RULES_WITHOUT_WORKLOAD: Final[tuple[_Rule, ...]] = (_half_stopped, _fresh, _on_hold, _to_create)

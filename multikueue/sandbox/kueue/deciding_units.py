@@ -16,14 +16,15 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import JOB_UID_LABEL, MANAGED_LABEL, POD_GROUP_TOTAL_ANNOTATION, RETRIABLE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
-from multikueue.core.model.workloads import has_quota, is_admitted, is_evicted, is_finished
+from multikueue.core.model.workloads import ON_HOLD, has_quota, is_admitted, is_evicted, is_finished, is_on_hold
 from multikueue.sandbox.kinds.course import Ending
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, is_gated
 from multikueue.sandbox.kueue.building import unit_workload
 from multikueue.sandbox.kueue.deciding_workloads import admission, without_finalizer
 from multikueue.sandbox.kueue.effects import NOTHING, Create, Decision, Delete, Note, Replace, Step, first_of
-from multikueue.sandbox.kueue.statuses import finished, released
+from multikueue.sandbox.kueue.scheduling.ledger import WAITS
+from multikueue.sandbox.kueue.statuses import finished, released, unreserved
 from multikueue.sandbox.kueue.units import Unit, queue_name
 from multikueue.sandbox.objects import owned_by
 
@@ -60,7 +61,7 @@ def _to_create(unit: Unit) -> Decision | None:
         return None
     if not all(queue_name(obj) for _, obj in owners):
         return None
-    if unit.set is None and len(_live(unit)) < _total(unit):
+    if len(_live(unit)) < _total(unit) if unit.set is None else not unit.members:
         return None
     workload = unit_workload(unit)
     told = f"Created Workload: {ObjectKey.of(workload)}"
@@ -81,6 +82,19 @@ def _over(situation: UnitSituation, workload: Json) -> Decision | None:
     if is_terminating(workload):
         taken = _taken_away(unit.pods) if unit.set is not None else next(map(_deleted, unit.pods), None)
         return taken or _let_go(unit) or without_finalizer(workload) or NOTHING
+    return None
+
+
+def _on_hold(situation: UnitSituation, workload: Json) -> Decision | None:
+    """A set that is to have no pods gives its quota back, and asks for it again once it is to have some."""
+    unit = situation.unit
+    if unit.set is None:
+        return None
+    if has_quota(workload) and not unit.members:
+        return admission(unreserved(workload, ON_HOLD, "scaled to zero; workload on hold", situation.now))
+    if is_on_hold(workload) and unit.members:
+        told = "Workload no longer on hold; waiting for quota reservation"
+        return admission(unreserved(workload, WAITS, told, situation.now))
     return None
 
 
@@ -191,4 +205,4 @@ def _note(about: Json, reason: str, note: str) -> Note:
 
 
 _Rule = Callable[[UnitSituation, Json], Decision | None]
-_RULES: Final[tuple[_Rule, ...]] = (_over, _to_hold, _to_adopt, _to_finish, _evicted, _to_start)
+_RULES: Final[tuple[_Rule, ...]] = (_over, _on_hold, _to_hold, _to_adopt, _to_finish, _evicted, _to_start)

@@ -25,6 +25,7 @@ from multikueue.core.model.workloads import (
     is_admitted,
     is_evicted,
     is_finished,
+    is_on_hold,
 )
 from multikueue.sandbox.kueue.applying import ADMISSION, admission_body
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Note, Replace, Rest, Step, first_of
@@ -249,7 +250,7 @@ def _released_without_job(situation: Situation) -> Decision | None:
 
 def _inadmissible(situation: Situation) -> Decision | None:
     workload = situation.workload
-    if has_quota(workload):
+    if has_quota(workload) or is_on_hold(workload):
         return None
     message = situation.configuration.inadmissible(workload)
     if message is None:

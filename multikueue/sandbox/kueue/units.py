@@ -95,7 +95,7 @@ def set_workloads(kind: SetKind, job: Json) -> Mapping[ObjectKey, str]:
         return {}
     origin = annotations_of(job).get(ORIGIN_UID_ANNOTATION) or uid(job)
     namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
-    parts = dict.fromkeys(member.component for member in kind.members(job))
+    parts = dict.fromkeys(member.component for member in kind.members(job)) if kind.whole else {"": None}
     return {
         ObjectKey(namespace, workload_name(kind.resource.gvk, f"{name}-{part}" if part else name, origin)): part
         for part in parts

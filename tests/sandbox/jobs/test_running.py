@@ -9,10 +9,12 @@ import pytest
 
 from multikueue.core.model.kinds import EVENT, JOB, POD
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import name_of
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, TRAP_ANNOTATION, JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import AVAILABLE
+from multikueue.sandbox.kinds.pods import POD as PODS
 from multikueue.testing import InMemoryCluster
 from multikueue.testing import running as running_in_background
 from tests.sandbox.kueue.objects import condition, is_true, job
@@ -230,8 +232,11 @@ async def test_on_a_dead_node_nothing_ends_until_it_is_back() -> None:
         await anyio.sleep(1)
         runner.node_is_dead = True
         await client.delete(JOB, ObjectKey("default", "j1"), propagation="Foreground")
+        await anyio.sleep(49)
+        assert PODS.course.pods_ready((await client.list(POD)).items[0])
         await anyio.sleep(1000)
         (pod,) = (await client.list(POD)).items
+        assert not PODS.course.pods_ready(pod)
         assert (pod["status"]["phase"], ending((await client.list(JOB)).items[0])) == ("Running", (0, 1))
         runner.node_is_dead = False
         await anyio.sleep(24)
@@ -257,6 +262,29 @@ async def test_a_job_of_no_parallelism_waits_for_some() -> None:
         assert not is_true(await cluster.job(), "Complete")
         await cluster.patch(JOB, "j1", {"spec": {"parallelism": 1}})
         await cluster.job_when(lambda found: is_true(found, "Complete"))
+
+
+async def test_a_jobsets_pods_belong_to_jobs_and_deleted_in_the_foreground_it_goes_after_both() -> None:
+    (kind,) = (kind for kind in AVAILABLE if kind.name == "jobset")
+    cluster = InMemoryCluster(kinds=[kind])
+    made = kind.example("s", TEMPLATE, queue="", delegated=False)
+    del made["metadata"]["labels"]
+    await cluster.put(kind.with_suspend(made, False))
+    async with cluster.kueue(runner=RunnerOptions(mean=1000, minimum=1000, maximum=1000, trap=25)):
+        await anyio.sleep(1)
+        client = cluster.client()
+        jobs, pods = (await client.list(JOB)).items, (await client.list(POD)).items
+        assert sorted(name_of(one) for one in jobs) == ["s-leader-0", "s-workers-0"]
+        assert sorted(pod["metadata"]["ownerReferences"][0]["name"] for pod in pods) == [
+            "s-leader-0",
+            "s-workers-0",
+            "s-workers-0",
+        ]
+        await client.delete(kind.resource, ObjectKey("default", "s"), propagation="Foreground")
+        await anyio.sleep(24)
+        assert [len((await client.list(one)).items) for one in (kind.resource, JOB, POD)] == [1, 2, 3]
+        await anyio.sleep(2)
+        assert [len((await client.list(one)).items) for one in (kind.resource, JOB, POD)] == [0, 0, 0]
 
 
 async def test_kinds_say_in_their_own_words_that_their_pods_end() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import owner
 from multikueue.sandbox.kinds.injecting import Injection
@@ -123,6 +124,32 @@ def test_the_workloads_of_a_set_are_named_after_the_set_they_are_a_copy_of() -> 
     assert sorted(set_workloads(LEADER_WORKER_SET, original).values()) == ["0", "1"]
     (only,) = set_workloads(STATEFUL_SET, stored(STATEFUL_SET.example("sts1", TEMPLATE, queue="lq"), "uid1"))
     assert only.name == "statefulset-sts1-740e5", "what Kueue's own code makes"
+
+
+def test_a_stateful_set_without_pods_is_on_hold_until_it_is_to_have_some() -> None:
+    """Its Workload stays, as with Kueue from 0.18.4 on."""
+
+    def of_size(replicas: int) -> Unit:
+        made = stored(STATEFUL_SET.example("s", TEMPLATE, queue="lq"), "u")
+        made["spec"]["replicas"] = replicas
+        (key,) = set_workloads(STATEFUL_SET, made)
+        return Unit(key, kind=STATEFUL_SET, set=made)
+
+    def reserved(unit: Unit, found: Json) -> Json | None:
+        write = request(unit, found)
+        return condition(write.object, "QuotaReserved") if isinstance(write, ApplyStatus) else None
+
+    assert request(of_size(0), None) is None
+    given = workload(of_size(2), QuotaReserved="True", Admitted="True")
+    assert reserved(of_size(2), given) is None
+    taken = reserved(of_size(0), given)
+    assert taken is not None
+    assert (taken["status"], taken["reason"]) == ("False", "OnHold")
+    held = {**given, "status": {"conditions": [taken]}}
+    assert reserved(of_size(0), held) is None
+    waits = reserved(of_size(1), held)
+    assert waits is not None
+    assert (waits["status"], waits["reason"]) == ("False", "Pending")
 
 
 def test_the_workload_of_a_part_of_a_set_says_whose_part_it_is() -> None:

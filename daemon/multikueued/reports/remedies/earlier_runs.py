@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +11,7 @@ from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_runs_in
+from multikueued.reports.ending_copies import MOST_NAMED, LatePod
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, filled
 
@@ -42,8 +43,16 @@ def earlier_run_findings(workload: Json, told: str, objects: ManagerObjects, now
         key = ObjectKey.of(workload)
         words = {"namespace": key.namespace, "workload": key.name, "worker": run.worker, "uid": run.uid}
         give_up = f"kubectl -n {{namespace}} annotate workload {{workload}} {GIVE_UP_ANNOTATION}={{worker}}/{{uid}}"
-        remedy = filled(f"{_look(run)}; if nothing of it runs, give it up: {give_up}", words)
-        yield Finding(DOES_NOT_END, run.worker, f"{_on(run)} {_hangs(run)}", told, remedy)
+        pods = _late_pods(run, objects)
+        remedy = filled(f"{_look(run, pods)}; if nothing of it runs, give it up: {give_up}", words)
+        yield Finding(DOES_NOT_END, run.worker, f"{_on(run)} {_hangs(run, pods)}", told, remedy)
+
+
+def _late_pods(run: EarlierRun, objects: ManagerObjects) -> tuple[LatePod, ...]:
+    """Those that the daemon has seen of it, with their nodes; empty: none, or what it has seen may not be read."""
+    published = objects.published.get(run.worker)
+    copies = published.facts.overdue or () if published is not None else ()
+    return next((one.pods for one in copies if one.uid == run.uid), ())
 
 
 def _takes_too_long(run: EarlierRun, workload: Json, now: datetime) -> bool:
@@ -65,21 +74,24 @@ def _ends(run: EarlierRun) -> str:
     return f"it was deleted at {timestamp(run.deleted)}{until}"
 
 
-def _hangs(run: EarlierRun) -> str:
+def _hangs(run: EarlierRun, pods: Sequence[LatePod]) -> str:
     if run.deleted is None or run.due is None:
         return "it may run, and could not be deleted"
-    return f"it was deleted at {timestamp(run.deleted)} and should have ended at {timestamp(run.due)}{_held(run)}"
+    return f"it was deleted at {timestamp(run.deleted)} and should have ended at {timestamp(run.due)}{_held(run, pods)}"
 
 
-def _held(run: EarlierRun) -> str:
+def _held(run: EarlierRun, pods: Sequence[LatePod]) -> str:
+    late = "".join(f"; {pod}" for pod in pods[:MOST_NAMED])
     if not run.finalizers:
-        return ", and a pod of it has not"
-    return f", held by the finalizer{'' if len(run.finalizers) == 1 else 's'} {', '.join(run.finalizers)}"
+        return late or ", and a pod of it has not"
+    return f", held by the finalizer{'' if len(run.finalizers) == 1 else 's'} {', '.join(run.finalizers)}{late}"
 
 
-def _look(run: EarlierRun) -> str:
+def _look(run: EarlierRun, pods: Sequence[LatePod]) -> str:
     if run.deleted is None:
         return "the events of the Workload and the daemon's log say what {worker} answers: let it be deleted there"
     if run.finalizers:
         return "look on {worker} at what the finalizer waits for"
+    if any(pod.node for pod in pods):
+        return "look at that node of {worker}"
     return "look on {worker} at the pods of that job: the node of one may be down (doctor and worker drain name it)"

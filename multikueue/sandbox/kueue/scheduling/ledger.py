@@ -22,6 +22,7 @@ from multikueue.core.model.workloads import (
     is_admitted,
     is_evicted,
     is_finished,
+    is_on_hold,
 )
 from multikueue.sandbox.kueue.gates import is_gated
 from multikueue.sandbox.kueue.scheduling.cycle import Candidate, Holder, Shape
@@ -157,8 +158,10 @@ class Ledger:
 
 
 def is_candidate(workload: Json) -> bool:
-    """Whether it waits for quota: active, not held back (`Requeued` False), no check has refused it."""
+    """Whether it waits for quota: active, not on hold, not held back (`Requeued` False), no check has refused it."""
     if is_finished(workload) or has_quota(workload) or not is_active(workload) or is_terminating(workload):
+        return False
+    if is_on_hold(workload):
         return False
     if (condition(workload, "Requeued") or {}).get("status") == "False":
         return False
