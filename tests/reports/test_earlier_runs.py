@@ -10,9 +10,9 @@ import pytest
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
-from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
 from multikueued.reports.explanation import Explanation, Seen, explain
 from multikueued.reports.jobs import JobState, job_report
+from tests.core.door import EarlierRun
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, waiting_for, workload
 
 TRAIN = stored(job("train"))
