@@ -21,7 +21,8 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, without
 from multikueue.sandbox.apiserver.validation.rules_job_status import check_job_status
 from tests.core.applying import merged
-from tests.core.building import ADAPTER, NOW, job
+from tests.core.building import ADAPTER, job
+from tests.core.door import NOW
 from tests.core.recorded import Recorded, recorded
 
 STAMP = Stamp("multikueue", "job-train-1a2b3", "abc")

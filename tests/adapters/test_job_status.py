@@ -19,7 +19,8 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.sandbox.apiserver.validation.rules_job_status import check_job_status
 from tests.core.applying import merged
-from tests.core.building import ADAPTER, NOW, job
+from tests.core.building import ADAPTER, job
+from tests.core.door import NOW
 from tests.examples import examples
 
 START, LATER, END = "2026-11-21T11:00:00Z", "2026-11-21T11:10:00Z", "2026-11-21T11:20:00Z"

@@ -14,7 +14,7 @@ from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.errors import AdapterError
 from multikueue.testing import job
-from tests.core.building import NOW
+from tests.core.door import NOW
 
 WIDGETS = Resource(GVK("example.com", "v1", "Widget"), "widgets")
 PLAIN = JobKind(resource=WIDGETS)

@@ -12,11 +12,9 @@ from multikueue.adapters import CopyRules, JobKind, Membership, SafeAdapter, Sta
 from multikueue.adapters.safe import MAX_NOTED, Problems
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.effects import AnnounceWorkload
-from multikueue.core.workload.ending import KUEUE_GRACE
-from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.errors import RuleError
-from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import ADAPTER, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import KUEUE_GRACE, NOW, AnnounceWorkload, Snapshot, decide
 from tests.core.wording import in_words
 
 WHY = "externalFrameworks[0].finished: object.status.count: a number is not true or false"

@@ -17,11 +17,11 @@ import orjson
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.guarded_plan import guarded_plan
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler
 from tests.benchmarks.answering import quiet
 from tests.benchmarks.machine import machine
+from tests.core.door import guarded_plan
 from tests.runtime.fleet import Fleet, now
 
 JOBS: Final = 20

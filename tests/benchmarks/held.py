@@ -18,11 +18,11 @@ import orjson
 
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from tests.benchmarks.answering import quiet
 from tests.benchmarks.machine import machine
+from tests.core.door import Snapshot
 from tests.runtime.fleet import Fleet
 from tests.runtime.held import CPU, hold, use
 from tests.simulation.virtual_time import VirtualLoop

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import anyio
 import attrs
 
+from multikueue import PlanSettings
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
 from multikueue.core.model.dependencies import RESOURCES
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.errors import ApiError, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.http.requests import LogQuery

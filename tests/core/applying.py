@@ -12,7 +12,7 @@ from multikueue.core.model.conditions import conditions, replaced
 from multikueue.core.model.labels import ADMISSION_MANAGER, FOREGROUND_FINALIZER, OWN_PREFIX
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import finalizers_of, is_terminating, uid
-from multikueue.core.workload.effects import (
+from tests.core.door import (
     MANAGER,
     ApplyStatus,
     CreateJob,
@@ -20,12 +20,14 @@ from multikueue.core.workload.effects import (
     DeleteJob,
     DeleteWorkload,
     Effect,
+    JobCopy,
     PatchJob,
     PatchJobStatus,
     PatchWorkload,
     Plan,
+    Snapshot,
+    Worker,
 )
-from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
 
 _uids = itertools.count(1)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, TypedDict, Unpack
 
 from multikueue.adapters import BUILTIN, JobKind, SafeAdapter
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.copies import workload_copy
@@ -32,19 +32,14 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.marks import Marks, mark_of
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt as attempt_of
-from multikueue.core.workload.effects import Plan
-from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workload.plan import plan
-from multikueue.core.workload.preemption_gates import gated
+from tests.core.door import NOW, SETTINGS, JobCopy, Snapshot, Worker
 
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 RESERVED_AT = timestamp(NOW - timedelta(minutes=30))
 LATELY = timestamp(NOW - timedelta(seconds=2))
 """When evictions and requests to stop were written: neither bound of a removal has passed."""
 PLACED: list[Json] = [{"name": "main", "count": 1}]
 NAMESPACE, NAME, JOB_NAME, CHECK = "team", "job-train-1a2b3", "train", "mk"
 KEY = ObjectKey(NAMESPACE, NAME)
-SETTINGS = PlanSettings()
 ADAPTER = next(kind for kind in BUILTIN if kind.resource == JOB)
 EARLIER = "of an earlier attempt"
 """For `attempt=`: a copy that was made before the last eviction."""
@@ -221,7 +216,7 @@ def copy_of(local: Json, **facts: Unpack[CopyFacts]) -> Json:
         if assignments := facts.get("assignments"):
             made["status"]["admission"]["podSetAssignments"] = assignments
     if position := facts.get("gate"):
-        made = gated(made)
+        made["spec"]["preemptionGates"] = [{"name": PREEMPTION_GATE}]
         entry = {
             "name": PREEMPTION_GATE,
             "position": position,
@@ -336,11 +331,6 @@ def snapshot(
     key = KEY if local is None else ObjectKey.of(local)
     safe = SafeAdapter(adapter) if isinstance(adapter, JobKind) else adapter
     return Snapshot(key, local, check=check, adapter=safe, jobs=jobs, workers=workers, **facts)
-
-
-def decide(seen: Snapshot, dispatcher: Dispatcher | None = None, settings: PlanSettings = SETTINGS) -> Plan:
-    """`plan()` with the plain settings at `NOW`."""
-    return plan(seen, NOW, settings, dispatcher or AllAtOnce())
 
 
 def stamp_of(local: Json, attempt: str | None = None) -> Stamp:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone
 from multikueue.core.model.shape import job_flaw, workload_flaw
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker, hidden
+from tests.core.door import Snapshot, Worker, hidden
 
 SCALARS = st.none() | st.booleans() | st.integers(-5, 2**63) | st.floats(allow_nan=False) | st.text(max_size=5)
 LIKELY: list[Any] = [[1], [None], ["a"], [{"type": 1}], [{"name": [1]}], {"a": 1}, {"a": []}, "x", 7, True]

@@ -14,8 +14,8 @@ from multikueue.core.model.labels import (
     POD_GROUP_TOTAL_ANNOTATION,
 )
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
 from tests.core.building import EARLIER, NAMESPACE, marked_on, snapshot, stamp_of, workload
+from tests.core.door import JobCopy, Snapshot, Worker
 
 (POD,) = KINDS
 GROUP = "group"

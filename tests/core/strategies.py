@@ -10,8 +10,20 @@ from hypothesis import strategies as st
 from multikueue.adapters import HoldRules, Membership
 from multikueue.core.model.labels import CORDON_ANNOTATION, LAST_WORKER_ANNOTATION, MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import (
+from tests.core.building import (
+    ADAPTER,
+    EARLIER,
+    UNMARKED,
+    WorkloadFacts,
+    copy_of,
+    job,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
+from tests.core.door import (
+    NOW,
     Connected,
     Connecting,
     Created,
@@ -25,24 +37,13 @@ from multikueue.core.workload.facts.worker_states import (
     Refusal,
     Removing,
     Served,
+    Snapshot,
     Syncing,
     Unanswered,
     Unserved,
     Untracked,
     Unusable,
-)
-from tests.core.building import (
-    ADAPTER,
-    EARLIER,
-    NOW,
-    UNMARKED,
-    WorkloadFacts,
-    copy_of,
-    job,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
+    Worker,
 )
 
 NAMES = ("w1", "w2", "w3")

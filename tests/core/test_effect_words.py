@@ -8,7 +8,7 @@ from multikueue.core.effect_words import describe
 from multikueue.core.model.dependencies import Dependency, DependencyMark
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.workload.effects import (
+from tests.core.door import (
     MANAGER,
     AnnounceWorkload,
     ApplyStatus,

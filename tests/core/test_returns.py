@@ -24,20 +24,8 @@ from multikueue.core.returns import (
     may_be_over,
     stop_over,
 )
-from multikueue.core.workload.effects import ApplyStatus, DeleteJob
-from multikueue.core.workload.facts.snapshot import JobCopy
-from tests.core.building import (
-    ADAPTER,
-    CHECK,
-    NOW,
-    SETTINGS,
-    UNMARKED,
-    condition,
-    copy_of,
-    job_copy_of,
-    marked_on,
-    workload,
-)
+from tests.core.building import ADAPTER, CHECK, UNMARKED, condition, copy_of, job_copy_of, marked_on, workload
+from tests.core.door import NOW, SETTINGS, ApplyStatus, DeleteJob, JobCopy
 from tests.core.pods import BROKEN, DONE, PENDING, POD, RUNNING, copied, group, pod
 
 W1, W2 = ClusterName("w1"), ClusterName("w2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multikueue import PlanSettings
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.effect_words import describe
 from multikueue.core.model.conditions import condition, is_true
@@ -9,8 +10,10 @@ from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import VERDICT, check
-from multikueue.core.workload.effects import (
+from tests.core.door import (
     MANAGER,
+    SETTINGS,
+    WAITS,
     AnnounceWorkload,
     ApplyStatus,
     CheckDependencies,
@@ -28,10 +31,9 @@ from multikueue.core.workload.effects import (
     PatchJobStatus,
     PatchWorkload,
     Plan,
+    Snapshot,
+    decide,
 )
-from multikueue.core.workload.facts.earlier_run_facts import WAITS
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
-from tests.core.building import SETTINGS, decide
 
 
 def in_words(seen: Snapshot, decided: Plan) -> list[str]:

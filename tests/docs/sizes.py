@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from multikueue.core.workload.plan import TABLE
+from tests.core.door import TABLE
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs/design/side-by-side.md"

@@ -15,13 +15,13 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candida
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.workload.check_message import NOBODY_TAKES_IT
 from multikueue.errors import AlreadyExists, Forbidden, Invalid, NotFound, ServerFault, TooManyRequests
 from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, patience
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.dispatcher import chosen_dispatcher
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.file import parse_settings
+from tests.core.door import NOBODY_TAKES_IT
 from tests.integration.permissions import WORKER_RULES, chart_rules, granted
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import anyio
 
+from multikueue import PlanSettings
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager, ManagerSettings

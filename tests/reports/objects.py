@@ -7,11 +7,10 @@ from typing import Any
 from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_status
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.names import Json
-from multikueue.core.workload.facts.earlier_run_facts import EarlierRun, earlier_run_condition
-from multikueue.core.workload.facts.refusal_facts import RefusalFacts, refusals_condition
 from multikueue.sandbox.setting_up import CHECK, admission_check, cluster, config
 from multikueue.testing import NOW, job, queues, stored, workload
 from multikueued.reports.objects import ManagerObjects
+from tests.core.door import EarlierRun, RefusalFacts, earlier_run_condition, refusals_condition
 
 
 def worker(

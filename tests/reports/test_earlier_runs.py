@@ -10,12 +10,12 @@ import pytest
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
 from multikueued.doctor.published import Published, config_map, written
 from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.reports.ending_copies import EndingCopy, LatePod
 from multikueued.reports.explanation import Explanation, Seen, explain
 from multikueued.reports.jobs import JobState, job_report
+from tests.core.door import EarlierRun
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, waiting_for, workload
 
 TRAIN = stored(job("train"))

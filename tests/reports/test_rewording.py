@@ -9,13 +9,13 @@ import pytest
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
-from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueued.reports.events import event_reports
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import status_report
+from tests.core.door import RefusalFacts
 from tests.reports.objects import CHECK, NOW, fleet, job, refused, saying, stored, worker, workload
 
 TRAIN = stored(job("train"))

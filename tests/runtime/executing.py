@@ -9,9 +9,6 @@ import attrs
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.worker_kueue import Version
-from multikueue.core.workload.effects import (
-    MANAGER,
-)
 from multikueue.kube import Informer
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
@@ -20,6 +17,7 @@ from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.target import Target
 from multikueue.sandbox.apiserver import DirectClient, Registry
 from multikueue.sandbox.crds import load_crds
+from tests.core.door import MANAGER
 from tests.kueue_versions import definitions_of
 
 KEY = ObjectKey("default", "wl")

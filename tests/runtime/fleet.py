@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from multikueue import PlanSettings
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import (
@@ -26,7 +27,6 @@ from multikueue.core.model.labels import ELASTIC_ANNOTATION, FOREGROUND_FINALIZE
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import finalizers_of, name_of
 from multikueue.core.model.workloads import check_state, is_finished
-from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Connect

@@ -20,12 +20,11 @@ from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.facts.snapshot import Snapshot
-from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.errors import Conflict
 from multikueue.runtime.reconcilers import workload as reconciling
 from multikueue.sandbox.apiserver import ApiServer, Delay, DirectClient, Match
 from multikueue.sandbox.jobs import RunnerOptions
+from tests.core.door import GuardedPlan, Snapshot, guarded_plan
 from tests.runtime.fleet import Fleet, is_active, until
 from tests.runtime.test_fair_shares import Counted
 

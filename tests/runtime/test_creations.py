@@ -17,12 +17,6 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import attempt
-from multikueue.core.workload.effects import (
-    AnnounceWorkload,
-    CreateJob,
-)
-from multikueue.core.workload.facts.refusal_facts import RefusalFacts
-from multikueue.core.workload.facts.worker_states import NAME_TAKEN, Created, Refusal, Unanswered, Untracked
 from multikueue.errors import (
     AlreadyExists,
     ApiError,
@@ -46,6 +40,16 @@ from multikueue.runtime.create_conflicts import (
 )
 from multikueue.runtime.effect_executor import TELL_AFTER, EffectExecutor
 from multikueue.sandbox.apiserver import Match, Refuse, Reset
+from tests.core.door import (
+    NAME_TAKEN,
+    AnnounceWorkload,
+    Created,
+    CreateJob,
+    Refusal,
+    RefusalFacts,
+    Unanswered,
+    Untracked,
+)
 from tests.runtime.executing import KEY, W1, W2, Fleet, a_job, a_workload
 
 

@@ -17,7 +17,6 @@ from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import EVENT, JOB, POD
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, uid
-from multikueue.core.workload.facts.worker_states import NAME_TAKEN
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient, WatchEvent
 from multikueue.runtime.manager import Manager
@@ -25,6 +24,7 @@ from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
+from tests.core.door import NAME_TAKEN
 from tests.runtime.fleet import Fleet, now, until
 
 pytestmark = pytest.mark.looptime

@@ -23,22 +23,6 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, finalizers_of, is_terminating
 from multikueue.core.model.objects import uid as uid_of
 from multikueue.core.model.workloads import attempt
-from multikueue.core.workload.effects import (
-    MANAGER,
-    AnnounceWorkload,
-    ApplyStatus,
-    CountAdmitted,
-    CreateJob,
-    CreateWorkload,
-    DeleteJob,
-    DeleteWorkload,
-    Effect,
-    LookForPods,
-    PatchJob,
-    PatchJobStatus,
-    PatchWorkload,
-)
-from multikueue.core.workload.facts.worker_states import Refusal
 from multikueue.errors import (
     ApiError,
     Conflict,
@@ -52,6 +36,22 @@ from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, CreateConflicts
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.origin import Origin
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse, Reset
+from tests.core.door import (
+    MANAGER,
+    AnnounceWorkload,
+    ApplyStatus,
+    CountAdmitted,
+    CreateJob,
+    CreateWorkload,
+    DeleteJob,
+    DeleteWorkload,
+    Effect,
+    LookForPods,
+    PatchJob,
+    PatchJobStatus,
+    PatchWorkload,
+    Refusal,
+)
 from tests.runtime.executing import KEY, W1, W2, FakeTarget, Fleet, a_job, a_workload
 
 OF_JOB: Final = ObjectKey("default", "job")

@@ -15,13 +15,13 @@ from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, CORDON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.workload.facts.worker_states import Unanswered
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.event_handlers import MARKS_BATCH, MARKS_RATE, ManagerHandlers, WorkQueues, workload_queue
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import Match, Reset
+from tests.core.door import Unanswered
 from tests.runtime.fleet import Fleet, now, until
 
 pytestmark = pytest.mark.looptime

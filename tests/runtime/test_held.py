@@ -13,11 +13,11 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import nominated
-from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.runtime.reconcilers.quota import QuotaReconciler
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, cluster_queue
+from tests.core.door import Snapshot
 from tests.runtime.fleet import Fleet
 from tests.runtime.held import CPU, hold, use
 

@@ -10,10 +10,10 @@ from typing import Final
 import anyio
 import pytest
 
+from multikueue import PlanSettings
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues

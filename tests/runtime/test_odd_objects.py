@@ -13,14 +13,14 @@ from structlog.testing import capture_logs
 
 from multikueue.core.model.kinds import EVENT, JOB, WORKLOAD
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.workload import guarded_plan
-from multikueue.core.workload.plan import plan
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient
+from tests.core.door import Snapshot
 from tests.runtime.fleet import Fleet, until
 from tests.runtime.odd_objects import ALL, OddClient, OddObjects, Spoil
+from tests.simulation.decision_mutations import decisions_raise
 
 pytestmark = pytest.mark.looptime
 
@@ -206,17 +206,14 @@ async def test_what_a_tenant_of_a_worker_names_like_a_workload_keeps_nobody_from
         await until(runs, within=200)
 
 
-async def test_a_plan_that_always_raises_is_told_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_plan_that_always_raises_is_told_and_others_go_on() -> None:
     """Whatever the workers show: then something of the manager's is to blame."""
     scene = await Scene.set_up()
 
-    def raising(snapshot: Any, *rest: Any) -> Any:
-        if snapshot.workload is not None and "bad" in snapshot.key.name:
-            raise ZeroDivisionError("secret of a tenant")
-        return plan(snapshot, *rest)
+    def is_bad(seen: Snapshot) -> bool:
+        return seen.workload is not None and "bad" in seen.key.name
 
-    monkeypatch.setattr(guarded_plan, "plan", raising)
-    with capture_logs() as logged:  # the tracebacks, which take long to print
+    with decisions_raise(is_bad), capture_logs() as logged:  # the tracebacks, which take long to print
         async with scene.fleet.kueues(), scene.fleet.running(scene.build()):
             await scene.fleet.submit("bad")
             await scene.fleet.submit("good")
@@ -226,20 +223,15 @@ async def test_a_plan_that_always_raises_is_told_and_others_go_on(monkeypatch: p
     assert any(isinstance(entry.get("exc_info"), ZeroDivisionError) for entry in logged)
 
 
-async def test_a_plan_that_raises_for_a_worker_is_told_and_another_one_gets_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_plan_that_raises_for_a_worker_is_told_and_another_one_gets_it() -> None:
     """The second net: the traceback is in the log, not on the Workload."""
     fleet = await Fleet.connected("worker1", "worker2")
 
-    def raising(snapshot: Any, *rest: Any) -> Any:
-        worker = snapshot.worker("worker1")
-        if worker is not None and worker.workload is not None:
-            raise ZeroDivisionError("secret of a tenant")
-        return plan(snapshot, *rest)
+    def shows_it(seen: Snapshot) -> bool:
+        worker = seen.worker("worker1")
+        return worker is not None and worker.workload is not None
 
-    monkeypatch.setattr(guarded_plan, "plan", raising)
-    with capture_logs() as logged:
+    with decisions_raise(shows_it), capture_logs() as logged:
         async with fleet.kueues(), fleet.running(fleet.build()):
             await fleet.submit("first")
 

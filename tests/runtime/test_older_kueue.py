@@ -6,11 +6,11 @@ import anyio
 import attrs
 import pytest
 
+from multikueue import PlanSettings
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.worker_kueue import GATES, KUEUE, Version
-from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers.kueue_check import CONTROLLER, INTERVAL
 from multikueue.sandbox.apiserver import DirectClient

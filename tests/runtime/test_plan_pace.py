@@ -7,7 +7,8 @@ import pytest
 from multikueue.core.machinery.message_rate import AT_ONCE
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, ObjectKey
-from multikueue.core.workload.effects import (
+from multikueue.runtime.plan_pace import PlanPace
+from tests.core.door import (
     MANAGER,
     AnnounceWorkload,
     ApplyStatus,
@@ -18,7 +19,6 @@ from multikueue.core.workload.effects import (
     PatchWorkload,
     Plan,
 )
-from multikueue.runtime.plan_pace import PlanPace
 
 KEY, W1 = ObjectKey("default", "train"), ClusterName("w1")
 STATUS = PatchJobStatus(JOB, KEY, {})

@@ -9,12 +9,11 @@ import anyio
 import attrs
 import pytest
 
+from multikueue import PlanSettings
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.cluster_state import Assigned, Link
 from multikueue.core.model.kinds import EVENT, JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.workload.effects import CreateWorkload, Effect
-from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.errors import ServerFault
 from multikueue.kube import Informer
 from multikueue.protocols import Reconciler
@@ -31,6 +30,7 @@ from multikueue.runtime.workers.executor import WorkerBackoffs, WorkerExecutor
 from multikueue.runtime.workers.kubeconfig_files import KubeconfigFiles
 from multikueue.testing import InMemoryCluster, job, running, until
 from multikueue.testing.waiting import background
+from tests.core.door import CreateWorkload, Effect
 from tests.runtime.fleet import Fleet
 from tests.runtime.stage import Stage
 

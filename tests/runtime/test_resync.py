@@ -11,8 +11,8 @@ from multikueue.core.machinery.resync import PERIOD
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import cluster_name, is_admitted
-from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.runtime.reconcilers import workload as reconciling
+from tests.core.door import Snapshot
 from tests.runtime.fleet import Fleet
 
 pytestmark = [pytest.mark.looptime, pytest.mark.timeout(300)]

@@ -7,19 +7,19 @@ from datetime import timedelta
 import anyio
 import pytest
 
+from multikueue import PlanSettings
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import is_finished
-from multikueue.core.workload import ending
-from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION, OUTCOME_ANNOTATION
 from multikueue.testing import job
 from tests.runtime.fleet import Fleet, now, until
+from tests.simulation.decision_mutations import few_failed_jobs_are_kept
 
 pytestmark = pytest.mark.looptime
 
@@ -63,21 +63,21 @@ async def test_the_winners_copies_stay_as_long_as_is_promised_though_the_daemon_
             assert await left(fleet) == (0, 0)
 
 
-async def test_copies_of_failed_jobs_are_counted_in_their_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copies_of_failed_jobs_are_counted_in_their_namespace() -> None:
     """The third of three jobs that fail goes at once; the others stay for their hour."""
-    monkeypatch.setattr(ending, "MOST_FAILED", 2)
     fleet = await Fleet.connected("worker1")
     plan = PlanSettings(failed_retention=timedelta(hours=1))
     client = DirectClient(fleet.manager, user="multikueue")
     keeping = Manager(client, AdapterRegistry(BUILTIN), ManagerSettings(plan=plan), fleet.client, clock=now)
-    async with fleet.kueues(), fleet.running(keeping):
-        for number in range(3):
-            made = with_value(job(f"job-{number}"), ("metadata", "annotations", DURATION_ANNOTATION), "5s")
-            await fleet.admin.create(JOB, with_value(made, ("metadata", "annotations", OUTCOME_ANNOTATION), "fail"))
-            await anyio.sleep(60)
-        assert await left(fleet) == (2, 2)
-        await anyio.sleep(3600)
-        assert await left(fleet) == (0, 0)
+    with few_failed_jobs_are_kept(2):
+        async with fleet.kueues(), fleet.running(keeping):
+            for number in range(3):
+                made = with_value(job(f"job-{number}"), ("metadata", "annotations", DURATION_ANNOTATION), "5s")
+                await fleet.admin.create(JOB, with_value(made, ("metadata", "annotations", OUTCOME_ANNOTATION), "fail"))
+                await anyio.sleep(60)
+            assert await left(fleet) == (2, 2)
+            await anyio.sleep(3600)
+            assert await left(fleet) == (0, 0)
 
 
 async def test_what_ended_once_more_goes_though_the_manager_takes_no_other_end() -> None:

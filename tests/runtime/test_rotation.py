@@ -11,13 +11,13 @@ import pytest
 from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.workload.facts.worker_states import Unserved
 from multikueue.runtime.cluster_pool import LINGER, Cluster
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.runtime.workers.pool import WorkerCluster
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse, SilenceWatch
 from multikueue.sandbox.setting_up import set_up_queues
+from tests.core.door import Unserved
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, server, until
 
 pytestmark = pytest.mark.looptime

@@ -12,8 +12,6 @@ from multikueue.core.model.kinds import JOB, POD, WORKLOAD
 from multikueue.core.model.labels import GROUP_WORKLOAD_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, ObjectKey, Resource
 from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Served
 from multikueue.kube import Informer
 from multikueue.protocols import UnreadableObject
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
@@ -22,6 +20,7 @@ from multikueue.runtime.caches.workload_indexes import INDEXES_THERE
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.workers.copies import WorkerCopies
 from multikueue.runtime.workers.informers import WorkerInformers
+from tests.core.door import Served, Worker
 from tests.runtime.fleet import Fleet
 
 pytestmark = pytest.mark.looptime

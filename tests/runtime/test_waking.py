@@ -17,12 +17,12 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import owner
-from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.runtime.event_handlers import MARKS_BATCH
 from multikueue.runtime.reconcilers import workload as reconciling
 from multikueue.runtime.workers.kind_watch import SERVED_INTERVAL
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from tests.core.door import Snapshot
 from tests.runtime.fleet import CHECK, Fleet, until
 from tests.runtime.test_recording import hold, lose
 

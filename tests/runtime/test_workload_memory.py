@@ -10,9 +10,9 @@ import pytest
 from multikueue.core.model.destination import Destination
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workloads import attempt
-from multikueue.core.workload.facts.worker_states import Created, Lost, NothingSent, Unanswered, Untracked
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from tests.core.building import KEY, copy_of, worker, workload
+from tests.core.door import Created, Lost, NothingSent, Unanswered, Untracked
 
 pytestmark = pytest.mark.looptime
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 from unittest import mock
 
-import attrs
-
-from multikueue.core.dispatchers.dispatcher import Candidate, GiveUp
+from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored import copies, filters, room, score, view
 from multikueue.core.dispatchers.scored import ledger as ledgers
 from multikueue.core.dispatchers.scored.entries import Entry, Kind, Rank
@@ -20,10 +18,7 @@ from multikueue.core.dispatchers.scored.filters import FilteredWorkload
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
-from multikueue.core.workload import check_updates, pending
-from multikueue.core.workload.effects import Effect
-from multikueue.core.workload.facts.situation import Situation
-from tests.simulation.planted import all_of
+from tests.simulation.decision_mutations import all_of, given_up_is_tried_at_once
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -182,17 +177,6 @@ def later_ones_overtake() -> AbstractContextManager[Any]:
 
 
 _LATE: Final = datetime.fromisoformat("2030-01-01T00:00:00+00:00")
-
-
-def given_up_is_tried_at_once() -> AbstractContextManager[Any]:
-    """Give up: Kueue is not told how long to wait."""
-    original = check_updates.give_up
-
-    def give_up(situation: Situation, given_up: GiveUp) -> Effect:
-        at_once = timedelta(0) if given_up.requeue_after is not None else None
-        return original(situation, attrs.evolve(given_up, requeue_after=at_once))
-
-    return mock.patch.object(pending, "give_up", give_up)
 
 
 def penalties_are_ignored() -> AbstractContextManager[Any]:

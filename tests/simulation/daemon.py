@@ -15,10 +15,10 @@ import anyio.abc
 import anyio.lowlevel
 import attrs
 
+from multikueue import PlanSettings
 from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.inventory.settings import PlacementSettings
 from multikueue.core.model.names import ClusterName, ObjectKey
-from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.client_options import ClientOptions

@@ -26,10 +26,8 @@ from multikueue.core.model.workloads import (
     is_live,
 )
 from multikueue.core.model.workloads import owner as owner_of
-from multikueue.core.workload.ending import END_SHOWN
-from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
-from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.sandbox.setting_up import CHECK
+from tests.core.door import END_SHOWN, LEFTOVER_GRACE, LONGEST_GRACE
 from tests.simulation.objects import MARKS, find, has_ended, is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach

@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 from unittest import mock
-
-import attrs
 
 from multikueue.adapters import job_status
 from multikueue.adapters.kind import JobKind
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workload_facts import CopyFacts
-from multikueue.core.workload import ending, evicting, removal
-from multikueue.core.workload import plan as planning
-from multikueue.core.workload.effects import DeleteJob
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.runtime import effect_executor as performing
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.target import Target
-from tests.simulation.planted import all_of
+from tests.simulation.decision_mutations import (
+    copies_are_not_kept,
+    jobs_are_deleted_in_the_background,
+    only_a_finished_copy_is_kept,
+    quota_is_held_until_pods_have_ended,
+    settled_ends_are_ignored,
+    stops_without_eviction_are_ignored,
+)
 
 Mutation = Callable[[], AbstractContextManager[Any]]
-
-
-def jobs_are_deleted_in_the_background() -> AbstractContextManager[Any]:
-    """A job copy is gone at once, and its pods end unseen."""
-    original = removal.delete_job
-
-    def delete_job(*of: Any, **options: Any) -> Iterator[DeleteJob]:
-        for effect in original(*of, **options):
-            yield attrs.evolve(effect, propagation="Background")
-
-    return mock.patch.object(removal, "delete_job", delete_job)
 
 
 def accepted_deletions_are_removals() -> AbstractContextManager[Any]:
@@ -50,21 +39,6 @@ def accepted_deletions_are_removals() -> AbstractContextManager[Any]:
 
     original = performing._delete
     return mock.patch.object(performing, "_delete", delete)
-
-
-def copies_are_not_kept() -> AbstractContextManager[Any]:
-    """What has finished goes at once, whatever retention says."""
-    return mock.patch.object(ending, "retention_left", return_value=0.0)
-
-
-def only_a_finished_copy_is_kept() -> AbstractContextManager[Any]:
-    """Where the manager's Workload is Finished first, its copies go at once."""
-    original = ending.retention_left
-
-    def left(situation: Situation, worker: Worker) -> float:
-        return original(situation, worker) if worker.copy.has_ended else 0.0
-
-    return mock.patch.object(ending, "retention_left", left)
 
 
 def ends_lose_their_counts() -> AbstractContextManager[Any]:
@@ -98,46 +72,10 @@ def refusals_are_final() -> AbstractContextManager[Any]:
     return mock.patch.object(MutationCache, "refused", refused)
 
 
-def settled_ends_are_ignored() -> AbstractContextManager[Any]:
-    """What somebody has settled on the manager does not stop the copy."""
-    return never("settled")
-
-
 def holds_are_evictions() -> AbstractContextManager[Any]:
     """A copy that its Kueue holds counts as lost: its Workload is sent back."""
     goes_on = property(lambda facts: facts.is_admitted and not (facts.is_finished or facts.goes))
     return mock.patch.object(CopyFacts, "goes_on", goes_on)
-
-
-def quota_is_held_until_pods_have_ended() -> AbstractContextManager[Any]:
-    """A dead node keeps those that wait for the quota waiting."""
-    return mock.patch.object(evicting, "hold_left", return_value=timedelta(days=1))
-
-
-def stops_without_eviction_are_ignored() -> AbstractContextManager[Any]:
-    """Only an eviction stops a copy: the manager's Kueue waits for a job that nobody stops."""
-    return never("stopped here")
-
-
-def groups_let_nobody_go() -> AbstractContextManager[Any]:
-    """A group's Workload copy goes without Kueue's finalizer: its pods keep theirs for ever."""
-    original = Situation.copy_for
-
-    def copy_for(self: Situation, worker: Worker) -> Json:
-        made = original(self, worker)
-        return {**made, "metadata": {name: value for name, value in made["metadata"].items() if name != "finalizers"}}
-
-    return all_of(
-        mock.patch.object(Situation, "copy_for", copy_for),
-        mock.patch.object(removal, "_lacks_finalizer", return_value=False),
-    )
-
-
-def never(name: str) -> AbstractContextManager[Any]:
-    """One row of the table never applies."""
-    rows = [attrs.evolve(row, applies=lambda _: False) if row.name == name else row for row in planning.TABLE]
-    assert any(row.name == name for row in rows), f"there is no row {name}"
-    return mock.patch.object(planning, "TABLE", tuple(rows))
 
 
 LEAVING_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(

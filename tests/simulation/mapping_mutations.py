@@ -14,28 +14,11 @@ from multikueue.core.model import worker_names
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import WorkerNames, namespace_on
-from multikueue.core.workload import plan as planning
-from multikueue.core.workload.facts import situation as facts_of
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.workers.pool import WorkerCluster
+from tests.simulation.decision_mutations import copies_are_made_under_the_managers_name, places_are_not_written
 
 Mutation = Callable[[], AbstractContextManager[Any]]
-
-
-def places_are_not_written() -> AbstractContextManager[Any]:
-    """Copies are made in the namespace that a worker says, and looked for in the manager's."""
-    return mock.patch.object(planning, "with_places_written", lambda _seen, decided: decided)
-
-
-def copies_are_made_under_the_managers_name() -> AbstractContextManager[Any]:
-    """What a worker says of namespaces is not heard."""
-
-    def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
-        del worker
-        return snapshot.key.namespace
-
-    return mock.patch.object(facts_of, "namespace_for", namespace_for)
 
 
 def the_way_back_is_the_mapping() -> AbstractContextManager[Any]:

@@ -11,8 +11,8 @@ from unittest import mock
 from multikueue.core.model import dependencies
 from multikueue.core.model.dependencies import CopyDecision, CopyStep, copy_for
 from multikueue.core.model.names import Json
-from multikueue.core.workload import dependencies as planning
 from multikueue.runtime import dependency_copies
+from tests.simulation.decision_mutations import jobs_do_not_wait_for_what_they_need
 
 
 @contextmanager
@@ -33,11 +33,6 @@ def copies_are_owned_by_nobody() -> Iterator[None]:
 def what_is_somebody_elses_is_shared() -> AbstractContextManager[Any]:
     """An object of the same name and content gets our owners, and goes with them."""
     return mock.patch.object(dependencies, "_foreign", return_value=CopyDecision(CopyStep.SHARE))
-
-
-def jobs_do_not_wait_for_what_they_need() -> AbstractContextManager[Any]:
-    """The job is made although what its pods mount is not there."""
-    return mock.patch.object(planning, "_create", return_value=())
 
 
 NEED_MUTATIONS: Final[Mapping[str, Callable[[], AbstractContextManager[Any]]]] = MappingProxyType(

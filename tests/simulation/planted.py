@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from types import MappingProxyType
 from typing import Any, Final
 from unittest import mock
@@ -18,13 +18,6 @@ from multikueue.core.machinery.lease import LeaseAction, LeaseCandidate
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.workload import assigned, evicting, leftovers, pending, removal
-from multikueue.core.workload import plan as planning
-from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.facts import possible_runs as earlier
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Lost
 from multikueue.errors import DeadlineExceeded, NotFound, NotSent
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.reflector import Reflector
@@ -32,46 +25,18 @@ from multikueue.protocols import ObjectList, WatchEvent
 from multikueue.runtime import effect_executor as performing
 from multikueue.runtime.election import Elector
 from multikueue.runtime.target import Target
+from tests.simulation.decision_mutations import (
+    all_of,
+    an_earlier_copy_is_believed_while_pending,
+    losers_are_not_cleaned_once_assigned,
+    losers_out_of_the_config_are_kept,
+    lost_workers_get_a_third_of_the_grace,
+    lost_workers_get_no_grace,
+    quota_is_freed_before_the_job_has_stopped,
+    workers_are_recorded_unasked,
+)
 
 Mutation = Callable[[], AbstractContextManager[Any]]
-
-
-def nothing_goes_in(*names: str) -> AbstractContextManager[Any]:
-    """Some rows of the table remove nothing."""
-    rows = [attrs.evolve(row, goes=lambda _: ()) if row.name in names else row for row in planning.TABLE]
-    return mock.patch.object(planning, "TABLE", tuple(rows))
-
-
-@contextmanager
-def all_of(*patches: AbstractContextManager[Any]) -> Iterator[None]:
-    """Several patches as one."""
-    with ExitStack() as stack:
-        for patch in patches:
-            stack.enter_context(patch)
-        yield
-
-
-def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
-    """Before a worker is recorded, a copy made for an earlier attempt counts as this attempt's, and so it stays."""
-    original = Situation.current
-
-    def current(self: Situation, worker: Worker) -> Json | None:
-        return worker.workload if self.assigned_to is None else original(self, worker)
-
-    return all_of(
-        mock.patch.object(Situation, "current", current),
-        nothing_goes_in("pending"),
-    )
-
-
-def losers_out_of_the_config_are_kept() -> AbstractContextManager[Any]:
-    """What lies on a worker that the config lists no more is not removed."""
-    original = removal.remove
-
-    def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
-        return original(situation, worker) if worker.configured else iter(())
-
-    return all_of(*(mock.patch.object(module, "remove", remove) for module in (removal, leftovers, pending, assigned)))
 
 
 def a_lease_counts_from_the_answer() -> AbstractContextManager[Any]:
@@ -83,29 +48,6 @@ def a_lease_counts_from_the_answer() -> AbstractContextManager[Any]:
         self._candidate._written_at = anyio.current_time()
 
     return mock.patch.object(Elector, "_write", write)
-
-
-def lost_workers_get_no_grace() -> AbstractContextManager[Any]:
-    """What ran on a lost worker runs elsewhere at once."""
-    return _with_grace(0.0)
-
-
-def lost_workers_get_a_third_of_the_grace() -> AbstractContextManager[Any]:
-    """What ran on a lost worker runs elsewhere after a third of `workerLostTimeout`."""
-    return _with_grace(1 / 3)
-
-
-def _with_grace(share: float) -> AbstractContextManager[Any]:
-    original = earlier.assumed_for
-
-    def left(situation: Situation, worker: Worker) -> Any:
-        if not isinstance(worker.reach, Lost):
-            return original(situation, worker)
-        plan_settings = situation.settings
-        settings = attrs.evolve(plan_settings, worker_lost_timeout=share * plan_settings.worker_lost_timeout)
-        return original(attrs.evolve(situation, settings=settings), worker)
-
-    return mock.patch.object(earlier, "assumed_for", left)
 
 
 def deletes_have_no_uid() -> AbstractContextManager[Any]:
@@ -150,24 +92,6 @@ def the_first_event_after_a_resume_is_dropped() -> AbstractContextManager[Any]:
     )
 
 
-def workers_are_recorded_unasked() -> AbstractContextManager[Any]:
-    """`clusterName` is written before the nomination that Kueue's webhook asks for."""
-
-    def nominated(situation: Situation, names: tuple[str, ...]) -> AbstractContextManager[Any]:
-        return mock.patch.object(Situation, "facts", attrs.evolve(situation.facts, nominated=names))
-
-    def won(situation: Situation) -> Worker | None:
-        with nominated(situation, tuple(one.name for one in situation.workers)):
-            return winner(situation)
-
-    def recorded(situation: Situation, chosen: Worker) -> Iterator[Effect]:
-        with nominated(situation, (chosen.name,)):
-            return iter(list(record(situation, chosen)))
-
-    winner, record = pending.winner, pending._record
-    return mock.patch.multiple(pending, winner=won, _record=recorded)
-
-
 def a_timeout_counts_as_not_sent() -> AbstractContextManager[Any]:
     """A creation that was not answered in time is taken for one that has not left."""
     create = performing.EffectExecutor._create
@@ -179,20 +103,6 @@ def a_timeout_counts_as_not_sent() -> AbstractContextManager[Any]:
             raise NotSent(str(error)) from error
 
     return mock.patch.object(performing.EffectExecutor, "_create", created)
-
-
-def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
-    """An evicted job is shown to have stopped while its copy still runs."""
-
-    def stop(situation: Situation) -> Plan:
-        plan = evicting.stop_evicted(situation)
-        released = [effect for job in situation.snapshot.jobs.values() for effect in evicting.release(situation, job)]
-        kept = [effect for effect in plan.effects if effect not in released]
-        return attrs.evolve(plan, effects=(*kept, *released))
-
-    rows = tuple(attrs.evolve(one, decide=stop) if one.name == "evicted" else one for one in planning.TABLE)
-    assert rows != planning.TABLE, "there is no such row"
-    return mock.patch.object(planning, "TABLE", rows)
 
 
 def a_relist_forgets_one_deletion() -> AbstractContextManager[Any]:
@@ -216,11 +126,6 @@ def a_lease_is_taken_a_period_early() -> AbstractContextManager[Any]:
         return original(self, now + self.settings.retry_period)
 
     return mock.patch.object(LeaseCandidate, "decide", decide)
-
-
-def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
-    """Once a worker is recorded, nobody looks at the copies on the others any more."""
-    return nothing_goes_in("unregistered kind", "slice replacement", "assigned")
 
 
 def an_accepted_deletion_is_a_removal() -> AbstractContextManager[Any]:

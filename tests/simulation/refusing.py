@@ -11,8 +11,8 @@ from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, uid
-from multikueue.core.workload.ending import SYNC_GRACE
 from multikueue.errors import ApiError
+from tests.core.door import SYNC_GRACE
 from tests.simulation.breaking import Trouble
 from tests.simulation.objects import find, has_ended, objects
 from tests.simulation.running_down import end_on_manager, settle_as, write_status

@@ -9,7 +9,8 @@ import pytest
 from multikueue.core.config.admission_check import active_condition, clusters, config_name
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.model.names import Json
-from tests.core.building import NOW, condition
+from tests.core.building import condition
+from tests.core.door import NOW
 
 GOOD = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "fleet"}
 

@@ -11,8 +11,8 @@ from multikueue.core.config.quota import CONDITION, Amounts, Automation, WorkerQ
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.quantities import Quantity
-from tests.core.building import NOW
 from tests.core.building import condition as a_condition
+from tests.core.door import NOW
 
 AUTOMATED: Json = {"spec": {"clusters": ["w1", "w2"], "quotaManagement": "Automated"}}
 KEY = ObjectKey("team", "lq")

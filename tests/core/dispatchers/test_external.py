@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, AllAtOnce, External, Nomination
 from multikueue.core.model.workloads import nominated
-from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateWorkload
-from multikueue.core.workload.facts.snapshot import Snapshot
-from multikueue.core.workload.facts.worker_states import Lost
-from tests.core.building import NOW, candidates, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import candidates, copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.door import MANAGER, NOW, ApplyStatus, CreateWorkload, Lost, Snapshot, decide
 from tests.core.strategies import snapshots
 from tests.core.wording import in_words
 from tests.examples import examples

@@ -14,8 +14,8 @@ from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp
 from multikueue.core.dispatchers.guarded import RETRY, SOONEST, Guarded
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import Rejection
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
-from tests.core.building import NOW, candidates, condition, copy_of, decide, snapshot, worker, workload
+from tests.core.building import candidates, condition, copy_of, snapshot, worker, workload
+from tests.core.door import NOW, AnnounceWorkload, ApplyStatus, decide
 from tests.core.wording import in_words, verdict_written, words
 
 FLEET = tuple(f"w{number}" for number in range(30))

@@ -15,8 +15,8 @@ from multikueue.core.dispatchers.incremental import Incremental, Order, Round
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import check
-from multikueue.core.workload.effects import ApplyStatus
-from tests.core.building import CHECK, NOW, RESERVED_AT, candidates, copy_of, decide, snapshot, worker, workload
+from tests.core.building import CHECK, RESERVED_AT, candidates, copy_of, snapshot, worker, workload
+from tests.core.door import NOW, ApplyStatus, decide
 from tests.core.wording import in_words, words
 
 ROUND = timedelta(minutes=5)

@@ -40,7 +40,7 @@ from multikueue.core.machinery.cluster_state import (
 )
 from multikueue.core.machinery.connection import Connection, Failing, Health, OpeningWatch, OpenWatch, Watch
 from multikueue.errors import Cause
-from tests.core.building import NOW
+from tests.core.door import NOW
 from tests.examples import examples
 
 LATER = NOW + timedelta(minutes=10)

@@ -20,7 +20,7 @@ from multikueue.core.machinery.connection_facts import FACTS, ConnectionFacts, c
 from multikueue.core.machinery.remembered_loss import NOTED_WITHIN, remembered_loss
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.names import Json
-from tests.core.building import NOW
+from tests.core.door import NOW
 from tests.examples import examples
 
 LATER = NOW + timedelta(minutes=10)

@@ -17,7 +17,7 @@ from multikueue.core.model.conditions import (
     timestamp,
     updated,
 )
-from tests.core.building import NOW
+from tests.core.door import NOW
 
 TOLD = new_condition("Active", True, "Connected", "fine", now=NOW, generation=2)
 LATER = NOW + timedelta(hours=1)

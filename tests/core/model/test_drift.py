@@ -5,16 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import PatchWorkload
-from tests.core.building import (
-    EARLIER,
-    copy_of,
-    decide,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
-)
+from tests.core.building import EARLIER, copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.door import PatchWorkload, decide
 from tests.core.wording import words
 
 OFFERED = workload(nominated=("w1", "w2"))

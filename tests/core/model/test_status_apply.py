@@ -13,7 +13,8 @@ from multikueue.core.model.labels import MAX_CONDITION_MESSAGE
 from multikueue.core.model.names import Json
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, with_check
 from multikueue.core.model.workloads import CheckState
-from tests.core.building import CHECK, NOW, RESERVED_AT, condition, workload
+from tests.core.building import CHECK, RESERVED_AT, condition, workload
+from tests.core.door import NOW
 from tests.core.recorded import Recorded, recorded
 
 WORKLOADS = recorded("workloads")

@@ -12,23 +12,30 @@ from multikueue.adapters import JobKind
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, CONTROLLER_NAME
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, PatchJob, PatchWorkload
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost, Unserved
 from tests.core.building import (
     ADAPTER,
     EARLIER,
     JOB_NAME,
-    NOW,
-    SETTINGS,
     CopyFacts,
     copy_of,
-    decide,
     job,
     job_copy_of,
     snapshot,
     worker,
     workload,
+)
+from tests.core.door import (
+    NOW,
+    SETTINGS,
+    AnnounceWorkload,
+    ApplyStatus,
+    Connecting,
+    Lost,
+    PatchJob,
+    PatchWorkload,
+    Unserved,
+    Worker,
+    decide,
 )
 from tests.core.wording import in_words, words
 

@@ -12,11 +12,8 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
-from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Lost
-from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import ADAPTER, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import LEFTOVER_GRACE, NOW, AnnounceWorkload, ApplyStatus, Lost, Snapshot, Worker, decide
 from tests.core.wording import in_words, words
 
 SETTING = 'add "jobset.x-k8s.io/jobset" to integrations.frameworks'

@@ -13,20 +13,26 @@ from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import (
+from tests.core.building import CHECK, EARLIER, copy_of, job, job_copy_of, snapshot, workload
+from tests.core.building import worker as plain_worker
+from tests.core.door import (
+    NOW,
     AnnounceWorkload,
     ApplyStatus,
     CreateJob,
     CreateWorkload,
     DeleteWorkload,
     Effect,
+    Lost,
     PatchWorkload,
     Plan,
+    Refusal,
+    Snapshot,
+    Unanswered,
+    Unserved,
+    Worker,
+    decide,
 )
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Lost, Refusal, Unanswered, Unserved
-from tests.core.building import CHECK, EARLIER, NOW, copy_of, decide, job, job_copy_of, snapshot, workload
-from tests.core.building import worker as plain_worker
 from tests.core.wording import words
 
 

@@ -13,10 +13,12 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of
-from multikueue.core.workload.effects import CreateJob
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import (
+from multikueue.errors import RuleError
+from tests.core.building import ADAPTER, EARLIER, copy_of, job, job_copy_of, mark_on, snapshot, worker, workload
+from tests.core.door import (
+    NOW,
     Created,
+    CreateJob,
     Creating,
     Creation,
     Lost,
@@ -26,20 +28,8 @@ from multikueue.core.workload.facts.worker_states import (
     Unserved,
     Untracked,
     Unusable,
-)
-from multikueue.errors import RuleError
-from tests.core.building import (
-    ADAPTER,
-    EARLIER,
-    NOW,
-    copy_of,
+    Worker,
     decide,
-    job,
-    job_copy_of,
-    mark_on,
-    snapshot,
-    worker,
-    workload,
 )
 from tests.core.wording import words
 

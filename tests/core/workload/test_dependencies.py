@@ -11,27 +11,18 @@ from multikueue.core.model.dependencies import Dependency
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
-from multikueue.core.workload.effects import (
+from tests.core.building import ADAPTER, KEY, NAMESPACE, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import (
     MANAGER,
+    SETTINGS,
     CheckDependencies,
     CreateDependencies,
     Effect,
     OwnDependencies,
     Plan,
-)
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from tests.core.building import (
-    ADAPTER,
-    KEY,
-    NAMESPACE,
-    SETTINGS,
-    copy_of,
+    Snapshot,
+    Worker,
     decide,
-    job,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
 )
 from tests.core.workload.test_places import noted
 

@@ -17,9 +17,8 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import JOB_MARK_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import with_value, without
-from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Kind, Opaque, Syncing, Unserved
-from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import NOW, JobCopy, Kind, Opaque, Snapshot, Syncing, Unserved, Worker, decide
 from tests.core.pods import DONE, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import words
 

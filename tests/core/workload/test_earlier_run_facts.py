@@ -11,16 +11,20 @@ from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import ApplyStatus, DeleteJob
-from multikueue.core.workload.facts.earlier_run_facts import (
+from tests.core.applying import carry_out
+from tests.core.building import CHECK, EARLIER, job_copy_of, snapshot, worker, workload
+from tests.core.door import (
+    NOW,
+    SETTINGS,
     WAITS,
+    ApplyStatus,
+    DeleteJob,
     EarlierRun,
+    Snapshot,
+    decide,
     earlier_run_condition,
     earlier_runs_in,
 )
-from multikueue.core.workload.facts.snapshot import Snapshot
-from tests.core.applying import carry_out
-from tests.core.building import CHECK, EARLIER, NOW, SETTINGS, decide, job_copy_of, snapshot, worker, workload
 
 MINUTE = timedelta(minutes=1)
 RUN = EarlierRun("w1", "Job", "train", "uid-left", NOW, NOW + MINUTE, ("example.com/slow",))

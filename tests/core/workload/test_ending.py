@@ -12,22 +12,8 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import clone, with_value
-from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Lost, Unserved
-from tests.core.building import (
-    ADAPTER,
-    NOW,
-    SETTINGS,
-    CopyFacts,
-    copy_of,
-    decide,
-    job,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
-)
+from tests.core.building import ADAPTER, CopyFacts, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import NOW, SETTINGS, ApplyStatus, Lost, PatchJobStatus, Unserved, Worker, decide
 from tests.core.wording import in_words, words
 
 LOCAL = workload(cluster="w1", check="Ready")

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.ending import KUEUE_GRACE
-from multikueue.core.workload.facts.snapshot import Snapshot
 from tests.core.building import copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import KUEUE_GRACE, Snapshot
 from tests.core.pods import DONE, copied, group, place, pod, seen
 from tests.core.wording import words
 from tests.core.workload.test_ending import COMPLETE

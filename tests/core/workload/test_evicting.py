@@ -8,29 +8,24 @@ from typing import Any, Unpack
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, JOB_MARK_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, without
 from multikueue.core.model.placements import Placement
-from multikueue.core.workload.effects import ApplyStatus, DeleteJob, PatchJobStatus, PatchWorkload
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost, Syncing, Unserved
-from multikueue.core.workload.plan import plan
-from tests.core.building import (
+from tests.core.building import RESERVED_AT, CopyFacts, condition, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import (
     NOW,
-    RESERVED_AT,
-    SETTINGS,
-    CopyFacts,
-    condition,
-    copy_of,
+    ApplyStatus,
+    Connecting,
+    DeleteJob,
+    Lost,
+    PatchJobStatus,
+    PatchWorkload,
+    Syncing,
+    Unserved,
+    Worker,
     decide,
-    job,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
 )
 from tests.core.pods import POD, RUNNING, copied, place, pod
 from tests.core.wording import words
@@ -192,7 +187,7 @@ def test_the_outdated_status_of_a_kind_that_is_lost_does_not_count() -> None:
 def test_an_eviction_that_another_clock_dates_back_is_stopped_before_its_quota_goes() -> None:
     """Somebody has set the clock of our host an hour ahead: what is seen running is not shown to have stopped."""
     runs = worker("w1", copy_of(BEFORE, admitted=True), job_copy_of(BEFORE, status={"active": 1}))
-    decided = plan(snapshot(EVICTED, runs, job=RUNNING_JOB), NOW + timedelta(hours=1), SETTINGS, AllAtOnce())
+    decided = decide(snapshot(EVICTED, runs, job=RUNNING_JOB), at=NOW + timedelta(hours=1))
     assert not any(isinstance(effect, PatchJobStatus) for effect in decided.effects)
 
 

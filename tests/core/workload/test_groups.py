@@ -12,20 +12,8 @@ from multikueue.adapters import Membership, SafeAdapter, SyncRules
 from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.labels import PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.effects import AnnounceWorkload, Plan
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from tests.core.building import (
-    ADAPTER,
-    EARLIER,
-    NAMESPACE,
-    copy_of,
-    decide,
-    job,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
-)
+from tests.core.building import ADAPTER, EARLIER, NAMESPACE, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import AnnounceWorkload, Plan, Snapshot, Worker, decide
 from tests.core.wording import words
 
 GROUP = attrs.evolve(ADAPTER, membership=Membership(workloads=lambda job: 3))

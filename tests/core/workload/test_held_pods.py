@@ -9,25 +9,14 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
+from multikueue import PlanSettings
 from multikueue.adapters import SafeAdapter
 from multikueue.adapters.sets import STATEFUL_SET
 from multikueue.core.model.labels import ADMISSION_GATE, HOLDING_GATE, PODSET_LABEL, TOPOLOGY_GATE
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import check
-from multikueue.core.workload.effects import ApplyStatus, CreateJob, Plan
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
-from tests.core.building import (
-    CHECK,
-    NOW,
-    CopyFacts,
-    condition,
-    copy_of,
-    decide,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
-)
+from tests.core.building import CHECK, CopyFacts, condition, copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.door import NOW, ApplyStatus, CreateJob, Plan, Snapshot, decide
 from tests.core.pods import DONE, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import in_words
 

@@ -19,11 +19,9 @@ from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNO
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.placements import KEPT, Placement, last_place, placement_of, placements
-from multikueue.core.workload.effects import MANAGER, PatchWorkload
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Snapshot
-from multikueue.core.workload.facts.worker_states import Lost
-from tests.core.building import NOW, RESERVED_AT, condition, copy_of, decide, snapshot, worker, workload
+from tests.core.building import RESERVED_AT, condition, copy_of, snapshot, worker, workload
+from tests.core.door import MANAGER, NOW, Lost, PatchWorkload, Snapshot, decide
+from tests.simulation.decision_mutations import questions_about_unseen_runs
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))
 RAN = Placement(ClusterName("w1"), SINCE)
@@ -142,11 +140,11 @@ def test_copies_do_not_have_it() -> None:
     assert [name for name in names if name in copied] == ["mine"]
 
 
-def test_where_nothing_is_in_doubt_nobody_asks_where_it_may_run_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_is_in_doubt_nobody_asks_where_it_may_run_unseen() -> None:
     """Most Workloads have run nowhere yet: each worker would be asked for nothing, with each decision on each."""
-    asked: list[Situation] = []
-    monkeypatch.setattr(Situation, "possible_runs", property(asked.append))
-    assert decide(snapshot(workload(), worker("w1"), worker("w2"))).row == "pending"
+    asked: list[object] = []
+    with questions_about_unseen_runs(asked):
+        assert decide(snapshot(workload(), worker("w1"), worker("w2"))).row == "pending"
     assert not asked
 
 

@@ -12,9 +12,8 @@ from multikueue.adapters import AVAILABLE, SafeAdapter
 from multikueue.core.model.adapter import Hold
 from multikueue.core.model.conditions import condition as condition_of
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from tests.core.building import condition, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import condition, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import ApplyStatus, PatchJobStatus, Snapshot, Worker, decide
 from tests.core.wording import words
 
 RAY_JOB = next(kind for kind in AVAILABLE if kind.resource.gvk.kind == "RayJob")

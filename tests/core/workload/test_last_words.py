@@ -10,19 +10,8 @@ import pytest
 
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, Effect, PatchJobStatus
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from tests.core.building import (
-    CopyFacts,
-    condition,
-    copy_of,
-    decide,
-    job,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
-)
+from tests.core.building import CopyFacts, condition, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import AnnounceWorkload, ApplyStatus, Effect, PatchJobStatus, Snapshot, Worker, decide
 from tests.core.wording import words
 
 READY = workload(cluster="w1", check="Ready")

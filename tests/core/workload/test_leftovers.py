@@ -15,24 +15,34 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, DeleteJob, DeleteWorkload, PatchWorkload
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Lost, Served, Unserved
-from multikueue.core.workload.leftovers import MAX_DELAY
-from multikueue.core.workload.removal import FINALIZER, HELD_UP
 from tests.core.building import (
     ADAPTER,
     CHECK,
     EARLIER,
-    NOW,
     RESERVED_AT,
     UNMARKED,
     copy_of,
-    decide,
     job_copy_of,
     snapshot,
     worker,
     workload,
+)
+from tests.core.door import (
+    FINALIZER,
+    HELD_UP,
+    MAX_DELAY,
+    NOW,
+    AnnounceWorkload,
+    ApplyStatus,
+    DeleteJob,
+    DeleteWorkload,
+    Lost,
+    PatchWorkload,
+    Served,
+    Snapshot,
+    Unserved,
+    Worker,
+    decide,
 )
 from tests.core.wording import in_words, words
 

@@ -12,11 +12,26 @@ from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, DeleteJob, PatchJob, Plan
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker, hidden
-from multikueue.core.workload.facts.worker_states import Lost, NothingSent, Opaque, Unserved
-from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
-from tests.core.building import EARLIER, NOW, SETTINGS, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import EARLIER, copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.door import (
+    NOW,
+    SETTINGS,
+    AnnounceWorkload,
+    CreateJob,
+    DeleteJob,
+    GuardedPlan,
+    Lost,
+    NothingSent,
+    Opaque,
+    PatchJob,
+    Plan,
+    Snapshot,
+    Unserved,
+    Worker,
+    decide,
+    guarded_plan,
+    hidden,
+)
 from tests.core.odd_shapes import as_read, odd, with_odd_objects
 from tests.core.strategies import snapshots
 from tests.core.wording import in_words, words

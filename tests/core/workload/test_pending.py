@@ -21,24 +21,32 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, CreateJob, CreateWorkload
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Lost, Refusal, Removing, Unserved
 from tests.core.applying import carry_out
 from tests.core.building import (
     ADAPTER,
     EARLIER,
-    NOW,
     UNMARKED,
     CopyFacts,
     copy_of,
-    decide,
     job,
     job_copy_of,
     mark_on,
     snapshot,
     worker,
     workload,
+)
+from tests.core.door import (
+    NOW,
+    AnnounceWorkload,
+    ApplyStatus,
+    CreateJob,
+    CreateWorkload,
+    Lost,
+    Refusal,
+    Removing,
+    Unserved,
+    Worker,
+    decide,
 )
 from tests.core.wording import in_words, words
 

@@ -18,14 +18,24 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import clone
-from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateWorkload, PatchWorkload
-from multikueue.core.workload.facts.places import namespace_for, without_foreign
-from multikueue.core.workload.facts.snapshot import Snapshot
-from multikueue.core.workload.facts.worker_states import Creating, Unanswered
-from tests.core.building import EARLIER, UNMARKED, copy_of, decide, snapshot, worker, workload
+from tests.core.building import EARLIER, UNMARKED, copy_of, snapshot, worker, workload
+from tests.core.door import (
+    MANAGER,
+    ApplyStatus,
+    CreateWorkload,
+    Creating,
+    PatchWorkload,
+    Snapshot,
+    Unanswered,
+    decide,
+    only,
+    those,
+)
+from tests.core.wording import words
 
 MAPPED = {NAMESPACES_ANNOTATION: '{"*": "mk-*"}'}
 OFFERED = workload(nominated=("w1",))
+RECORDED = workload(cluster="w1")
 HERE = OFFERED["metadata"]["namespace"]
 THERE = f"mk-{HERE}"
 W1 = ClusterName("w1")
@@ -69,25 +79,33 @@ def test_without_names_of_its_own_nothing_is_written() -> None:
     assert [type(one) for one in effects] == [CreateWorkload]
 
 
+def place_of(seen: Snapshot) -> str:
+    """The namespace of w1 in which something is made, or that is written before that."""
+    effects = decide(seen).effects
+    for made in those(CreateWorkload, effects):
+        return str(made.object["metadata"]["namespace"])
+    written = only(PatchWorkload, effects).patch["metadata"]["annotations"][NAMESPACE_ON_ANNOTATION]
+    return str(json.loads(written)["w1"])
+
+
 @pytest.mark.parametrize(
-    "facts",
+    ("local", "facts"),
     [
-        {"workload": copy_of(OFFERED)},
-        {"in_flight": Creating()},
-        {"creation": Unanswered(timedelta(seconds=1))},
+        (RECORDED, {"workload": copy_of(RECORDED, admitted=True)}),
+        (OFFERED, {"in_flight": Creating()}),
+        (OFFERED, {"creation": Unanswered(timedelta(seconds=1))}),
     ],
 )
-def test_while_anything_is_or_may_be_there_it_keeps_its_namespace(facts: dict[str, Any]) -> None:
+def test_while_anything_is_or_may_be_there_it_keeps_its_namespace(local: Json, facts: dict[str, Any]) -> None:
     """Else a job could be made twice on one worker, in two namespaces."""
-    seen = of(OFFERED, namespace="before", **facts)
-    assert namespace_for(seen, seen.workers[0]) == "before"
+    assert place_of(of(local, namespace="before", **facts)) == "before"
 
 
 @pytest.mark.parametrize(("facts", "there"), [({}, THERE), ({"namespace_proven": True}, "before")])
 def test_the_recorded_worker_keeps_its_namespace_where_others_of_the_job_are(facts: dict[str, Any], there: str) -> None:
     """Where nothing is, anybody may have written that it is there."""
-    seen = of(workload(cluster="w1"), namespace="before", **facts)
-    assert namespace_for(seen, seen.workers[0]) == there
+    slice_ = workload(cluster="w1", elastic=True, replaces="older")
+    assert place_of(of(slice_, namespace="before", **facts)) == there
 
 
 def test_a_slice_says_where_it_is_once_others_of_its_job_show_it() -> None:
@@ -106,9 +124,9 @@ def test_others_of_its_job_that_have_ended_decide_nothing() -> None:
     over = workload(cluster="w1", finished="FailedToStart")
     running = workload(cluster="w1")
     seen = attrs.evolve(of(OFFERED), siblings=(over,))
-    assert namespace_for(seen, seen.workers[0]) == THERE
+    assert place_of(seen) == THERE
     seen = attrs.evolve(of(OFFERED), siblings=(running,))
-    assert namespace_for(seen, seen.workers[0]) == HERE
+    assert place_of(seen) == HERE
 
 
 def test_a_queue_of_another_name_is_no_difference_and_a_new_name_remakes_what_is_only_offered() -> None:
@@ -135,11 +153,11 @@ def test_unproven_copies_under_the_name_here_count_only_where_the_workload_has_b
     """Elsewhere the namespace of that name is somebody else's; a job that an eviction left unseen is waited for."""
     copy = copy_of(OFFERED, attempt=UNMARKED, admitted=True)
     stranger = of(OFFERED, workload=copy)
-    assert without_foreign(stranger, b"").workers[0].workload is None
-    assert without_foreign(attrs.evolve(stranger, last_worker=W1), b"").workers[0].workload is copy
+    assert words(stranger) == words(of(OFFERED))
     evicted = clone(OFFERED)
     evicted["metadata"]["annotations"] = {LAST_WORKER_ANNOTATION: "w1"}
-    assert without_foreign(attrs.evolve(stranger, workload=evicted), b"").workers[0].workload is copy
-    assert without_foreign(of(workload(cluster="w1"), workload=copy), b"").workers[0].workload is copy
+    for seen in (attrs.evolve(stranger, last_worker=W1), attrs.evolve(stranger, workload=evicted)):
+        assert "delete workload on w1" in words(seen)
+    assert words(of(RECORDED, workload=copy)) == ["create job on w1"]
     ours = of(OFFERED, workload=copy_of(OFFERED, attempt=EARLIER))
-    assert without_foreign(ours, b"").workers == ours.workers
+    assert words(ours) == ["delete workload on w1"]

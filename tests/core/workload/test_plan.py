@@ -14,11 +14,8 @@ from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import Rejection
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Lost
-from multikueue.core.workload.plan import TABLE
-from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import ADAPTER, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import NOW, TABLE, AnnounceWorkload, ApplyStatus, Lost, Snapshot, Worker, decide
 from tests.core.wording import verdict_written, words
 
 UNKNOWN = workload(owner=("example.com/v1", "Widget"))

@@ -32,23 +32,29 @@ from multikueue.core.model.workloads import (
     nominated,
     replaces_slice,
 )
-from multikueue.core.workload.effects import (
+from tests.core.applying import carry_out
+from tests.core.building import mark_on
+from tests.core.door import (
     MANAGER,
+    SETTINGS,
     AnnounceWorkload,
     ApplyStatus,
+    Connected,
+    Created,
     CreateJob,
     CreateWorkload,
     DeleteJob,
     DeleteWorkload,
     Effect,
+    JobCopy,
     PatchJob,
     PatchJobStatus,
     PatchWorkload,
+    Served,
+    Snapshot,
+    Worker,
+    decide,
 )
-from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Connected, Created, Served
-from tests.core.applying import carry_out
-from tests.core.building import SETTINGS, decide, mark_on
 from tests.core.strategies import NO_FACTS, snapshots
 from tests.core.wording import in_words, words
 from tests.examples import examples

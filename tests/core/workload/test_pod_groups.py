@@ -13,11 +13,21 @@ from multikueue.core.model.labels import RETRY_ANNOTATION, STARTED_LABELS, WORKL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import has_members
-from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, PatchWorkload, Plan
-from multikueue.core.workload.ending import END_SHOWN, KUEUE_GRACE
-from multikueue.core.workload.facts.snapshot import Snapshot
-from multikueue.core.workload.facts.worker_states import Lost
-from tests.core.building import KEY, NAMESPACE, NOW, condition, copy_of, decide, snapshot, workload
+from tests.core.building import KEY, NAMESPACE, condition, copy_of, snapshot, workload
+from tests.core.door import (
+    END_SHOWN,
+    KUEUE_GRACE,
+    NOW,
+    CreateJob,
+    DeleteJob,
+    Effect,
+    Lost,
+    PatchJobStatus,
+    PatchWorkload,
+    Plan,
+    Snapshot,
+    decide,
+)
 from tests.core.pods import BROKEN, DONE, GROUP, POD, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import words
 

@@ -10,10 +10,8 @@ import pytest
 
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import LookForPods
-from multikueue.core.workload.facts.snapshot import Snapshot
-from multikueue.core.workload.facts.worker_states import Lost
-from tests.core.building import ADAPTER, NOW, copy_of, decide, snapshot, worker, workload
+from tests.core.building import ADAPTER, copy_of, snapshot, worker, workload
+from tests.core.door import NOW, LookForPods, Lost, Snapshot, decide
 from tests.core.wording import words
 
 KIND = attrs.evolve(ADAPTER, pods_label="example.com/job")

@@ -8,28 +8,26 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import AnnounceWorkload, PatchWorkload, Plan
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Creating, Lost, Syncing, Unanswered, Unserved
-from multikueue.core.workload.reasons import reasons
-from tests.core.building import (
-    ADAPTER,
-    EARLIER,
+from tests.core.building import ADAPTER, EARLIER, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import (
     NOW,
-    SETTINGS,
-    copy_of,
+    AnnounceWorkload,
+    ApplyStatus,
+    Connecting,
+    Creating,
+    Lost,
+    PatchWorkload,
+    Plan,
+    Snapshot,
+    Syncing,
+    Unanswered,
+    Unserved,
+    Worker,
     decide,
-    job,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
 )
 from tests.core.wording import words
 
@@ -162,9 +160,11 @@ class TestLastWorker:
         why = 'Workload "job-train-1a2b3" (UID uid-copy) is not stopped, and its jobs cannot be seen: start Kueue there'
         assert [why in note for note in events] == [True, True]
         assert words(beside(self.HIDDEN, last_worker=W2, quiet_for=timedelta(seconds=90)))[0].startswith("retry: ")
-        waiting = Situation(beside(self.HIDDEN, last_worker=W2), SETTINGS, AllAtOnce(), NOW)
-        (said,) = reasons(waiting, ("w1", "w2"))
-        assert said.endswith(", has not stopped an earlier attempt: no other gets it before that")
+        noted = with_value(AGAIN, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w2")
+        (said,) = decide(beside(self.HIDDEN, noted, last_worker=W2)).telling
+        assert isinstance(said, ApplyStatus)
+        why = ", has not stopped an earlier attempt: no other gets it before that"
+        assert said.object["status"]["admissionChecks"][0]["message"].endswith(why)
 
     @pytest.mark.parametrize(
         ("kind", "told", "again"),

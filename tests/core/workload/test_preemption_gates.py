@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import AllAtOnce
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidates, Nomination
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, PREEMPTION_GATE
 from multikueue.core.model.names import Json
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
-from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Plan
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Lost, WritingStatus
-from multikueue.core.workload.preemption_gates import is_open
-from tests.core.building import NOW, RESERVED_AT, SETTINGS, condition, copy_of, decide, snapshot, worker, workload
+from tests.core.building import RESERVED_AT, condition, copy_of, snapshot, worker, workload
+from tests.core.door import (
+    NOW,
+    SETTINGS,
+    ApplyStatus,
+    CreateWorkload,
+    Lost,
+    Plan,
+    Snapshot,
+    Worker,
+    WritingStatus,
+    decide,
+)
 from tests.core.wording import in_words, words
 
 ON = attrs.evolve(SETTINGS, orchestrated_preemption=True)
@@ -192,6 +199,17 @@ def test_a_worker_that_drops_gates_is_asked_in_the_end_though_another_says_nothi
     assert [one.cluster for one in decided.effects if isinstance(one, CreateWorkload)] == ["w1"]
 
 
+@attrs.frozen
+class Listening(AllAtOnce):
+    """It offers to all, and keeps what it is shown."""
+
+    heard: list[Candidates] = attrs.field(factory=list)
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        self.heard.append(candidates)
+        return super().nominate(workload, candidates, now)
+
+
 @pytest.mark.parametrize(
     ("where", "opened_there"),
     [
@@ -203,7 +221,9 @@ def test_a_worker_that_drops_gates_is_asked_in_the_end_though_another_says_nothi
     ids=["opened", "closed", "no copy", "no gate"],
 )
 def test_a_dispatcher_is_told_whose_gate_is_open(where: Worker, opened_there: bool) -> None:
-    assert is_open(Situation(snapshot(OFFERED, where), ON, AllAtOnce(), NOW), where) is opened_there
+    asked = Listening()
+    decide(snapshot(OFFERED, where), asked, ON)
+    assert [one.gate_open for candidates in asked.heard for one in candidates.workers] == [opened_there]
 
 
 def test_a_copy_without_a_gate_takes_the_one_place() -> None:

@@ -8,37 +8,28 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
+from multikueue.core.dispatchers.dispatcher import Dispatcher, External
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.dispatchers.scored.facts import Room
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import (
+from tests.core.applying import carry_out
+from tests.core.building import CHECK, RESERVED_AT, condition, copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.door import (
+    NOW,
+    SETTINGS,
+    AnnounceWorkload,
+    ApplyStatus,
     Connecting,
     Lost,
     Opaque,
     Refusal,
     Served,
     ShareUsedUp,
+    Snapshot,
     Unserved,
-)
-from multikueue.core.workload.reasons import reasons
-from tests.core.applying import carry_out
-from tests.core.building import (
-    CHECK,
-    NOW,
-    RESERVED_AT,
-    SETTINGS,
-    condition,
-    copy_of,
+    Worker,
     decide,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
 )
 
 MINUTES_AGO = NOW - timedelta(minutes=5)
@@ -67,12 +58,6 @@ def waiting(message: str, **facts: Any) -> Json:
     return made
 
 
-def reasons_of(*workers: Worker) -> list[str]:
-    """What these workers say of a Workload that is offered to the first."""
-    seen = offered(*workers)
-    return list(reasons(Situation(seen, SETTINGS, AllAtOnce(), NOW), ("w1",)))
-
-
 def message_of(write: object) -> str:
     """What a write says in our check; it changes neither its state nor since when it has that."""
     assert isinstance(write, ApplyStatus)
@@ -92,8 +77,8 @@ class TestWaiting:
     def test_a_copy_that_its_kueue_has_given_up_says_why(self) -> None:
         """It will never run there; one that has ended there has nothing to say."""
         copies = (copy_of(workload(nominated=("w1", "w2")), finished=reason) for reason in ("OutOfSync", "Succeeded"))
-        words = [next(iter(reasons_of(worker("w1", one))), "") for one in copies]
-        assert [word.startswith("w1: gave it up: ") for word in words] == [True, False]
+        words = [told(offered(worker("w1", one))) for one in copies]
+        assert [word.startswith("Offered to w1 — w1: gave it up: ") for word in words] == [True, False]
 
     def test_each_worker_speaks_for_itself(self) -> None:
         """The example of the documentation: quota too small, no LocalQueue, unreachable."""
@@ -201,7 +186,9 @@ class TestRounds:
 
     def test_a_dispatcher_that_says_itself_why_is_not_contradicted(self) -> None:
         inactive = worker("w2", room=Room(obstacle=Reason(Why.QUEUE_INACTIVE)))
-        assert reasons_of(worker("w1"), inactive, worker("w3")) == ["w3: not nominated yet"]
+        assert (
+            told(offered(worker("w1"), inactive, worker("w3")), External()) == "Offered to w1 — w3: not nominated yet"
+        )
 
     @pytest.mark.parametrize("tail", ["", " — w1: no room", " — w1: unreachable since 2026-11-21T11:55:00Z"])
     def test_what_stands_behind_it_never_restarts_it(self, tail: str) -> None:

@@ -9,12 +9,10 @@ import pytest
 
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json
-from multikueue.core.workload.facts.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
-from multikueue.core.workload.facts.snapshot import Snapshot
-from multikueue.core.workload.facts.worker_states import Refusal
 from multikueue.errors import Cause
 from tests.core.applying import carry_out
-from tests.core.building import NOW, decide, snapshot, worker, workload
+from tests.core.building import snapshot, worker, workload
+from tests.core.door import NOW, REFUSALS, Refusal, RefusalFacts, Snapshot, decide, refusals_condition, refusals_in
 
 TAKEN = RefusalFacts(Cause.NAME_TAKEN)
 NEED = RefusalFacts(Cause.NEED_FOREIGN, {"kind": "ConfigMap", "name": "settings"})

@@ -11,11 +11,8 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import DeleteJob
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import NothingSent, Unserved
-from multikueue.core.workload.removal import STOP
-from tests.core.building import EARLIER, NOW, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import EARLIER, copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.door import NOW, STOP, DeleteJob, NothingSent, Unserved, Worker, decide
 from tests.core.wording import words
 
 BEFORE = workload(cluster="w1", check="Ready")

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 import pytest
 
+from multikueue import PlanSettings
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import (
@@ -21,23 +22,20 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import SLICE_REPLACED, attempt, check
-from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus, PatchWorkload
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import NAME_TAKEN, Unserved
-from multikueue.core.workload.removal import FINALIZER, HELD_UP, STOP
-from tests.core.building import (
-    ADAPTER,
-    CHECK,
-    EARLIER,
-    JOB_NAME,
+from tests.core.building import ADAPTER, CHECK, EARLIER, JOB_NAME, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import (
+    FINALIZER,
+    HELD_UP,
+    NAME_TAKEN,
     NOW,
-    copy_of,
+    STOP,
+    ApplyStatus,
+    PatchJobStatus,
+    PatchWorkload,
+    Snapshot,
+    Unserved,
+    Worker,
     decide,
-    job,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
 )
 from tests.core.pods import BROKEN, DONE, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import words

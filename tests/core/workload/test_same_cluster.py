@@ -8,11 +8,8 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.workload.effects import DeleteWorkload
-from multikueue.core.workload.facts.places import one_of_each_cluster
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost, Reach
-from tests.core.building import NOW, copy_of, decide, snapshot, worker, workload
+from tests.core.building import copy_of, snapshot, worker, workload
+from tests.core.door import NOW, Connecting, DeleteWorkload, Lost, Reach, Worker, decide, one_of_each_cluster
 
 DONE: Json = {"type": "Finished", "status": "True", "reason": "Succeeded"}
 FIRST, SECOND = (worker(name, cluster_uid="uid") for name in ("w1", "w2"))

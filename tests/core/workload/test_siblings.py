@@ -6,7 +6,6 @@ import pytest
 
 from multikueue.core.changes import affected
 from multikueue.core.model.names import Json
-from multikueue.core.workload.groups import may_have_siblings
 from tests.core.building import workload
 
 
@@ -24,7 +23,6 @@ PLACED = part("0", "w1")
 
 def test_plain_workloads_have_no_siblings() -> None:
     """They cost nothing for groups."""
-    assert not may_have_siblings(workload())
     assert affected(None, workload(cluster="w1"), [A]) == []
     assert affected(None, None, [A]) == []
 

@@ -25,24 +25,33 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import SLICE_REPLACED
-from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, PatchJob, PatchWorkload
-from multikueue.core.workload.ending import KUEUE_GRACE
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Lost, Refusal, Syncing, Unserved
 from tests.core.applying import carry_out
 from tests.core.building import (
     ADAPTER,
     EARLIER,
     JOB_NAME,
-    NOW,
     copy_of,
-    decide,
     job,
     job_copy_of,
     mark_on,
     snapshot,
     worker,
     workload,
+)
+from tests.core.door import (
+    KUEUE_GRACE,
+    NOW,
+    AnnounceWorkload,
+    CreateJob,
+    Lost,
+    PatchJob,
+    PatchWorkload,
+    Refusal,
+    Snapshot,
+    Syncing,
+    Unserved,
+    Worker,
+    decide,
 )
 from tests.core.wording import in_words, words
 

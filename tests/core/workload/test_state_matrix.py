@@ -12,9 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Lost
-from tests.core.building import WorkloadFacts, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import WorkloadFacts, copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.door import Lost, Worker, decide
 from tests.core.wording import words
 
 COLUMNS: dict[str, Callable[[Json], Worker]] = {

@@ -11,15 +11,22 @@ import pytest
 from multikueue.adapters import AVAILABLE, JobKind, SafeAdapter
 from multikueue.adapters.declared import declared_kind
 from multikueue.adapters.declared.profiles import PROFILES
-from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.conditions import conditions, parse_timestamp
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, with_value
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, PatchJobStatus
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque
-from multikueue.core.workload.plan import plan
-from tests.core.building import JOB_NAME, NOW, SETTINGS, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import JOB_NAME, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import (
+    NOW,
+    AnnounceWorkload,
+    ApplyStatus,
+    Connecting,
+    Lost,
+    Opaque,
+    PatchJobStatus,
+    Snapshot,
+    Worker,
+    decide,
+)
 from tests.core.wording import words
 
 READY = workload(cluster="w1", check="Ready")
@@ -93,7 +100,7 @@ class TestSettledEnds:
         ending = worker("w1", None, job_copy_of(local, deleting=True, status={"active": 1}))
         now = since + timedelta(seconds=seconds)
         seen = snapshot(local, ending, job=TERMINATED, quiet_for=timedelta(seconds=20))
-        decided = plan(seen, now, SETTINGS, AllAtOnce())
+        decided = decide(seen, at=now)
         assert decided.row == row
         shown = [one.patch["status"] for one in decided.effects if isinstance(one, PatchJobStatus)]
         assert [status["active"] for status in shown] == ([] if row == "settled" else [0])

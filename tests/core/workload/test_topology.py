@@ -6,9 +6,8 @@ import pytest
 
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
-from multikueue.core.workload.check_updates import placed
-from multikueue.core.workload.effects import ApplyStatus
-from tests.core.building import WorkloadFacts, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import WorkloadFacts, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import ApplyStatus, decide
 from tests.core.wording import in_words
 
 TOPOLOGY: Json = {"levels": ["rack"], "domains": [{"values": ["r1"], "count": 1}]}
@@ -59,6 +58,5 @@ def test_what_is_not_awaited_or_not_placed_costs_no_write(here: list[Json], ther
     """The built-in controller writes on every pass; a fleet that does not use topologies pays nothing here."""
     local = workload(cluster="w1", check="Ready", assignments=here)
     copy = copy_of(local, admitted=True, assignments=there)
-    assert placed(local, copy) is None
     seen = snapshot(local, worker("w1", copy, job_copy_of(local)), job=job(suspended=False, status={"active": 1}))
     assert decide(seen).effects == ()

@@ -16,21 +16,8 @@ from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import attempt
-from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost
-from tests.core.building import (
-    EARLIER,
-    NOW,
-    SETTINGS,
-    copy_of,
-    decide,
-    job_copy_of,
-    mark_on,
-    snapshot,
-    worker,
-    workload,
-)
+from tests.core.building import EARLIER, copy_of, job_copy_of, mark_on, snapshot, worker, workload
+from tests.core.door import NOW, SETTINGS, AnnounceWorkload, Connecting, CreateWorkload, Lost, Worker, decide
 from tests.core.wording import in_words, words
 
 OFFERED = workload(nominated=("w1", "w2"))

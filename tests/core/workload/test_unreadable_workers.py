@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Lost, Opaque, Syncing, Unserved
-from tests.core.building import EARLIER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import EARLIER, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import NOW, Lost, Opaque, Syncing, Unserved, Worker, decide
 from tests.core.wording import in_words, words
 
 TAKEN = workload(check="Ready", cluster="w1", nominated=("w1", "w2"))

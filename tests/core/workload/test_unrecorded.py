@@ -10,10 +10,18 @@ import pytest
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import clone, with_value
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, PatchWorkload
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost, Unserved
-from tests.core.building import EARLIER, NOW, UNMARKED, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import EARLIER, UNMARKED, copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.door import (
+    NOW,
+    AnnounceWorkload,
+    ApplyStatus,
+    Connecting,
+    Lost,
+    PatchWorkload,
+    Unserved,
+    Worker,
+    decide,
+)
 from tests.core.wording import in_words, words
 
 LOCAL = workload(check="Ready")

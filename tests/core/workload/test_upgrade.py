@@ -11,8 +11,8 @@ import pytest
 from multikueue.core.model.labels import JOB_MARK_ANNOTATION, WORKLOAD_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value, without
-from multikueue.core.workload.effects import CreateWorkload, DeleteJob, PatchWorkload
-from tests.core.building import EARLIER, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import EARLIER, copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.door import CreateWorkload, DeleteJob, PatchWorkload, decide
 from tests.core.pods import copied, group, place, pod, seen
 from tests.core.wording import words
 

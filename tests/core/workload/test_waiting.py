@@ -8,10 +8,8 @@ import pytest
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, External
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import ApplyStatus
-from multikueue.core.workload.facts.snapshot import Snapshot
-from multikueue.core.workload.facts.worker_states import Connecting, Lost, Syncing, Unserved, Unusable
-from tests.core.building import CHECK, copy_of, decide, snapshot, worker, workload
+from tests.core.building import CHECK, copy_of, snapshot, worker, workload
+from tests.core.door import ApplyStatus, Connecting, Lost, Snapshot, Syncing, Unserved, Unusable, decide
 
 
 def silent(**facts: Any) -> Json:

@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from tests.core.building import ADAPTER, copy_of, decide, snapshot, worker, workload
+from tests.core.building import ADAPTER, copy_of, snapshot, worker, workload
+from tests.core.door import Snapshot, Worker, decide
 from tests.core.wording import words
 
 KIND = attrs.evolve(ADAPTER, workload_only=True)

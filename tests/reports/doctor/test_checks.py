@@ -21,7 +21,6 @@ from multikueue.core.model.kinds import MUTATING_WEBHOOKS, WORKLOAD
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
-from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueue.kube import ClusterConfig
 from multikueue.sandbox.setting_up import (
@@ -47,6 +46,7 @@ from multikueued.reports.events import EventReport
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings
 from multikueued.tokens.bound import Bound
+from tests.core.door import RefusalFacts
 from tests.reports.doctor.healthy import (
     ALLOWED,
     JOB_KIND,

@@ -11,11 +11,11 @@ import pytest
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import DoctorFinding, diagnose
 from multikueued.reports.ending_copies import EndingCopy, LatePod
+from tests.core.door import EarlierRun
 from tests.reports.doctor.healthy import NOW, healthy, objects_of, worker_facts
 from tests.reports.objects import job, saying, stored, waiting_for, worker, workload
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 
+from multikueue import PlanSettings
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.config.access_providers import AccessProvider, ProfileSettings
 from multikueue.core.inventory.names import CLUSTER_PERMISSION, MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
@@ -26,7 +27,6 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
-from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient

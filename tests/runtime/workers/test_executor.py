@@ -14,21 +14,24 @@ import structlog
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.workload.effects import (
-    MANAGER,
-    AnnounceWorkload,
-    ApplyStatus,
-    CreateJob,
-    CreateWorkload,
-    DeleteWorkload,
-    Effect,
-)
-from multikueue.core.workload.facts.worker_states import Creating, Idle, Removing, WritingStatus
 from multikueue.errors import Conflict, Forbidden, ServerFault
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.workers import executor as worker_executor
 from multikueue.runtime.workers.executor import PLACES, SHARE, UNKNOWN_SHARE, WorkerBackoffs, WorkerExecutor
 from multikueue.testing.waiting import background
+from tests.core.door import (
+    MANAGER,
+    AnnounceWorkload,
+    ApplyStatus,
+    CreateJob,
+    CreateWorkload,
+    Creating,
+    DeleteWorkload,
+    Effect,
+    Idle,
+    Removing,
+    WritingStatus,
+)
 
 pytestmark = pytest.mark.looptime
 

@@ -14,7 +14,8 @@ from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName, Json
-from tests.core.building import CHECK, NOW, condition, workload
+from tests.core.building import CHECK, condition, workload
+from tests.core.door import NOW
 
 GPU = ("a100", "gpu")
 GROUPS = (Group(frozenset({"gpu"}), ("a100",)),)

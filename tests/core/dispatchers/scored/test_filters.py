@@ -11,8 +11,8 @@ import pytest
 from multikueue.core.dispatchers.scored.facts import Group, Running
 from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, SELECTOR, TOGETHER
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
-from tests.core.building import NOW
 from tests.core.dispatchers.scored.pending import GPU, copy, pending, queue, why
+from tests.core.door import NOW
 
 
 def test_what_others_ahead_have_a_claim_to_is_no_room() -> None:

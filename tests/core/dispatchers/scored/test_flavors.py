@@ -18,8 +18,9 @@ from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.room import placed
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.shape import LONGEST, pods_flaw
-from tests.core.building import NOW, workload
+from tests.core.building import workload
 from tests.core.dispatchers.scored.pending import pending, queue, why
+from tests.core.door import NOW
 from tests.core.odd_shapes import ODD, paths, spoiled
 
 T4, A100, ANY = "t4", "a100", "any"

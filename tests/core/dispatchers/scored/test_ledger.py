@@ -27,7 +27,7 @@ from multikueue.core.dispatchers.scored.facts import (
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ClusterName, ObjectKey
-from tests.core.building import NOW
+from tests.core.door import NOW
 
 GPU = ("a100", "gpu")
 W1, W2, W3 = ((ClusterName(name), "queue") for name in ("w1", "w2", "w3"))

@@ -18,7 +18,8 @@ from multikueue.core.dispatchers.scored.penalties import (
     together,
 )
 from multikueue.core.model.conditions import timestamp
-from tests.core.building import NOW, condition
+from tests.core.building import condition
+from tests.core.door import NOW
 
 HOUR = timedelta(hours=1)
 

@@ -16,7 +16,8 @@ from multikueue.core.dispatchers.scored.starts import Waited
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.shape import queue_flaw, workload_flaw
-from tests.core.building import NOW, condition, workload
+from tests.core.building import condition, workload
+from tests.core.door import NOW
 from tests.core.odd_shapes import ODD, paths, spoiled
 
 GPU = ("a100", "nvidia.com/gpu")

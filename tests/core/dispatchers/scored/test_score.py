@@ -17,8 +17,8 @@ from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then, Weig
 from multikueue.core.dispatchers.scored.score import COST, SPEED
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
-from tests.core.building import NOW
 from tests.core.dispatchers.scored.pending import GPU, pending, queue
+from tests.core.door import NOW
 
 
 @pytest.mark.parametrize("name", ["w1", "w2", "w3"])

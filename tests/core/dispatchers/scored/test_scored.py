@@ -22,8 +22,9 @@ from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName
-from tests.core.building import NOW, workload
+from tests.core.building import workload
 from tests.core.dispatchers.scored.pending import GPU, Pending, copy, pending, queue, why
+from tests.core.door import NOW
 
 TAINTED = {TAINTS: "spot=true:NoDispatch"}
 

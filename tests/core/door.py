@@ -1,0 +1,179 @@
+"""The one door to the decisions of `multikueue.core.workload`: what tests show one, and what they see of its answer.
+
+No other test imports that package; a contract of import-linter holds it, with the few exceptions that it names. A core
+that reads or answers in other types is translated here: in `decide`, and in what stands in for these names.
+
+What is shown: `Snapshot`, `Worker` and `JobCopy`, built by `tests.core.building` and `tests.core.pods` of Kubernetes
+objects, and how each worker stands (`Lost`, `Syncing`, `Created`, ...). What is seen: a `Plan`, whose effects
+`tests.core.wording` puts into words, and `only`, `those` and `notes` pick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
+from multikueue.core.workload.check_message import NOBODY_TAKES_IT
+from multikueue.core.workload.effects import (
+    MANAGER,
+    AnnounceWorkload,
+    ApplyStatus,
+    CheckDependencies,
+    CountAdmitted,
+    CountRejections,
+    CreateDependencies,
+    CreateJob,
+    CreateWorkload,
+    DeleteJob,
+    DeleteWorkload,
+    Effect,
+    LookForPods,
+    OwnDependencies,
+    PatchJob,
+    PatchJobStatus,
+    PatchWorkload,
+    Plan,
+)
+from multikueue.core.workload.ending import END_SHOWN, KUEUE_GRACE, SYNC_GRACE
+from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition, earlier_runs_in
+from multikueue.core.workload.facts.places import one_of_each_cluster
+from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
+from multikueue.core.workload.facts.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
+from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, PlanSettings, Snapshot, Worker, hidden
+from multikueue.core.workload.facts.worker_states import (
+    NAME_TAKEN,
+    Connected,
+    Connecting,
+    Created,
+    Creating,
+    Creation,
+    Idle,
+    Kind,
+    Lost,
+    NothingSent,
+    Opaque,
+    Reach,
+    Refusal,
+    Removing,
+    Served,
+    ShareUsedUp,
+    Syncing,
+    Unanswered,
+    Unserved,
+    Untracked,
+    Unusable,
+    WritingStatus,
+)
+from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
+from multikueue.core.workload.leftovers import MAX_DELAY
+from multikueue.core.workload.plan import TABLE, plan
+from multikueue.core.workload.removal import FINALIZER, HELD_UP, STOP
+
+__all__ = [
+    "END_SHOWN",
+    "FINALIZER",
+    "HELD_UP",
+    "KUEUE_GRACE",
+    "LEFTOVER_GRACE",
+    "LONGEST_GRACE",
+    "MANAGER",
+    "MAX_DELAY",
+    "NAME_TAKEN",
+    "NOBODY_TAKES_IT",
+    "NOW",
+    "REFUSALS",
+    "SETTINGS",
+    "STOP",
+    "SYNC_GRACE",
+    "TABLE",
+    "WAITS",
+    "AnnounceWorkload",
+    "ApplyStatus",
+    "CheckDependencies",
+    "Connected",
+    "Connecting",
+    "CountAdmitted",
+    "CountRejections",
+    "CreateDependencies",
+    "CreateJob",
+    "CreateWorkload",
+    "Created",
+    "Creating",
+    "Creation",
+    "DeleteJob",
+    "DeleteWorkload",
+    "EarlierRun",
+    "Effect",
+    "GuardedPlan",
+    "Idle",
+    "JobCopy",
+    "Kind",
+    "LookForPods",
+    "Lost",
+    "NothingSent",
+    "Opaque",
+    "OwnDependencies",
+    "PatchJob",
+    "PatchJobStatus",
+    "PatchWorkload",
+    "Plan",
+    "PlanSettings",
+    "Reach",
+    "Refusal",
+    "RefusalFacts",
+    "Removing",
+    "Served",
+    "ShareUsedUp",
+    "Snapshot",
+    "Syncing",
+    "Unanswered",
+    "Unserved",
+    "Untracked",
+    "Unusable",
+    "Worker",
+    "WritingStatus",
+    "decide",
+    "earlier_run_condition",
+    "earlier_runs_in",
+    "guarded_plan",
+    "hidden",
+    "notes",
+    "one_of_each_cluster",
+    "only",
+    "refusals_condition",
+    "refusals_in",
+    "those",
+]
+"""What tests of decisions, and of what carries them out, may name: each stands for something that a reader of
+Kubernetes knows, and a field that no test reads is nobody's promise."""
+
+NOW: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+"""When everything is decided."""
+SETTINGS: Final = PlanSettings()
+"""As an operator leaves them."""
+One = TypeVar("One")
+
+
+def decide(
+    seen: Snapshot, dispatcher: Dispatcher | None = None, settings: PlanSettings = SETTINGS, *, at: datetime = NOW
+) -> Plan:
+    """What is decided where this is seen: by the plain settings, at `NOW`, and offered to all at once, if not said."""
+    return plan(seen, at, settings, dispatcher or AllAtOnce())
+
+
+def those(kind: type[One], effects: Iterable[object]) -> list[One]:
+    """The effects of one kind, in order."""
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+def only(kind: type[One], effects: Iterable[object]) -> One:
+    """The one effect of this kind that is among them."""
+    (effect,) = those(kind, effects)
+    return effect
+
+
+def notes(decided: Plan) -> list[str]:
+    """What the user is told in events."""
+    return [event.note for event in those(AnnounceWorkload, decided.effects)]
