@@ -14,7 +14,7 @@ from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import RuleError
 from tests.core.building import ADAPTER, copy_of, job, job_copy_of, snapshot, worker, workload
-from tests.core.door import KUEUE_GRACE, NOW, AnnounceWorkload, Snapshot, decide
+from tests.core.door import KUEUE_GRACE, NOW, AnnounceWorkload, Snapshot, decide, those
 from tests.core.wording import in_words
 
 WHY = "externalFrameworks[0].finished: object.status.count: a number is not true or false"
@@ -157,7 +157,7 @@ def test_a_job_of_which_nobody_can_tell_who_runs_it_waits() -> None:
     decided = decide(snapshot(local, worker("w1", copy_of(local, admitted=True)), adapter=UNDELEGATED))
 
     assert decided.row == "delegation unknown"
-    warnings = [effect for effect in decided.effects if isinstance(effect, AnnounceWorkload)]
+    warnings = those(AnnounceWorkload, decided.effects)
     assert warnings == [AnnounceWorkload("Warning", problem) for problem in decided.problems]
     assert "delete" not in in_words(snapshot(local, adapter=UNDELEGATED), decided)
     assert len(decided.problems) == 1

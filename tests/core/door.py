@@ -1,11 +1,11 @@
 """The one door to the decisions of `multikueue.core.workload`: what tests show one, and what they see of its answer.
 
-No other test imports that package; a contract of import-linter holds it, with the few exceptions that it names. A core
-that reads or answers in other types is translated here: in `decide`, and in what stands in for these names.
+No other test imports that package; `tests/test_layout.py` names the few exceptions. A core that reads or answers in
+other types is translated here: in `decide`, and in types of the same fields, which stand in for these names.
 
 What is shown: `Snapshot`, `Worker` and `JobCopy`, built by `tests.core.building` and `tests.core.pods` of Kubernetes
 objects, and how each worker stands (`Lost`, `Syncing`, `Created`, ...). What is seen: a `Plan`, whose effects
-`tests.core.wording` puts into words, and `only`, `those` and `notes` pick.
+`tests.core.wording` puts into words, and `those`, `only`, `sole` and `notes` pick.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
+from multikueue import PlanSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT
 from multikueue.core.workload.effects import (
@@ -41,7 +42,7 @@ from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, 
 from multikueue.core.workload.facts.places import one_of_each_cluster
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.facts.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
-from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, PlanSettings, Snapshot, Worker, hidden
+from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Snapshot, Worker, hidden
 from multikueue.core.workload.facts.worker_states import (
     NAME_TAKEN,
     Connected,
@@ -119,7 +120,6 @@ __all__ = [
     "PatchJobStatus",
     "PatchWorkload",
     "Plan",
-    "PlanSettings",
     "Reach",
     "Refusal",
     "RefusalFacts",
@@ -144,10 +144,10 @@ __all__ = [
     "only",
     "refusals_condition",
     "refusals_in",
+    "sole",
     "those",
 ]
-"""What tests of decisions, and of what carries them out, may name: each stands for something that a reader of
-Kubernetes knows, and a field that no test reads is nobody's promise."""
+"""What tests of decisions, and of what carries them out, may name. Of these types they read fields only."""
 
 NOW: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 """When everything is decided."""
@@ -171,6 +171,13 @@ def those(kind: type[One], effects: Iterable[object]) -> list[One]:
 def only(kind: type[One], effects: Iterable[object]) -> One:
     """The one effect of this kind that is among them."""
     (effect,) = those(kind, effects)
+    return effect
+
+
+def sole(kind: type[One], effects: Iterable[object]) -> One:
+    """The one effect, which is of this kind: nothing else is done."""
+    (effect,) = effects
+    assert isinstance(effect, kind), effect
     return effect
 
 

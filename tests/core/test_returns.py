@@ -25,7 +25,7 @@ from multikueue.core.returns import (
     stop_over,
 )
 from tests.core.building import ADAPTER, CHECK, UNMARKED, condition, copy_of, job_copy_of, marked_on, workload
-from tests.core.door import NOW, SETTINGS, ApplyStatus, DeleteJob, JobCopy
+from tests.core.door import NOW, SETTINGS, ApplyStatus, DeleteJob, JobCopy, those
 from tests.core.pods import BROKEN, DONE, PENDING, POD, RUNNING, copied, group, pod
 
 W1, W2 = ClusterName("w1"), ClusterName("w2")
@@ -117,7 +117,7 @@ class TestGroups:
         pairs = [(SafeAdapter(POD), JobCopy(PODS, one)) for one in pods]
         effects = stop_over(W1, local, copy, pairs, marks=MARKS, workers=BOTH, now=NOW)
         told = ["stop" if isinstance(one, ApplyStatus) else f"delete {one.uid}" for one in effects]
-        assert all(one.propagation == "Background" for one in effects if isinstance(one, DeleteJob))
+        assert all(one.propagation == "Background" for one in those(DeleteJob, effects))
         return told
 
     @pytest.mark.parametrize("local", [MOVED, None], ids=["moved", "gone"])

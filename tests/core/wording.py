@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from multikueue import PlanSettings
 from multikueue.core.dispatchers.dispatcher import Dispatcher
-from multikueue.core.effect_words import describe
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
@@ -73,7 +74,16 @@ def _word(seen: Snapshot, effect: Effect) -> str:
         case PatchJob() | DeleteJob():
             return _job_word(effect)
         case LookForPods() | CheckDependencies() | CreateDependencies() | OwnDependencies():
-            return describe(effect)
+            about = (effect.selector,) if isinstance(effect, LookForPods) else map(str, effect.dependencies)
+            return f"{_BESIDE_IT[type(effect)]} {', '.join(about)} on {effect.cluster}"
+
+
+_BESIDE_IT: Mapping[type, str] = {
+    LookForPods: "look for pods with",
+    CheckDependencies: "look for",
+    CreateDependencies: "make or share",
+    OwnDependencies: "have the job own",
+}
 
 
 def _job_word(effect: PatchJob | DeleteJob) -> str:

@@ -67,18 +67,18 @@ def _rows(*names: str, **changes: Any) -> AbstractContextManager[Any]:
     return _each_row(names, lambda row: attrs.evolve(row, **changes))
 
 
-def _decided(name: str, change: Callable[[Callable[[Situation], Plan]], Decide]) -> AbstractContextManager[Any]:
-    """One row that decides wherever it applies decides otherwise."""
+def _decided(name: str, instead: Callable[[Situation, Plan], Plan]) -> AbstractContextManager[Any]:
+    """One row that decides wherever it applies decides otherwise, knowing what it would have decided."""
 
-    def sure(row: planning.Row) -> Callable[[Situation], Plan]:
+    def changed(row: planning.Row) -> planning.Row:
         def decide(seen: Situation) -> Plan:
             plan = row.decide(seen)
             assert plan is not None, f"{row.name} decides wherever it applies"
-            return plan
+            return instead(seen, plan)
 
-        return decide
+        return attrs.evolve(row, decide=decide)
 
-    return _each_row((name,), lambda row: attrs.evolve(row, decide=change(sure(row))))
+    return _each_row((name,), changed)
 
 
 def _each_row(names: Sequence[str], change: Callable[[planning.Row], planning.Row]) -> AbstractContextManager[Any]:
@@ -101,96 +101,79 @@ def _create_job(seen: Situation, worker: Worker) -> Effect:
 def earliest_admission_wins() -> AbstractContextManager[Any]:
     """16: `clusterName` is not sticky; of all Admitted copies the one with the earliest time by its clock wins."""
 
-    def change(decide: Callable[[Situation], Plan]) -> Decide:
-        def decided(seen: Situation) -> Plan:
-            admitted = [
-                (str((condition(worker.workload, "Admitted") or {}).get("lastTransitionTime")), worker.name, worker)
-                for worker in seen.workers
-                if worker.reachable and worker.workload is not None and is_admitted(worker.workload)
-            ]
-            winner = min(admitted)[-1] if admitted else None
-            if winner is None or winner.name == seen.assigned_to:
-                return decide(seen)
-            created = (_create_job(seen, winner),) if seen.job_on(winner) is None else ()
-            return Plan((*created, *removal.remove_all(seen, winner.name)))
+    def decided(seen: Situation, plan: Plan) -> Plan:
+        admitted = [
+            (str((condition(worker.workload, "Admitted") or {}).get("lastTransitionTime")), worker.name, worker)
+            for worker in seen.workers
+            if worker.reachable and worker.workload is not None and is_admitted(worker.workload)
+        ]
+        winner = min(admitted)[-1] if admitted else None
+        if winner is None or winner.name == seen.assigned_to:
+            return plan
+        created = (_create_job(seen, winner),) if seen.job_on(winner) is None else ()
+        return Plan((*created, *removal.remove_all(seen, winner.name)))
 
-        return decided
-
-    return _decided("assigned", change)
+    return _decided("assigned", decided)
 
 
 def stale_copies_are_believed() -> AbstractContextManager[Any]:
     """17, 18: a copy elsewhere that says Finished or Evicted finishes or evicts a healthy Workload."""
 
-    def change(decide: Callable[[Situation], Plan]) -> Decide:
-        def decided(seen: Situation) -> Plan:
-            for worker in seen.workers:
-                copy = worker.workload
-                if worker.reachable and copy is not None and is_finished(copy):
-                    return ending.sync_end(seen, copy, seen.jobs_on(worker))
-                if worker.reachable and copy is not None and is_evicted(copy):
-                    return Plan(tuple(check_updates.send_back_evicted(seen, str(seen.assigned_to), copy)))
-            return decide(seen)
+    def decided(seen: Situation, plan: Plan) -> Plan:
+        for worker in seen.workers:
+            copy = worker.workload
+            if worker.reachable and copy is not None and is_finished(copy):
+                return ending.sync_end(seen, copy, seen.jobs_on(worker))
+            if worker.reachable and copy is not None and is_evicted(copy):
+                return Plan(tuple(check_updates.send_back_evicted(seen, str(seen.assigned_to), copy)))
+        return plan
 
-        return decided
-
-    return _decided("assigned", change)
+    return _decided("assigned", decided)
 
 
 def finished_jobs_are_made_again() -> AbstractContextManager[Any]:
     """14: where the Workload copy is Finished and its job is gone, synchronising makes the job again."""
 
-    def change(decide: Callable[[Situation], Plan]) -> Decide:
-        def decided(seen: Situation) -> Plan:
-            worker = seen.snapshot.worker(seen.assigned_to) if seen.assigned_to else None
-            plan = decide(seen)
-            if worker is None or not worker.reachable or worker.workload is None or not is_finished(worker.workload):
-                return plan
-            again = () if seen.job_on(worker) is not None else (_create_job(seen, worker),)
-            return attrs.evolve(plan, effects=(*again, *plan.effects))
+    def decided(seen: Situation, plan: Plan) -> Plan:
+        worker = seen.snapshot.worker(seen.assigned_to) if seen.assigned_to else None
+        if worker is None or not worker.reachable or worker.workload is None or not is_finished(worker.workload):
+            return plan
+        again = () if seen.job_on(worker) is not None else (_create_job(seen, worker),)
+        return attrs.evolve(plan, effects=(*again, *plan.effects))
 
-        return decided
-
-    return _decided("assigned", change)
+    return _decided("assigned", decided)
 
 
 def every_admitted_worker_runs_it() -> AbstractContextManager[Any]:
     """The job is made on each worker that has admitted its Workload, not on one."""
 
-    def change(decide: Callable[[Situation], Plan]) -> Decide:
-        def decided(seen: Situation) -> Plan:
-            plan = decide(seen)
-            ready = [
-                worker
-                for worker in seen.workers
-                if worker.can_run and seen.job_on(worker) is None and is_admitted(seen.current(worker) or {})
-            ]
-            asked = {effect.cluster for effect in plan.effects if isinstance(effect, CreateJob)}
-            more = [_create_job(seen, worker) for worker in ready if worker.name not in asked and not worker.jobs]
-            return attrs.evolve(plan, effects=(*more, *plan.effects))
+    def decided(seen: Situation, plan: Plan) -> Plan:
+        ready = [
+            worker
+            for worker in seen.workers
+            if worker.can_run and seen.job_on(worker) is None and is_admitted(seen.current(worker) or {})
+        ]
+        asked = {effect.cluster for effect in plan.effects if isinstance(effect, CreateJob)}
+        more = [_create_job(seen, worker) for worker in ready if worker.name not in asked and not worker.jobs]
+        return attrs.evolve(plan, effects=(*more, *plan.effects))
 
-        return decided
-
-    return _decided("pending", change)
+    return _decided("pending", decided)
 
 
 def jobs_are_created_before_the_record() -> AbstractContextManager[Any]:
     """The order of Kueue's controller: the job is made on the worker that has admitted it, and then recorded."""
 
-    def change(decide: Callable[[Situation], Plan]) -> Decide:
-        def decided(seen: Situation) -> Plan:
-            plan, chosen = decide(seen), pending.winner(seen)
-            recorded = (effect for effect in plan.effects if isinstance(effect, ApplyStatus))
-            if chosen is None or not any(cluster_name(effect.object) == chosen.name for effect in recorded):
-                return plan
-            if seen.job_on(chosen) is not None:
-                return plan
-            others = (effect for effect in plan.effects if not isinstance(effect, ApplyStatus))
-            return attrs.evolve(plan, effects=(_create_job(seen, chosen), *others))
+    def decided(seen: Situation, plan: Plan) -> Plan:
+        chosen = pending.winner(seen)
+        recorded = (effect for effect in plan.effects if isinstance(effect, ApplyStatus))
+        if chosen is None or not any(cluster_name(effect.object) == chosen.name for effect in recorded):
+            return plan
+        if seen.job_on(chosen) is not None:
+            return plan
+        others = (effect for effect in plan.effects if not isinstance(effect, ApplyStatus))
+        return attrs.evolve(plan, effects=(_create_job(seen, chosen), *others))
 
-        return decided
-
-    return _decided("pending", change)
+    return _decided("pending", decided)
 
 
 def workers_are_recorded_unasked() -> AbstractContextManager[Any]:

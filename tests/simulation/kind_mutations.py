@@ -14,13 +14,6 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidates, Extern
 from multikueue.core.model.names import Json
 from multikueue.runtime.workers.executor import WorkerExecutor
 from tests.core.door import Idle, WritingStatus
-from tests.simulation.decision_mutations import (
-    all_gates_open_at_once,
-    an_erased_worker_is_a_lost_job,
-    kinds_taken_out_are_forgotten,
-    placed_pods_are_not_told,
-    pods_become_ready,
-)
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -54,14 +47,9 @@ KIND_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         mutation.__name__: mutation
         for mutation in (
-            all_gates_open_at_once,
             a_gate_that_is_being_opened_is_shut,
             external_nominations_are_ignored,
-            kinds_taken_out_are_forgotten,
-            an_erased_worker_is_a_lost_job,
-            placed_pods_are_not_told,
             sizes_stay_on_the_manager,
-            pods_become_ready,
         )
     }
 )

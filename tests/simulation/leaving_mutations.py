@@ -17,14 +17,6 @@ from multikueue.core.model.workload_facts import CopyFacts
 from multikueue.runtime import effect_executor as performing
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.target import Target
-from tests.simulation.decision_mutations import (
-    copies_are_not_kept,
-    jobs_are_deleted_in_the_background,
-    only_a_finished_copy_is_kept,
-    quota_is_held_until_pods_have_ended,
-    settled_ends_are_ignored,
-    stops_without_eviction_are_ignored,
-)
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -82,17 +74,11 @@ LEAVING_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         mutation.__name__: mutation
         for mutation in (
-            jobs_are_deleted_in_the_background,
             accepted_deletions_are_removals,
-            copies_are_not_kept,
-            only_a_finished_copy_is_kept,
             ends_lose_their_counts,
             counters_go_back,
             refusals_are_final,
-            settled_ends_are_ignored,
             holds_are_evictions,
-            quota_is_held_until_pods_have_ended,
-            stops_without_eviction_are_ignored,
         )
     }
 )

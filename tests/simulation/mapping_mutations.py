@@ -16,7 +16,6 @@ from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import WorkerNames, namespace_on
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.workers.pool import WorkerCluster
-from tests.simulation.decision_mutations import copies_are_made_under_the_managers_name, places_are_not_written
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -71,8 +70,6 @@ MAPPING_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         mutation.__name__: mutation
         for mutation in (
-            places_are_not_written,
-            copies_are_made_under_the_managers_name,
             the_way_back_is_the_mapping,
             marks_lead_nowhere,
             an_unreadable_mapping_is_none,

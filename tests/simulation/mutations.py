@@ -33,17 +33,7 @@ from multikueue.runtime.workers import informers as worker_informers
 from multikueue.runtime.workers.pool import WorkerCluster
 from tests.core.door import Worker
 from tests.simulation.choosing_mutations import RULES
-from tests.simulation.decision_mutations import (
-    an_attempt_is_evicted_once,
-    copies_are_planned,
-    earlier_attempts_are_forgotten,
-    earliest_admission_wins,
-    every_admitted_worker_runs_it,
-    finished_jobs_are_made_again,
-    jobs_are_created_before_the_record,
-    stale_copies_are_believed,
-    unmarked_copies_win,
-)
+from tests.simulation.decision_mutations import DECISIONS
 from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.kind_mutations import KIND_MUTATIONS
 from tests.simulation.leaving_mutations import LEAVING_MUTATIONS
@@ -154,6 +144,7 @@ def names_are_not_kept_apart() -> AbstractContextManager[Any]:
 
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
+        **DECISIONS,
         **KIND_MUTATIONS,
         **NEED_MUTATIONS,
         **WATCH_MUTATIONS,
@@ -166,23 +157,14 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
         **{
             mutation.__name__: mutation
             for mutation in (
-                earliest_admission_wins,
-                stale_copies_are_believed,
                 removed_clusters_are_forgotten,
-                finished_jobs_are_made_again,
                 origins_are_not_checked,
                 connecting_wakes_nobody,
-                every_admitted_worker_runs_it,
                 failed_deletions_are_forgotten,
                 errors_quote_kubeconfigs,
-                jobs_are_created_before_the_record,
                 lost_answers_count_as_not_sent,
-                earlier_attempts_are_forgotten,
-                unmarked_copies_win,
-                copies_are_planned,
                 names_are_not_kept_apart,
                 messages_of_nobody_are_written,
-                an_attempt_is_evicted_once,
             )
         },
     }

@@ -12,7 +12,6 @@ from multikueue.core.model import dependencies
 from multikueue.core.model.dependencies import CopyDecision, CopyStep, copy_for
 from multikueue.core.model.names import Json
 from multikueue.runtime import dependency_copies
-from tests.simulation.decision_mutations import jobs_do_not_wait_for_what_they_need
 
 
 @contextmanager
@@ -41,7 +40,6 @@ NEED_MUTATIONS: Final[Mapping[str, Callable[[], AbstractContextManager[Any]]]] =
         for mutation in (
             copies_are_owned_by_nobody,
             what_is_somebody_elses_is_shared,
-            jobs_do_not_wait_for_what_they_need,
         )
     }
 )

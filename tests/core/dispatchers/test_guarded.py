@@ -15,7 +15,7 @@ from multikueue.core.dispatchers.guarded import RETRY, SOONEST, Guarded
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import Rejection
 from tests.core.building import candidates, condition, copy_of, snapshot, worker, workload
-from tests.core.door import NOW, AnnounceWorkload, ApplyStatus, decide
+from tests.core.door import NOW, AnnounceWorkload, ApplyStatus, decide, sole, those
 from tests.core.wording import in_words, verdict_written, words
 
 FLEET = tuple(f"w{number}" for number in range(30))
@@ -94,8 +94,7 @@ def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer:
     seen = snapshot(offered, worker("w1", copy_of(offered)), worker("w2"))
     decided = decide(seen, Policy(answer))
     assert in_words(seen, decided) == ["warn"]
-    (announced,) = decided.effects
-    assert isinstance(announced, AnnounceWorkload)
+    announced = sole(AnnounceWorkload, decided.effects)
     assert decided.problems == (announced.note,)
     assert announced.note.startswith(HERE)
     assert decided.look_again == RETRY
@@ -108,7 +107,7 @@ def test_what_gives_up_tells_kueue_how_long_to_wait(wait: timedelta | None, stat
     """Without that Kueue tries it again at once."""
     seen = snapshot(workload(), worker("w1"))
     decided = decide(seen, Policy(Nomination((), give_up=GiveUp("nobody took it", wait))))
-    (written,) = (effect.object for effect in decided.effects if isinstance(effect, ApplyStatus))
+    (written,) = (effect.object for effect in those(ApplyStatus, decided.effects))
     (entry,) = written["status"]["admissionChecks"]
     assert entry["state"] == state
     assert {name: entry[name] for name in ("requeueAfterSeconds",) if name in entry} == told

@@ -16,7 +16,7 @@ from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import check
 from tests.core.building import CHECK, RESERVED_AT, candidates, copy_of, snapshot, worker, workload
-from tests.core.door import NOW, ApplyStatus, decide
+from tests.core.door import NOW, ApplyStatus, decide, sole
 from tests.core.wording import in_words, words
 
 ROUND = timedelta(minutes=5)
@@ -296,8 +296,7 @@ class TestWriting:
         seen = snapshot(local, worker("w1", copy_of(local)), worker("w2"))
         first = decide(seen, Incremental(step=1))
         assert first.look_again == 180.0
-        (write,) = first.effects  # a time as others write it is written our way, once
-        assert isinstance(write, ApplyStatus)
+        write = sole(ApplyStatus, first.effects)  # a time as others write it is written our way, once
         entry = check(write.object, CHECK)
         assert entry is not None
         seen = snapshot(told(local, entry["message"]), worker("w1", copy_of(local)), worker("w2"))

@@ -6,7 +6,7 @@ import pytest
 
 from multikueue.core.model.names import Json
 from tests.core.building import EARLIER, copy_of, job_copy_of, snapshot, worker, workload
-from tests.core.door import PatchWorkload, decide
+from tests.core.door import PatchWorkload, decide, sole
 from tests.core.wording import words
 
 OFFERED = workload(nominated=("w1", "w2"))
@@ -28,8 +28,7 @@ class TestMending:
     def test_a_new_priority_is_patched(self) -> None:
         """The copy keeps its place in the worker's queue."""
         urgent = workload(nominated=("w1",), spec={"priority": 100})
-        (patch,) = decide(snapshot(urgent, worker("w1", copy_of(workload())))).effects
-        assert isinstance(patch, PatchWorkload)
+        patch = sole(PatchWorkload, decide(snapshot(urgent, worker("w1", copy_of(workload())))).effects)
         assert patch.patch == {"metadata": {"uid": "uid-copy"}, "spec": {"priority": 100}}
 
     @pytest.mark.parametrize("reason", ["OutOfSync", "OwnerNotFound"])

@@ -36,6 +36,7 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    sole,
 )
 from tests.core.wording import in_words, words
 
@@ -165,8 +166,7 @@ class TestLostWorkers:
     def test_the_check_says_why_under_our_own_name(self) -> None:
         """One entry and nothing else, so that Kueue's part of the status stays Kueue's."""
         lost = worker("w1", reach=Lost(NOW - timedelta(hours=1)))
-        (write,) = decide(snapshot(LOCAL, lost)).effects
-        assert isinstance(write, ApplyStatus)
+        write = sole(ApplyStatus, decide(snapshot(LOCAL, lost)).effects)
         assert write.field_manager == CONTROLLER_NAME
         assert set(write.object["status"]) == {"admissionChecks"}
         assert write.object["status"]["admissionChecks"] == [
@@ -196,8 +196,7 @@ class TestEnds:
         assert words(seen) == ["copy job status"]
         shown = attrs.evolve(seen, jobs={JOB_NAME: job(status=status)}, quiet_for=timedelta(seconds=5))
         assert words(shown) == [f"finish {reason}"]
-        (finished,) = decide(shown).effects
-        assert isinstance(finished, ApplyStatus)
+        finished = sole(ApplyStatus, decide(shown).effects)
         assert finished.object["status"]["conditions"][-1]["message"] == "so it ended"
 
     def test_a_running_job_whose_workload_vanished_is_retried(self) -> None:
@@ -254,8 +253,7 @@ class TestFollowing:
     def test_a_new_priority_reaches_the_copy(self) -> None:
         """The worker's preemption sees the priority the user has set."""
         local = workload(cluster="w1", check="Ready", spec={"priority": 100})
-        (effect,) = decide(snapshot(local, running(), job=RUNNING_JOB)).effects
-        assert isinstance(effect, PatchWorkload)
+        effect = sole(PatchWorkload, decide(snapshot(local, running(), job=RUNNING_JOB)).effects)
         assert effect.patch == {"metadata": {"uid": "uid-copy"}, "spec": {"priority": 100}}
 
     def test_what_a_kind_forwards_reaches_the_copy(self) -> None:
@@ -266,8 +264,7 @@ class TestFollowing:
                 return {"metadata": {"uid": remote["metadata"]["uid"]}, "spec": {"parallelism": 5}}
 
         elastic = Elastic(**attrs.asdict(ADAPTER, recurse=False))
-        (effect,) = decide(snapshot(LOCAL, running(), job=RUNNING_JOB, adapter=elastic)).effects
-        assert isinstance(effect, PatchJob)
+        effect = sole(PatchJob, decide(snapshot(LOCAL, running(), job=RUNNING_JOB, adapter=elastic)).effects)
         assert effect.patch["metadata"]["uid"] == "uid-job-copy"
 
     @pytest.mark.parametrize("look", ["missing", "evicted"])

@@ -13,7 +13,18 @@ import pytest
 
 from multikueue.core.model.names import Json
 from tests.core.building import ADAPTER, copy_of, job, job_copy_of, snapshot, worker, workload
-from tests.core.door import LEFTOVER_GRACE, NOW, AnnounceWorkload, ApplyStatus, Lost, Snapshot, Worker, decide
+from tests.core.door import (
+    LEFTOVER_GRACE,
+    NOW,
+    ApplyStatus,
+    Lost,
+    Snapshot,
+    Worker,
+    decide,
+    notes,
+    sole,
+    those,
+)
 from tests.core.wording import in_words, words
 
 SETTING = 'add "jobset.x-k8s.io/jobset" to integrations.frameworks'
@@ -55,9 +66,7 @@ def test_what_runs_goes_on_and_its_check_names_the_setting(change: str, check: s
     there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
     shown = seen(change, local, there)
     decided = decide(shown)
-    written = [
-        effect.object["status"]["admissionChecks"][0] for effect in decided.telling if isinstance(effect, ApplyStatus)
-    ]
+    written = [effect.object["status"]["admissionChecks"][0] for effect in those(ApplyStatus, decided.telling)]
     assert not {"retry", "rejected", "delete"} & {word.split(":")[0].split()[0] for word in in_words(shown, decided)}
     if check == "Ready" or change == "no adapter":
         assert [(entry["state"], entry["message"]) for entry in written] == [
@@ -70,8 +79,7 @@ def test_what_runs_goes_on_and_its_check_names_the_setting(change: str, check: s
 def test_the_message_goes_once_the_setting_is_back() -> None:
     local = told(workload(check="Ready", cluster="w1"), "draining")
     there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
-    (effect,) = decide(snapshot(local, there, job=job(suspended=False))).telling
-    assert isinstance(effect, ApplyStatus)
+    effect = sole(ApplyStatus, decide(snapshot(local, there, job=job(suspended=False))).telling)
     assert effect.object["status"]["admissionChecks"][0]["message"] == ADMITTED
 
 
@@ -155,7 +163,7 @@ def test_what_no_worker_has_is_rejected_with_an_event_that_names_the_setting(cha
         shown = seen(change, local, there)
         decided = decide(shown)
         assert in_words(shown, decided)[0].startswith("rejected: ")
-        (note,) = [effect.note for effect in decided.effects if isinstance(effect, AnnounceWorkload)]
+        (note,) = notes(decided)
         assert ("spec.managedBy" if change == "not delegated" else SETTING) in note
 
 

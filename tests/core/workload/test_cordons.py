@@ -13,6 +13,7 @@ from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
 from multikueue.core.model.names import Json
+from multikueue.core.model.worker_names import cordon_of
 from tests.core.building import CHECK, EARLIER, copy_of, job, job_copy_of, snapshot, workload
 from tests.core.building import worker as plain_worker
 from tests.core.door import (
@@ -32,6 +33,8 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    only,
+    those,
 )
 from tests.core.wording import words
 
@@ -56,18 +59,18 @@ def on(name: str, effects: tuple[Effect, ...]) -> list[str]:
 
 def states(plan: Plan) -> list[tuple[str, str]]:
     """The states and messages of our check that are written."""
-    written = [one.object["status"].get("admissionChecks", []) for one in plan.effects if isinstance(one, ApplyStatus)]
+    written = [one.object["status"].get("admissionChecks", []) for one in those(ApplyStatus, plan.effects)]
     return [(one["state"], one["message"]) for entries in written for one in entries if one["name"] == CHECK]
 
 
 def recorded(plan: Plan) -> list[str]:
     """The workers that are recorded."""
-    written = [one.object["status"] for one in plan.effects if isinstance(one, ApplyStatus)]
+    written = [one.object["status"] for one in those(ApplyStatus, plan.effects)]
     return [status["clusterName"] for status in written if status.get("clusterName")]
 
 
 def told(plan: Plan) -> list[tuple[str, str]]:
-    return [(one.type, one.note) for one in plan.effects if isinstance(one, AnnounceWorkload)]
+    return [(one.type, one.note) for one in those(AnnounceWorkload, plan.effects)]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +85,7 @@ def told(plan: Plan) -> list[tuple[str, str]]:
     ],
 )
 def test_the_annotation_is_a_yes_or_the_reason(value: str, shown: str) -> None:
-    assert worker("w1", cordon=value).cordon == shown
+    assert cordon_of({CORDON_ANNOTATION: value}) == shown
 
 
 class TestNothingNew:
@@ -96,7 +99,7 @@ class TestNothingNew:
 
     def test_a_new_workload_is_not_even_nominated_there(self) -> None:
         plan = decide(snapshot(workload(), worker("w1", cordon="true"), worker("w2")))
-        (write,) = [one for one in plan.effects if isinstance(one, ApplyStatus)]
+        write = only(ApplyStatus, plan.effects)
         assert write.object["status"]["nominatedClusterNames"] == ["w2"]
 
     @pytest.mark.parametrize("dispatcher", [AllAtOnce(), Incremental(step=2), External()])
@@ -117,7 +120,7 @@ class TestNothingNew:
         """A round does not wait for a worker that may not answer."""
         local = workload(nominated=("w1",))
         plan = decide(snapshot(local, worker("w1", cordon="true"), worker("w2")), Incremental(step=1))
-        (write,) = [one for one in plan.effects if isinstance(one, ApplyStatus)]
+        write = only(ApplyStatus, plan.effects)
         assert write.object["status"]["nominatedClusterNames"] == ["w1", "w2"]
 
     def test_it_is_offered_again_once_the_cordon_is_gone(self) -> None:
@@ -188,13 +191,13 @@ class TestWhatRunsThereStays:
         seen = snapshot(
             local, worker("w1", None, cordon="true", shared=running), job=job(elastic=True), siblings=(before,)
         )
-        assert not [one for one in decide(seen).effects if isinstance(one, DeleteWorkload)]
+        assert not those(DeleteWorkload, decide(seen).effects)
 
     def test_a_part_of_a_group_follows_the_others(self) -> None:
         first = workload(name="part-0", index="0", cluster="w1", check="Ready")
         local = workload(name="part-1", index="1", nominated=("w1",))
         seen = snapshot(local, worker("w1", cordon="true"), worker("w2"), siblings=(first,))
-        assert [one.cluster for one in decide(seen).effects if isinstance(one, CreateWorkload)] == ["w1"]
+        assert [one.cluster for one in those(CreateWorkload, decide(seen).effects)] == ["w1"]
 
 
 class TestMoving:
@@ -277,6 +280,6 @@ class TestMoving:
         local = to_move(cluster="w2", check="Ready")
         running = worker("w2", copy_of(local, admitted=True, owned=True), job_copy_of(local))
         effects = decide(snapshot(local, worker("w1"), running)).effects
-        (patch,) = [one for one in effects if isinstance(one, PatchWorkload)]
+        patch = only(PatchWorkload, effects)
         assert patch.cluster == ""
         assert patch.patch["metadata"]["annotations"] == {MOVE_FROM_ANNOTATION: None}

@@ -30,6 +30,7 @@ from tests.core.door import (
     Unusable,
     Worker,
     decide,
+    sole,
 )
 from tests.core.wording import words
 
@@ -49,8 +50,7 @@ class TestCreatingOnce:
 
     def test_the_job_is_created_on_the_recorded_worker(self) -> None:
         """What is created is what the kind's row says, with the marks of this attempt."""
-        (made,) = decide(snapshot(self.RECORDED, self.admitted())).effects
-        assert isinstance(made, CreateJob)
+        made = sole(CreateJob, decide(snapshot(self.RECORDED, self.admitted())).effects)
         assert made.cluster == "w1"
         assert "managedBy" not in made.object["spec"]
         assert annotations_of(made.object)[ATTEMPT_ANNOTATION] == mark_on("w1", self.RECORDED)

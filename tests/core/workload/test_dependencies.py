@@ -23,6 +23,7 @@ from tests.core.door import (
     Snapshot,
     Worker,
     decide,
+    only,
 )
 from tests.core.workload.test_places import noted
 
@@ -84,7 +85,7 @@ def test_claim_templates_that_an_earlier_plan_did_not_get_made_are_made_now() ->
 def test_the_job_owns_them_too_once_it_is_seen() -> None:
     placed = workload(cluster="w1", check="Ready", spec=PODS)
     made, copy = job_copy_of(placed), copy_of(placed, admitted=True, owned=True)
-    (owned,) = (one for one in of(placed, worker("w1", copy, made)).effects if isinstance(one, OwnDependencies))
+    owned = only(OwnDependencies, of(placed, worker("w1", copy, made)).effects)
     assert owned.owner == {"apiVersion": "batch/v1", "kind": "Job", "name": job()["metadata"]["name"], "uid": uid(made)}
     assert owned.dependencies == (MAP, TEMPLATE)
     after = of(placed, worker("w1", copy, made, supplied=(uid(copy), uid(made))))

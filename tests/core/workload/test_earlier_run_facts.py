@@ -24,6 +24,7 @@ from tests.core.door import (
     decide,
     earlier_run_condition,
     earlier_runs_in,
+    sole,
 )
 
 MINUTE = timedelta(minutes=1)
@@ -63,8 +64,7 @@ def test_what_is_waited_for_is_written_with_the_message() -> None:
 def test_it_is_written_once() -> None:
     """What somebody else has begun to delete gets one deletion more, and no second one."""
     after = carry_out(seen := waiting(), decide(seen))
-    (deletion,) = (again := decide(after)).effects
-    assert isinstance(deletion, DeleteJob)
+    sole(DeleteJob, (again := decide(after)).effects)
     assert decide(carry_out(after, again)).effects == ()
 
 

@@ -13,7 +13,7 @@ from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import clone, with_value
 from tests.core.building import ADAPTER, CopyFacts, copy_of, job, job_copy_of, snapshot, worker, workload
-from tests.core.door import NOW, SETTINGS, ApplyStatus, Lost, PatchJobStatus, Unserved, Worker, decide
+from tests.core.door import NOW, SETTINGS, ApplyStatus, Lost, PatchJobStatus, Unserved, Worker, decide, only, sole
 from tests.core.wording import in_words, words
 
 LOCAL = workload(cluster="w1", check="Ready")
@@ -39,8 +39,7 @@ def done(*, ago: timedelta = timedelta(minutes=1), status: Json = COMPLETE) -> W
 def test_the_jobs_status_is_synced_first() -> None:
     """Whoever waits for the Workload finds the job's result when it says Finished."""
     decided = decide(snapshot(LOCAL, done(), job=RUNNING_JOB))
-    (patch,) = decided.effects
-    assert isinstance(patch, PatchJobStatus)
+    patch = sole(PatchJobStatus, decided.effects)
     assert patch.patch == {"metadata": {"resourceVersion": "rv-uid-of-job"}, "status": {"active": None, **COMPLETE}}
     assert decided.look_again == 5.0
 
@@ -54,8 +53,7 @@ def test_the_managers_kueue_may_finish_the_workload_itself() -> None:
 def test_a_workload_that_kueue_does_not_finish_is_finished_by_us() -> None:
     """In the worker's words, as Kueue's own controller would have it."""
     seen = attrs.evolve(snapshot(LOCAL, done(), job=ENDED_JOB), quiet_for=timedelta(seconds=5))
-    (write,) = decide(seen).effects
-    assert isinstance(write, ApplyStatus)
+    write = sole(ApplyStatus, decide(seen).effects)
     assert write.field_manager == ADMISSION_MANAGER
     assert write.object["status"]["conditions"][-1] == {
         "type": "Finished",
@@ -105,8 +103,7 @@ class TestCleaning:
         """Its definition of the kind is another one: it drops a field or fills one in, and answers that all is well."""
         seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB)
         decided = decide(seen)
-        (effect,) = decided.effects
-        assert isinstance(effect, PatchJobStatus)
+        effect = sole(PatchJobStatus, decided.effects)
         assert decided.look_again == 5.0
         after = attrs.evolve(seen, in_vain={effect.key.name: effect.patch})
         assert words(after) == ["delete job on w1", "delete workload on w1"]
@@ -116,7 +113,7 @@ class TestCleaning:
     def test_they_go_once_the_managers_server_has_refused_it(self) -> None:
         """Its Job has ended by an earlier attempt, say, and may not end again: copies would hold the worker's quota."""
         seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB)
-        (patch,) = (one for one in decide(seen).effects if isinstance(one, PatchJobStatus))
+        patch = only(PatchJobStatus, decide(seen).effects)
         refused = attrs.evolve(seen, in_vain={patch.key.name: patch.patch})
         assert words(refused) == ["delete job on w1", "delete workload on w1"]
 

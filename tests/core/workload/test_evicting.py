@@ -26,6 +26,9 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    only,
+    sole,
+    those,
 )
 from tests.core.pods import POD, RUNNING, copied, place, pod
 from tests.core.wording import words
@@ -80,8 +83,7 @@ def test_an_end_is_not_told_while_the_managers_job_cannot_be_seen() -> None:
     complete: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
     ended = w1(finished="Succeeded", status=complete)
     assert decide(snapshot(EVICTED, ended, job={})).effects == ()
-    (patch,) = decide(snapshot(EVICTED, ended, job=RUNNING_JOB)).effects
-    assert isinstance(patch, PatchJobStatus)
+    assert words(snapshot(EVICTED, ended, job=RUNNING_JOB)) == ["copy job status"]
 
 
 COMPLETE: Json = {
@@ -116,8 +118,7 @@ def test_what_has_ended_and_is_gone_is_not_run_again() -> None:
 def test_an_end_that_was_seen_counts_though_its_worker_is_lost() -> None:
     """Its quota was released as that of a job of which nothing runs, and it ran again on another worker."""
     lost = attrs.evolve(w1(admitted=True, status=COMPLETE), reach=Lost(NOW - timedelta(seconds=5)))
-    (patch,) = decide(snapshot(EVICTED, lost, job=RUNNING_JOB)).effects
-    assert isinstance(patch, PatchJobStatus)
+    patch = sole(PatchJobStatus, decide(snapshot(EVICTED, lost, job=RUNNING_JOB)).effects)
     assert patch.patch["status"]["conditions"] == COMPLETE["conditions"]
     shown = snapshot(EVICTED, lost, job=job(suspended=True, status=COMPLETE), quiet_for=timedelta(minutes=1))
     assert words(shown) == ["finish Succeeded"]
@@ -163,8 +164,7 @@ def test_a_workload_evicted_before_it_ran_is_not_offered_again() -> None:
 )
 def test_when_nothing_can_be_seen_running_the_quota_is_released(workers: tuple[Worker, ...]) -> None:
     """A job lost with its worker would show active pods, and hold its quota, for ever."""
-    (patch,) = decide(snapshot(EVICTED, *workers, job=RUNNING_JOB)).effects
-    assert isinstance(patch, PatchJobStatus)
+    patch = sole(PatchJobStatus, decide(snapshot(EVICTED, *workers, job=RUNNING_JOB)).effects)
     assert patch.patch == {"metadata": {"resourceVersion": "rv-uid-of-job"}, "status": {"active": 0, "ready": 0}}
 
 
@@ -218,7 +218,7 @@ def test_of_two_copies_the_status_of_the_one_with_pods_is_synced(turned: bool) -
     workers = [worker("w1", copy_of(BEFORE, evicted=True), busy), worker("w2", copy_of(BEFORE, evicted=True), idle)]
     seen = snapshot(EVICTED, *(reversed(workers) if turned else workers), job=job(status={"active": 2}))
     *deleted, patch = decide(seen).effects
-    assert [one.cluster for one in deleted if isinstance(one, DeleteJob)] == [one.name for one in seen.workers]
+    assert [one.cluster for one in those(DeleteJob, deleted)] == [one.name for one in seen.workers]
     assert isinstance(patch, PatchJobStatus)
     assert patch.patch["status"] == {"active": 1}
 
@@ -242,7 +242,7 @@ def test_who_was_offered_it_has_no_say_once_another_worker_was_recorded(status: 
     told = decide(
         attrs.evolve(seen, last_worker=ClusterName("w1"), placement=Placement(ClusterName("w1"), RESERVED_AT))
     )
-    (patch,) = [one for one in told.effects if isinstance(one, PatchJobStatus)]
+    patch = only(PatchJobStatus, told.effects)
     assert patch.patch["status"] == {"active": 0, "ready": None}
 
 
@@ -300,6 +300,6 @@ def test_what_a_check_has_rejected_is_made_active_once_for_each_time_its_user_as
         obj["metadata"]["annotations"] = {RETRY_ANNOTATION: at} if at else {}
     decided = decide(snapshot(local, worker("w1"), job=asked))
     assert decided.row == row
-    patches = [one.patch for one in decided.effects if isinstance(one, PatchWorkload)]
+    patches = [one.patch for one in those(PatchWorkload, decided.effects)]
     noted = {"uid": "uid-local", "annotations": {RETRY_ANNOTATION: on_job}}
     assert patches == ([{"metadata": noted, "spec": {"active": True}}] if row == "asked again" else [])

@@ -16,7 +16,7 @@ from multikueue.core.model.labels import ADMISSION_GATE, HOLDING_GATE, PODSET_LA
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import check
 from tests.core.building import CHECK, CopyFacts, condition, copy_of, job_copy_of, snapshot, worker, workload
-from tests.core.door import NOW, ApplyStatus, CreateJob, Plan, Snapshot, decide
+from tests.core.door import NOW, ApplyStatus, CreateJob, Plan, Snapshot, decide, only, those
 from tests.core.pods import DONE, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import in_words
 
@@ -49,7 +49,7 @@ def words(snap: Snapshot, settings: PlanSettings = READY) -> list[str]:
 
 def message(decided: Plan) -> str:
     """What a plan writes as the message of our check."""
-    (write,) = [effect for effect in (*decided.effects, *decided.telling) if isinstance(effect, ApplyStatus)]
+    write = only(ApplyStatus, (*decided.effects, *decided.telling))
     return str((check(write.object, CHECK) or {})["message"])
 
 
@@ -135,8 +135,8 @@ class TestStaysPending:
         """Kueue is about to open its gate: it would run on both."""
         local = group("a", "b", cluster="w1", check="Ready", spec=TWO)
         snap = shown(local, [held("a", RUNNING, opened=True), pod("b")], copied(local, held("a")))
-        assert not [one for one in decide(snap, settings=READY).effects if isinstance(one, CreateJob)]
-        assert not [one for one in decide(snap).effects if isinstance(one, CreateJob)]
+        assert not those(CreateJob, decide(snap, settings=READY).effects)
+        assert not those(CreateJob, decide(snap).effects)
 
     def test_a_set_cannot_be_held(self) -> None:
         """Its pods are made by the manager's own controllers, and nobody asks us about them."""
@@ -193,7 +193,7 @@ class TestEveryPairOfPods:
             copies = [copied(local, one) for one in pods if copied_there]
             snap = seen(local, pods, place("w1", copy_of(local, **self.STAGES[stage]), *copies))
             writes = decide(snap, settings=PlanSettings(pods_ready=pods_ready)).effects
-            ready = [one for one in writes if isinstance(one, ApplyStatus) and state_in(one.object) == "Ready"]
+            ready = [one for one in those(ApplyStatus, writes) if state_in(one.object) == "Ready"]
             if ready:
                 assert pods_ready, forms
                 assert self.MAY_RUN.isdisjoint(forms), forms
@@ -208,7 +208,7 @@ class TestLater:
         late = held("b", opened=True)
         late["spec"]["schedulingGates"].append({"name": TOPOLOGY_GATE})
         snap = shown(local, [held("a", RUNNING, opened=True), late], copied(local, held("a"), RUNNING))
-        (made,) = [effect for effect in decide(snap, settings=READY).effects if isinstance(effect, CreateJob)]
+        made = only(CreateJob, decide(snap, settings=READY).effects)
         assert made.object["spec"]["schedulingGates"] == [{"name": ADMISSION_GATE}]
         assert "nodeSelector" not in made.object["spec"]
         assert PODSET_LABEL not in made.object["metadata"]["labels"]
@@ -219,7 +219,7 @@ class TestLater:
         del late["metadata"]["labels"][PODSET_LABEL]
         local = group("a", "b", cluster="w1", check="Ready", spec=TWO)
         snap = shown(local, [held("a", RUNNING, opened=True), late], copied(local, held("a"), RUNNING))
-        (made,) = [effect for effect in decide(snap, settings=READY).effects if isinstance(effect, CreateJob)]
+        made = only(CreateJob, decide(snap, settings=READY).effects)
         assert "nodeSelector" not in made.object["spec"]
 
     def test_its_status_shows_that_it_is_gated_until_the_copy_is_scheduled(self) -> None:
@@ -307,7 +307,7 @@ class TestTimeIsOver:
         snap = snapshot(local, worker("w1", self.over(local), job_copy_of(local)))
         decided = decide(snap)
         assert in_words(snap, decided) == ["copy job status", "deactivate MaximumExecutionTimeExceeded", "warn"]
-        (write,) = [effect for effect in decided.effects if isinstance(effect, ApplyStatus)]
+        write = only(ApplyStatus, decided.effects)
         target = next(one for one in write.object["status"]["conditions"] if one["type"] == "DeactivationTarget")
         assert target["message"] == 'exceeding the maximum execution time on worker cluster "w1"'
 

@@ -20,7 +20,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.placements import KEPT, Placement, last_place, placement_of, placements
 from tests.core.building import RESERVED_AT, condition, copy_of, snapshot, worker, workload
-from tests.core.door import MANAGER, NOW, Lost, PatchWorkload, Snapshot, decide
+from tests.core.door import MANAGER, NOW, Lost, PatchWorkload, Snapshot, decide, only
 from tests.simulation.decision_mutations import questions_about_unseen_runs
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))
@@ -108,7 +108,7 @@ def test_one_write_has_both_annotations() -> None:
     """A worker that is lost may still run the job: its name is kept as well."""
     lost = worker("w1", reach=Lost(NOW, seen=False))
     seen = snapshot(evicted(), lost, placement=RAN, last_worker=ClusterName("w1"))
-    (write,) = [one for one in decide(seen).effects if isinstance(one, PatchWorkload)]
+    write = only(PatchWorkload, decide(seen).effects)
     assert set(write.patch["metadata"]["annotations"]) == {LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION}
 
 
@@ -128,7 +128,7 @@ def test_what_somebody_writes_there_stops_nothing_and_is_not_written_back(text: 
     local["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: text}
     assert len(placements(local)) <= 1
     seen = snapshot(local, worker("w1"), placement=Placement(ClusterName("w1"), "2026-11-21T11:00:00Z"))
-    (patch,) = [effect for effect in decide(seen).effects if isinstance(effect, PatchWorkload)]
+    patch = only(PatchWorkload, decide(seen).effects)
     assert len(orjson.dumps(patch.patch)) < 2_000
 
 

@@ -13,7 +13,7 @@ from multikueue.core.model.adapter import Hold
 from multikueue.core.model.conditions import condition as condition_of
 from multikueue.core.model.names import Json
 from tests.core.building import condition, copy_of, job, job_copy_of, snapshot, worker, workload
-from tests.core.door import ApplyStatus, PatchJobStatus, Snapshot, Worker, decide
+from tests.core.door import ApplyStatus, PatchJobStatus, Snapshot, Worker, decide, sole
 from tests.core.wording import words
 
 RAY_JOB = next(kind for kind in AVAILABLE if kind.resource.gvk.kind == "RayJob")
@@ -45,16 +45,14 @@ def test_words_of_the_spec_as_it_is_stay(suspended: bool) -> None:
 
 
 def test_a_change_of_the_spec_takes_them_back() -> None:
-    (patch,) = decide(seen(on_hold(), ray_job("ValidationFailed", generation=3))).effects
-    assert isinstance(patch, PatchJobStatus)
+    patch = sole(PatchJobStatus, decide(seen(on_hold(), ray_job("ValidationFailed", generation=3))).effects)
     after = {**ray_job("", generation=3), "status": patch.patch["status"]}
     assert SafeAdapter(RAY_JOB).hold_here(after) is Hold.OFF
 
 
 def test_then_it_is_queued_again_and_has_no_worker_any_more() -> None:
     """Else Kueue left it on hold; and with its worker's name it was admitted there, where nothing of it is."""
-    (write,) = decide(seen(on_hold(), ray_job("Suspended", generation=3))).effects
-    assert isinstance(write, ApplyStatus)
+    write = sole(ApplyStatus, decide(seen(on_hold(), ray_job("Suspended", generation=3))).effects)
     status = write.object["status"]
     reserved = condition_of(write.object, "QuotaReserved") or {}
     assert (reserved["status"], reserved["reason"]) == ("False", "Pending")

@@ -11,7 +11,7 @@ import pytest
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from tests.core.building import CopyFacts, condition, copy_of, job, job_copy_of, snapshot, worker, workload
-from tests.core.door import AnnounceWorkload, ApplyStatus, Effect, PatchJobStatus, Snapshot, Worker, decide
+from tests.core.door import AnnounceWorkload, ApplyStatus, Effect, PatchJobStatus, Snapshot, Worker, decide, only
 from tests.core.wording import words
 
 READY = workload(cluster="w1", check="Ready")
@@ -87,7 +87,7 @@ class TestTheLastStatus:
     @pytest.mark.parametrize("copied", [copy_of(READY, finished="Succeeded"), None], ids=["finished", "gone"])
     def test_an_end_that_the_managers_server_has_refused_is_not_waited_for(self, copied: Json | None) -> None:
         ended = attrs.evolve(seen(copied, COMPLETE), quiet_for=timedelta(seconds=30))
-        (patch,) = (one for one in decide(ended).effects if isinstance(one, PatchJobStatus))
+        patch = only(PatchJobStatus, decide(ended).effects)
         refused = attrs.evolve(ended, in_vain={patch.key.name: patch.patch})
         assert words(refused) == ["finish Succeeded"]
 

@@ -32,7 +32,6 @@ from tests.core.door import (
     HELD_UP,
     MAX_DELAY,
     NOW,
-    AnnounceWorkload,
     ApplyStatus,
     DeleteJob,
     DeleteWorkload,
@@ -43,6 +42,9 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    notes,
+    sole,
+    those,
 )
 from tests.core.wording import in_words, words
 
@@ -64,10 +66,6 @@ def beside(other: Worker, local: Json = AGAIN, **facts: Any) -> Snapshot:
 
 def recorded(seen: Snapshot) -> bool:
     return any(word.startswith("record") for word in words(seen))
-
-
-def notes(seen: Snapshot) -> list[str]:
-    return [effect.note for effect in decide(seen).effects if isinstance(effect, AnnounceWorkload)]
 
 
 class TestWaiting:
@@ -103,7 +101,7 @@ class TestWaiting:
         assert not recorded(beside(attrs.evolve(stopped, workload=waits, reach=Lost(NOW))))
 
     def test_it_is_told_with_its_name_and_uid(self) -> None:
-        (note,) = notes(beside(left(), quiet_for=LATE))
+        (note,) = notes(decide(beside(left(), quiet_for=LATE)))
         assert note == 'Waiting for worker cluster "w1": Job "train" (UID uid-left) of an earlier attempt may still run'
         (said,) = (word for word in words(beside(left(deleting=True))) if word.startswith("say"))
         assert said.endswith("of an earlier attempt is still ending, held by the finalizer example.com/slow")
@@ -122,9 +120,7 @@ class TestSendingBack:
     """Waiting holds quota here and on the worker that has admitted it."""
 
     def entry(self, seen: Snapshot) -> Json | None:
-        written = [
-            one.object["status"] for one in decide(seen).effects if isinstance(one, ApplyStatus) and not one.cluster
-        ]
+        written = [one.object["status"] for one in those(ApplyStatus, decide(seen).effects) if not one.cluster]
         return next((entry for one in written for entry in one.get("admissionChecks", ())), None)
 
     def test_after_their_grace_and_a_minute_without_a_change_its_quota_is_given_back(self) -> None:
@@ -202,7 +198,7 @@ class TestGivingUp:
     def test_what_does_not_match_gives_up_nothing_and_is_told(self, text: str) -> None:
         seen = beside(left(), local=self.given_up(text), quiet_for=LATE)
         assert not recorded(seen)
-        assert any(f'gives up nothing: no worker has "{text}"' in note for note in notes(seen))
+        assert any(f'gives up nothing: no worker has "{text}"' in note for note in notes(decide(seen)))
 
     def before(self, text: str) -> Worker:
         made = left()
@@ -220,7 +216,7 @@ class TestGivingUp:
     def test_a_time_that_cannot_be_read_gives_up_nothing_and_is_told(self, text: str) -> None:
         seen = beside(self.before(text), quiet_for=LATE)
         assert not recorded(seen)
-        assert any(GIVE_UP_BEFORE_ANNOTATION in note and "gives up nothing" in note for note in notes(seen))
+        assert any(GIVE_UP_BEFORE_ANNOTATION in note and "gives up nothing" in note for note in notes(decide(seen)))
 
     def test_a_set_that_keeps_its_status_can_be_given_up(self) -> None:
         sets = attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, rule=None))
@@ -236,11 +232,11 @@ class TestDeleting:
         """Never a stranger's object that has taken the name since (item 26)."""
         local = workload(quota=False)
         stopped = job_copy_of(local, uid="jb", status={"active": 0})
-        (job,) = decide(snapshot(local, worker("w1", copy_of(local, held=True, uid="wl"), stopped))).effects
-        assert isinstance(job, DeleteJob)
+        job = sole(
+            DeleteJob, decide(snapshot(local, worker("w1", copy_of(local, held=True, uid="wl"), stopped))).effects
+        )
         assert (job.uid, job.propagation) == ("jb", "Foreground")
-        (copy,) = decide(snapshot(local, worker("w1", copy_of(local, held=True, uid="wl")))).effects
-        assert isinstance(copy, DeleteWorkload)
+        copy = sole(DeleteWorkload, decide(snapshot(local, worker("w1", copy_of(local, held=True, uid="wl")))).effects)
         assert (copy.uid, copy.version) == ("wl", "rv-wl")
 
     def test_what_is_being_deleted_is_not_deleted_again(self) -> None:
@@ -256,8 +252,7 @@ class TestDeleting:
         early = decide(snapshot(local, worker("w1", deleted)))
         assert (early.effects, early.look_again) == ((), FINALIZER.total_seconds()), "Kueue takes it off, as a rule"
         late = with_value(deleted, ("metadata", "deletionTimestamp"), timestamp(NOW - FINALIZER))
-        (effect,) = decide(snapshot(local, worker("w1", late))).effects
-        assert isinstance(effect, PatchWorkload)
+        effect = sole(PatchWorkload, decide(snapshot(local, worker("w1", late))).effects)
         expected = {"uid": "uid-copy", "resourceVersion": "rv-uid-copy", "finalizers": ["example.com/slow"]}
         assert effect.patch == {"metadata": expected}
 

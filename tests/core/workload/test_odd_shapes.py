@@ -17,6 +17,7 @@ from tests.core.door import (
     NOW,
     SETTINGS,
     AnnounceWorkload,
+    Connected,
     CreateJob,
     DeleteJob,
     GuardedPlan,
@@ -31,6 +32,7 @@ from tests.core.door import (
     decide,
     guarded_plan,
     hidden,
+    those,
 )
 from tests.core.odd_shapes import as_read, odd, with_odd_objects
 from tests.core.strategies import snapshots
@@ -62,10 +64,11 @@ BUSY = [
 def test_the_plan_never_raises_after_the_check(seen: Snapshot) -> None:
     read = attrs.evolve(seen, workers=tuple(map(as_read, seen.workers)))
     on_jobs = CreateJob | DeleteJob | PatchJob
+    workers = {worker.name: worker for worker in read.workers}
     for effect in decide(read).effects:
-        where = read.worker(effect.cluster)
+        where = workers.get(effect.cluster)
         if where is not None and where.unreadable:
-            assert where.reachable, "it touches an unreadable Workload"
+            assert isinstance(where.reach, Connected), "it touches an unreadable Workload"
             assert not isinstance(effect, on_jobs), "it touches an unreadable job"
 
 
@@ -176,7 +179,7 @@ def test_a_plan_that_raises_is_made_without_the_workers_it_raises_for() -> None:
     assert words.count("warn") == 2
     assert "record w2" in words
     assert not any(word.endswith((" w1", " w3")) for word in words), "they are left alone"
-    assert any("(ZeroDivisionError)" in one.note for one in made.plan.effects if isinstance(one, AnnounceWorkload))
+    assert any("(ZeroDivisionError)" in one.note for one in those(AnnounceWorkload, made.plan.effects))
 
 
 def test_what_runs_stays_on_a_worker_that_makes_the_plan_raise() -> None:

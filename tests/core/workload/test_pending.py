@@ -47,6 +47,8 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    sole,
+    those,
 )
 from tests.core.wording import in_words, words
 
@@ -63,8 +65,7 @@ class TestOffering:
     def test_the_copy_says_whose_it_is_and_for_which_attempt(self) -> None:
         """Without the job-uid label, or a worker's Kueue would finish a copy whose owner it cannot find."""
         local = workload(nominated=("w1",))
-        (made,) = decide(snapshot(local, worker("w1"))).effects
-        assert isinstance(made, CreateWorkload)
+        made = sole(CreateWorkload, decide(snapshot(local, worker("w1"))).effects)
         metadata = made.object["metadata"]
         assert metadata["labels"][ORIGIN_LABEL] == "multikueue"
         assert JOB_UID_LABEL not in metadata["labels"]
@@ -179,8 +180,7 @@ class TestWinning:
     def test_the_record_leaves_the_check_pending(self) -> None:
         """Ready makes the manager's Kueue start its own job, which cannot be copied any more."""
         decided = decide(snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True))))
-        (write,) = decided.effects
-        assert isinstance(write, ApplyStatus)
+        write = sole(ApplyStatus, decided.effects)
         assert (write.object["status"]["clusterName"], write.object["status"]["nominatedClusterNames"]) == ("w1", [])
         (entry,) = write.object["status"]["admissionChecks"]
         assert entry["state"] == "Pending"
@@ -208,8 +208,8 @@ class TestWinning:
             there = worker("w1", copy_of(seen, admitted=True, owned=True), job_copy_of(seen))
             events = [
                 effect
-                for effect in decide(snapshot(seen, there, adapter=unheeding)).effects
-                if isinstance(effect, AnnounceWorkload) and effect.note.startswith("spec.suspend may have no effect")
+                for effect in those(AnnounceWorkload, decide(snapshot(seen, there, adapter=unheeding)).effects)
+                if effect.note.startswith("spec.suspend may have no effect")
             ]
             assert [event.on_job for event in events] == [True] * told
 
@@ -270,8 +270,7 @@ class TestWinning:
         started = with_value(job(suspended=False), label, "main")
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=started)
         seen = carry_out(seen, decide(seen))
-        (created,) = decide(seen).effects
-        assert isinstance(created, CreateJob)
+        created = sole(CreateJob, decide(seen).effects)
         assert created.object["spec"] == ADAPTER.copy(job(), Stamp("", "", ""))["spec"]
 
     def test_a_job_that_is_being_deleted_is_not_started(self) -> None:
@@ -416,8 +415,7 @@ class TestRefusing:
     def test_while_all_refuse_it_stays_pending_with_the_reasons(self) -> None:
         seen = snapshot(OFFERED, *(worker(name, refusal=self.DENIED) for name in ("w1", "w2")))
         seen = attrs.evolve(seen, workload=workload())
-        (write,) = decide(seen).effects
-        assert isinstance(write, ApplyStatus)
+        write = sole(ApplyStatus, decide(seen).effects)
         (entry,) = write.object["status"]["admissionChecks"]
         assert entry["state"] == "Pending"
         why = f"refuses it, is asked again at 2026-11-21T12:05:00Z: {self.DENIED.why}"

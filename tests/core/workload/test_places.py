@@ -29,6 +29,7 @@ from tests.core.door import (
     Unanswered,
     decide,
     only,
+    sole,
     those,
 )
 from tests.core.wording import words
@@ -53,17 +54,17 @@ def of(local: Json, **facts: Any) -> Snapshot:
 
 def test_the_namespace_is_written_before_the_first_copy_is_made_there() -> None:
     effects = decide(of(OFFERED)).effects
-    assert not [one for one in effects if isinstance(one, CreateWorkload)]
-    (write,) = (one for one in effects if isinstance(one, PatchWorkload))
+    assert not those(CreateWorkload, effects)
+    write = only(PatchWorkload, effects)
     assert (write.cluster, write.key) == (MANAGER, ObjectKey.of(OFFERED))
     assert json.loads(write.patch["metadata"]["annotations"][NAMESPACE_ON_ANNOTATION]) == {"w1": THERE}
     assert write.patch["metadata"]["uid"] == OFFERED["metadata"]["uid"]
 
     effects = decide(of(noted(OFFERED, {"w1": THERE}), namespace=THERE)).effects
-    (made,) = (one for one in effects if isinstance(one, CreateWorkload))
+    made = only(CreateWorkload, effects)
     assert made.object["metadata"]["namespace"] == THERE
     assert NAMESPACE_ON_ANNOTATION not in made.object["metadata"]["annotations"]
-    assert not [one for one in effects if isinstance(one, PatchWorkload)]
+    assert not those(PatchWorkload, effects)
 
 
 def test_the_note_is_the_only_write_on_the_manager_until_it_is_seen() -> None:
@@ -113,10 +114,10 @@ def test_a_slice_says_where_it_is_once_others_of_its_job_show_it() -> None:
     the slice before was gone its copy was made in the manager's namespace."""
     before = noted(workload(cluster="w1"), {"w1": "before"})
     seen = attrs.evolve(of(workload(cluster="w1"), namespace="before"), siblings=(before,), unreadable_job="odd")
-    (write,) = (one for one in decide(seen).effects if isinstance(one, PatchWorkload))
+    write = only(PatchWorkload, decide(seen).effects)
     assert json.loads(write.patch["metadata"]["annotations"][NAMESPACE_ON_ANNOTATION]) == {"w1": "before"}
     said = attrs.evolve(seen, workload=noted(workload(cluster="w1"), {"w1": "before"}))
-    assert not [one for one in decide(said).effects if isinstance(one, PatchWorkload)]
+    assert not those(PatchWorkload, decide(said).effects)
 
 
 def test_others_of_its_job_that_have_ended_decide_nothing() -> None:
@@ -133,8 +134,7 @@ def test_a_queue_of_another_name_is_no_difference_and_a_new_name_remakes_what_is
     here = OFFERED["spec"]["queueName"]
     renamed = {QUEUES_ANNOTATION: json.dumps({here: "theirs"})}
     there = attrs.evolve(worker("w1"), annotations=renamed)
-    (made,) = decide(snapshot(OFFERED, there)).effects
-    assert isinstance(made, CreateWorkload)
+    made = sole(CreateWorkload, decide(snapshot(OFFERED, there)).effects)
     assert made.object["spec"]["queueName"] == "theirs"
 
     copy = {**made.object, "metadata": {**made.object["metadata"], "uid": "u"}, "status": {"conditions": []}}

@@ -11,7 +11,7 @@ import pytest
 from multikueue.adapters import CopyRules, SafeAdapter
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.marks import Marks
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import Rejection
 from tests.core.building import ADAPTER, copy_of, job, job_copy_of, snapshot, worker, workload
@@ -223,13 +223,6 @@ class TestRejection:
     def test_a_finished_workload_is_not_judged(self) -> None:
         """A finished Workload whose kind is no longer registered stays as it is."""
         assert decide(snapshot(workload(finished="Succeeded", owner=None), adapter=None)).effects == ()
-
-
-def test_workers_are_found_by_name() -> None:
-    """An unknown name is None, not an error."""
-    seen = Snapshot(ObjectKey("a", "b"), None, workers=(worker("w1"), worker("w2")))
-    assert seen.worker("w2") == worker("w2")
-    assert seen.worker("w3") is None
 
 
 class TestDeletedByHand:

@@ -54,6 +54,7 @@ from tests.core.door import (
     Snapshot,
     Worker,
     decide,
+    those,
 )
 from tests.core.strategies import NO_FACTS, snapshots
 from tests.core.wording import in_words, words
@@ -71,15 +72,17 @@ def effects_of(seen: Snapshot) -> tuple[Effect, ...]:
 def status_writes(seen: Snapshot, *, field_manager: str | None = None) -> list[ApplyStatus]:
     return [
         effect
-        for effect in effects_of(seen)
-        if isinstance(effect, ApplyStatus)
-        and effect.cluster == MANAGER
-        and field_manager in (None, effect.field_manager)
+        for effect in those(ApplyStatus, effects_of(seen))
+        if effect.cluster == MANAGER and field_manager in (None, effect.field_manager)
     ]
 
 
+def worker_of(seen: Snapshot, cluster: str) -> Worker | None:
+    return next((worker for worker in seen.workers if worker.name == cluster), None)
+
+
 def copies_on(seen: Snapshot, cluster: str) -> list[Json]:
-    worker = seen.worker(cluster)
+    worker = worker_of(seen, cluster)
     assert worker is not None, "an effect names a worker that is not in the snapshot"
     return [copy.object for copy in (*worker.jobs, *worker.shared)] + ([worker.workload] if worker.workload else [])
 
@@ -88,7 +91,7 @@ def copies_on(seen: Snapshot, cluster: str) -> list[Json]:
 @given(snapshots())
 def test_nothing_is_sent_to_a_worker_out_of_reach(seen: Snapshot) -> None:
     """What is known of it may be old, and the request would only wait."""
-    reachable = {worker.name for worker in seen.workers if worker.reachable} | {MANAGER}
+    reachable = {worker.name for worker in seen.workers if isinstance(worker.reach, Connected)} | {MANAGER}
     assert {effect.cluster for effect in effects_of(seen)} <= reachable
 
 
@@ -131,7 +134,7 @@ def test_the_managers_workload_is_written_once_by_a_decision(seen: Snapshot, nam
 @given(snapshots())
 def test_a_job_is_created_on_one_worker_and_only_while_none_is_assigned(seen: Snapshot) -> None:
     """It runs once. Once a worker has it, no other one gets it."""
-    where = [effect.cluster for effect in effects_of(seen) if isinstance(effect, CreateJob)]
+    where = [effect.cluster for effect in those(CreateJob, effects_of(seen))]
     assert len(where) <= 1
     if where:
         assert seen.workload is not None
@@ -148,12 +151,15 @@ def test_copies_are_made_only_where_the_job_can_run_and_say_whose_they_are(seen:
     """A copy without its marks could not be told from a stranger's object, and would never be removed."""
     for effect in effects_of(seen):
         if isinstance(effect, CreateJob | CreateWorkload):
-            worker = seen.worker(effect.cluster)
+            worker = worker_of(seen, effect.cluster)
             assert worker is not None
             assert seen.workload is not None
             # What it has it keeps, though no config lists it; others of its job go there, too.
             recorded = worker.name in map(cluster_name, (seen.workload, *seen.siblings))
-            assert attrs.evolve(worker, configured=worker.configured or recorded).can_run
+            assert isinstance(worker.reach, Connected)
+            assert isinstance(worker.kind, Served)
+            assert worker.refusal is None
+            assert worker.configured or recorded
             assert labels_of(effect.object)[ORIGIN_LABEL] == "multikueue"
             assert annotations_of(effect.object)[ATTEMPT_ANNOTATION] == mark_on(worker.name, seen.workload)
 
@@ -320,9 +326,9 @@ def test_a_job_is_created_only_on_the_recorded_worker(seen: Snapshot) -> None:
 @given(snapshots())
 def test_a_job_is_created_once(seen: Snapshot) -> None:
     """Where a job has ever stood behind the Workload copy, or was created a moment ago, there is none to create."""
-    created = [effect for effect in effects_of(seen) if isinstance(effect, CreateJob)]
+    created = those(CreateJob, effects_of(seen))
     for effect in created:
-        worker = seen.worker(effect.cluster)
+        worker = worker_of(seen, effect.cluster)
         assert worker is not None
         assert worker.workload is not None
         replaces = seen.workload is not None and replaces_slice(seen.workload)

@@ -27,6 +27,8 @@ from tests.core.door import (
     Plan,
     Snapshot,
     decide,
+    sole,
+    those,
 )
 from tests.core.pods import BROKEN, DONE, GROUP, POD, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import words
@@ -102,8 +104,7 @@ class TestFollowing:
             [pod("a"), pod("b", RUNNING)],
             place("w1", admitted(PLACED), copied(PLACED, pod("a")), copied(PLACED, pod("b"))),
         )
-        (patch,) = decide(shown).effects
-        assert isinstance(patch, PatchJobStatus)
+        patch = sole(PatchJobStatus, decide(shown).effects)
         assert (patch.key.name, patch.patch["status"]) == ("a", {"phase": "Running"})
 
     def test_a_replacement_gets_its_copy(self) -> None:
@@ -233,8 +234,7 @@ class TestRemoving:
         older = copy_of(PLACED)
         older["metadata"].pop("finalizers", None)
         ended = [copied(PLACED, pod(name), BROKEN, deleting=True) for name in ("a", "b")]
-        (patch,) = decide(seen(idle, [], place("w1", older, *ended))).effects
-        assert isinstance(patch, PatchWorkload)
+        patch = sole(PatchWorkload, decide(seen(idle, [], place("w1", older, *ended))).effects)
         assert patch.patch["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
         older["metadata"]["finalizers"] = [WORKLOAD_FINALIZER]
         assert words(seen(idle, [], place("w1", older, *ended))) == ["delete workload on w1"]
@@ -302,14 +302,12 @@ class TestEvicting:
             [pod("a", RUNNING), pod("b", RUNNING)],
             place("w1", stopping, copied(PLACED, pod("b"), deleting=True)),
         )
-        (patch,) = decide(shown).effects
-        assert isinstance(patch, PatchJobStatus)
+        patch = sole(PatchJobStatus, decide(shown).effects)
         assert (patch.key.name, patch.patch["status"]) == ("a", {"phase": "Pending"})
 
     def test_without_copies_all_are_released(self) -> None:
         shown = seen(self.LEAVING, [pod("a", RUNNING), pod("b", DONE)], place("w1", None))
-        (patch,) = decide(shown).effects
-        assert isinstance(patch, PatchJobStatus)
+        patch = sole(PatchJobStatus, decide(shown).effects)
         assert patch.key.name == "a"
 
     def test_pods_that_lost_their_quota_do_not_look_as_if_they_ran(self) -> None:
@@ -384,6 +382,6 @@ def test_one_that_a_check_has_rejected_is_active_again_once_a_pod_asks(
     for one in pods:
         if at := asked.get(one["metadata"]["name"]):
             one["metadata"]["annotations"][RETRY_ANNOTATION] = at
-    patches = [one.patch for one in decide(seen(local, pods)).effects if isinstance(one, PatchWorkload)]
+    patches = [one.patch for one in those(PatchWorkload, decide(seen(local, pods)).effects)]
     assert [one["metadata"]["annotations"][RETRY_ANNOTATION] for one in patches] == expected
     assert all(one["spec"] == {"active": True} for one in patches)

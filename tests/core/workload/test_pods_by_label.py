@@ -11,7 +11,7 @@ import pytest
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from tests.core.building import ADAPTER, copy_of, snapshot, worker, workload
-from tests.core.door import NOW, LookForPods, Lost, Snapshot, decide
+from tests.core.door import NOW, LookForPods, Lost, Snapshot, decide, those
 from tests.core.wording import words
 
 KIND = attrs.evolve(ADAPTER, pods_label="example.com/job")
@@ -37,7 +37,7 @@ def seen(pods: tuple[Json, ...] | None, local: Json | None = None, **facts: Any)
 @pytest.mark.parametrize("pods", [None, (POD,)], ids=["nobody has looked", "one is there"])
 def test_nobody_is_offered_the_next_attempt_before_they_have_ended(pods: tuple[Json, ...] | None) -> None:
     decided = decide(seen(pods))
-    looks = [effect for effect in decided.effects if isinstance(effect, LookForPods)]
+    looks = those(LookForPods, decided.effects)
     assert [(look.cluster, look.selector) for look in looks] == [("w1", "example.com/job=train")]
     assert not [word for word in words(seen(pods)) if word.startswith(("create", "record"))]
     assert decided.look_again == 2.0
@@ -53,7 +53,7 @@ def test_once_there_are_none_it_is_offered_anywhere() -> None:
 
 
 def test_the_first_attempt_has_left_none() -> None:
-    assert not [effect for effect in decide(seen(None, workload())).effects if isinstance(effect, LookForPods)]
+    assert not those(LookForPods, decide(seen(None, workload())).effects)
 
 
 def test_while_they_do_not_end_others_get_the_quota() -> None:
@@ -74,4 +74,4 @@ def test_out_of_sight_they_may_run_until_their_worker_is_given_up() -> None:
 def test_a_person_may_give_them_up() -> None:
     local = moved()
     local["metadata"]["annotations"][GIVE_UP_ANNOTATION] = "w1/pod"
-    assert not [effect for effect in decide(seen((POD,), local)).effects if isinstance(effect, LookForPods)]
+    assert not those(LookForPods, decide(seen((POD,), local)).effects)

@@ -28,6 +28,8 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    sole,
+    those,
 )
 from tests.core.wording import words
 
@@ -161,8 +163,7 @@ class TestLastWorker:
         assert [why in note for note in events] == [True, True]
         assert words(beside(self.HIDDEN, last_worker=W2, quiet_for=timedelta(seconds=90)))[0].startswith("retry: ")
         noted = with_value(AGAIN, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w2")
-        (said,) = decide(beside(self.HIDDEN, noted, last_worker=W2)).telling
-        assert isinstance(said, ApplyStatus)
+        said = sole(ApplyStatus, decide(beside(self.HIDDEN, noted, last_worker=W2)).telling)
         why = ", has not stopped an earlier attempt: no other gets it before that"
         assert said.object["status"]["admissionChecks"][0]["message"].endswith(why)
 
@@ -260,15 +261,14 @@ class TestNote:
     def test_it_is_written_while_the_worker_is_out_of_sight(self, local: Json) -> None:
         left = worker("w2", None, job_copy_of(AGAIN, attempt=EARLIER), reach=ago(minutes=1))
         seen = snapshot(local, left, last_worker=W2, job=job(suspended=True))
-        notes = [effect for effect in decide(seen).effects if isinstance(effect, PatchWorkload)]
+        notes = those(PatchWorkload, decide(seen).effects)
         assert [note.patch["metadata"]["annotations"] for note in notes] == [{LAST_WORKER_ANNOTATION: "w2"}]
 
     def test_it_is_taken_away_once_the_worker_was_seen(self) -> None:
         """Before anybody is recorded: the record is made from the Workload without it."""
         noted = with_value(AGAIN, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w2")
         seen = beside(worker("w2"), local=noted)
-        (note,) = decide(seen).effects
-        assert isinstance(note, PatchWorkload)
+        note = sole(PatchWorkload, decide(seen).effects)
         assert note.patch["metadata"]["annotations"] == {LAST_WORKER_ANNOTATION: None}
 
     def test_copies_do_not_have_it(self) -> None:

@@ -24,6 +24,8 @@ from tests.core.door import (
     Worker,
     WritingStatus,
     decide,
+    sole,
+    those,
 )
 from tests.core.wording import in_words, words
 
@@ -47,16 +49,14 @@ def with_gates(seen: Snapshot) -> Plan:
 def test_copies_carry_our_gate_and_no_other() -> None:
     """The manager's own gates mean nothing to a worker, which would never open them."""
     local = workload(nominated=("w1",), spec={"preemptionGates": [{"name": "of-the-manager"}]})
-    (made,) = with_gates(snapshot(local, worker("w1"))).effects
-    assert isinstance(made, CreateWorkload)
+    made = sole(CreateWorkload, with_gates(snapshot(local, worker("w1"))).effects)
     assert made.object["spec"]["preemptionGates"] == [{"name": PREEMPTION_GATE}]
 
 
 def test_without_the_setting_the_spec_is_copied_as_it_is() -> None:
     """Our gate is not on it."""
     local = workload(nominated=("w1",), spec={"preemptionGates": [{"name": "of-the-manager"}]})
-    (made,) = decide(snapshot(local, worker("w1"))).effects
-    assert isinstance(made, CreateWorkload)
+    made = sole(CreateWorkload, decide(snapshot(local, worker("w1"))).effects)
     assert made.object["spec"]["preemptionGates"] == [{"name": "of-the-manager"}]
 
 
@@ -86,8 +86,7 @@ def test_the_gate_is_opened_as_kueue_keeps_it() -> None:
     """Under Kueue's field manager with all it owns, so that its next write neither undoes nor inherits anything."""
     copy = copy_of(OFFERED, gate="Closed", blocked=True)
     copy["status"]["preemptionGates"].append({"name": "other", "position": "Closed", "lastTransitionTime": "x"})
-    (write,) = with_gates(snapshot(workload(nominated=("w1",)), worker("w1", copy))).effects
-    assert isinstance(write, ApplyStatus)
+    write = sole(ApplyStatus, with_gates(snapshot(workload(nominated=("w1",)), worker("w1", copy))).effects)
     assert (write.cluster, write.field_manager) == ("w1", ADMISSION_MANAGER)
     assert write.object["metadata"]["resourceVersion"] == "rv-uid-copy"
     assert write.object["status"]["preemptionGates"] == [
@@ -146,8 +145,7 @@ def test_a_follower_of_a_group_gets_no_gate() -> None:
         workload(name=name, index=index, nominated=nominated, cluster=cluster)
         for name, index, nominated, cluster in (("b", "1", ("w1",), None), ("a", "0", (), "w1"))
     )
-    (made,) = with_gates(snapshot(local, worker("w1"), siblings=(other,))).effects
-    assert isinstance(made, CreateWorkload)
+    made = sole(CreateWorkload, with_gates(snapshot(local, worker("w1"), siblings=(other,))).effects)
     assert "preemptionGates" not in made.object["spec"]
 
 
@@ -184,19 +182,18 @@ def test_a_worker_that_drops_gates_is_asked_when_those_with_gates_have_no_room()
     """It preempts as soon as it has a copy: nobody may be evicted there while another worker has room."""
     local = workload(nominated=("w1", "w2"), reserved_at=JUST_NOW)
     first = with_gates(snapshot(local, older("w1"), worker("w2")))
-    assert [one.cluster for one in first.effects if isinstance(one, CreateWorkload)] == ["w2"]
+    assert [one.cluster for one in those(CreateWorkload, first.effects)] == ["w2"]
     assert first.look_again == 290.0, "a worker whose Kueue never answers keeps it from nobody for ever"
 
     then = with_gates(snapshot(local, older("w1"), full("w2", local)))
-    (made,) = then.effects
-    assert isinstance(made, CreateWorkload)
+    made = sole(CreateWorkload, then.effects)
     assert (made.cluster, made.object["spec"].get("preemptionGates")) == ("w1", None)
 
 
 def test_a_worker_that_drops_gates_is_asked_in_the_end_though_another_says_nothing() -> None:
     """Its quota was reserved half an hour ago."""
     decided = with_gates(snapshot(OFFERED, older("w1"), worker("w2", copy_of(OFFERED, gate="Closed"))))
-    assert [one.cluster for one in decided.effects if isinstance(one, CreateWorkload)] == ["w1"]
+    assert [one.cluster for one in those(CreateWorkload, decided.effects)] == ["w1"]
 
 
 @attrs.frozen
@@ -240,7 +237,7 @@ def test_a_copy_without_a_gate_takes_the_one_place() -> None:
 def test_of_two_that_drop_gates_one_is_asked() -> None:
     """Both would evict somebody for one job."""
     decided = with_gates(snapshot(OFFERED, older("w1"), older("w2")))
-    assert [one.cluster for one in decided.effects if isinstance(one, CreateWorkload)] == ["w1"]
+    assert [one.cluster for one in those(CreateWorkload, decided.effects)] == ["w1"]
 
 
 def test_while_a_copy_without_a_gate_is_being_made_no_gate_is_opened() -> None:
@@ -259,4 +256,4 @@ def test_a_clock_that_is_far_ahead_keeps_nobody_from_preempting(at_work: Worker)
 def test_without_the_setting_an_older_worker_is_asked_like_any_other() -> None:
     """Nobody waits for a turn."""
     decided = decide(snapshot(OFFERED, older("w1"), worker("w2")))
-    assert [one.cluster for one in decided.effects if isinstance(one, CreateWorkload)] == ["w1", "w2"]
+    assert [one.cluster for one in those(CreateWorkload, decided.effects)] == ["w1", "w2"]

@@ -30,6 +30,7 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    those,
 )
 
 MINUTES_AGO = NOW - timedelta(minutes=5)
@@ -69,7 +70,7 @@ def message_of(write: object) -> str:
 def told(seen: Snapshot, dispatcher: Dispatcher | None = None) -> str:
     """What a decision would have the check say, if only words change; empty if nothing."""
     decided = decide(seen, dispatcher)
-    assert not [one for one in decided.effects if isinstance(one, ApplyStatus) and not one.cluster]
+    assert not [one for one in those(ApplyStatus, decided.effects) if not one.cluster]
     return message_of(decided.telling[0]) if decided.telling else ""
 
 

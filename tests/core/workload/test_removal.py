@@ -12,7 +12,7 @@ from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from tests.core.building import EARLIER, copy_of, job_copy_of, snapshot, worker, workload
-from tests.core.door import NOW, STOP, DeleteJob, NothingSent, Unserved, Worker, decide
+from tests.core.door import NOW, STOP, DeleteJob, NothingSent, Unserved, Worker, decide, sole
 from tests.core.wording import words
 
 BEFORE = workload(cluster="w1", check="Ready")
@@ -59,8 +59,7 @@ def test_what_may_have_pods_is_deleted_in_the_foreground() -> None:
     """What has ended by itself goes in the background: some control planes of tests collect no garbage."""
     for status, propagation in (({"active": 1}, "Foreground"), ({"active": 0}, "Foreground"), (DONE, "Background")):
         there = worker("w1", None, job_copy_of(BEFORE, status=status))
-        (effect,) = decide(snapshot(workload(deleting=True), there, job={})).effects
-        assert isinstance(effect, DeleteJob)
+        effect = sole(DeleteJob, decide(snapshot(workload(deleting=True), there, job={})).effects)
         assert effect.propagation == propagation
 
 

@@ -36,6 +36,8 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    sole,
+    those,
 )
 from tests.core.pods import BROKEN, DONE, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import words
@@ -70,8 +72,9 @@ class TestPodGroups:
         shown = self.seen(status)
         (there,) = shown.workers
         made_before = with_value(there.workload or {}, ("metadata", "finalizers"), [])
-        (effect,) = decide(attrs.evolve(shown, workers=(attrs.evolve(there, workload=made_before),))).effects
-        assert isinstance(effect, PatchWorkload)
+        effect = sole(
+            PatchWorkload, decide(attrs.evolve(shown, workers=(attrs.evolve(there, workload=made_before),))).effects
+        )
         assert effect.patch["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
 
     def test_without_pods_it_needs_none(self) -> None:
@@ -190,7 +193,7 @@ class TestGate:
         assert decide(shown).row == "pending"
         assert [word for word in words(shown) if word.startswith("create")] == ["create workload on w2"]
         alone = attrs.evolve(shown, workers=shown.workers[:1])
-        (written,) = (one.object for one in decide(alone).effects if isinstance(one, ApplyStatus))
+        (written,) = (one.object for one in those(ApplyStatus, decide(alone).effects))
         assert NAME_TAKEN.why in (check(written, CHECK) or {})["message"]
 
     def test_one_that_has_ended_meanwhile_is_finished_and_never_ready(self) -> None:
@@ -231,7 +234,7 @@ class TestHeldQuota:
             there = worker("w1", copy_of(local, evicted=True), ends)
             quiet, shows_run = timedelta(seconds=ago), job(status={"active": 1})
             shown = snapshot(local, there, job=shows_run, last_worker=there.name, quiet_for=quiet)
-            shows = [one for one in decide(shown, settings=settings).effects if isinstance(one, PatchJobStatus)]
+            shows = those(PatchJobStatus, decide(shown, settings=settings).effects)
             return any(dig(one.patch, "status", "active") == 0 for one in shows)
 
         assert (released(seconds - 1), released(seconds)) == (False, True)
@@ -249,13 +252,11 @@ class TestHeldQuota:
         seen = snapshot(local, worker("w1", copy_of(local, evicted=True), ends), job=job(status={"active": 1}))
         for quiet in (0, 9, 11):
             decided = decide(attrs.evolve(seen, quiet_for=timedelta(seconds=quiet), last_worker=ClusterName("w1")))
-            assert [
-                dig(one.patch, "status", "active") for one in decided.effects if isinstance(one, PatchJobStatus)
-            ] == [0]
+            assert [dig(one.patch, "status", "active") for one in those(PatchJobStatus, decided.effects)] == [0]
 
     def test_what_shows_that_it_has_stopped_is_not_shown_to_run_again(self) -> None:
         """It was sent back for what still ends: another bound would begin, and its quota is about to be free."""
         local = workload(evicted="Preempted", evictions=2)
         ends = job_copy_of(local, suspended=True, status={"active": 1, "terminating": 1}, deleting=True)
         seen = snapshot(local, worker("w1", None, ends), job=job(status={"active": 0}), last_worker="w1")
-        assert not [one for one in decide(seen).effects if isinstance(one, PatchJobStatus)]
+        assert not those(PatchJobStatus, decide(seen).effects)

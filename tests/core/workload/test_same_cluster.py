@@ -9,7 +9,7 @@ import pytest
 
 from multikueue.core.model.names import ClusterName, Json
 from tests.core.building import copy_of, snapshot, worker, workload
-from tests.core.door import NOW, Connecting, DeleteWorkload, Lost, Reach, Worker, decide, one_of_each_cluster
+from tests.core.door import NOW, Connecting, DeleteWorkload, Lost, Reach, Worker, decide, one_of_each_cluster, those
 
 DONE: Json = {"type": "Finished", "status": "True", "reason": "Succeeded"}
 FIRST, SECOND = (worker(name, cluster_uid="uid") for name in ("w1", "w2"))
@@ -62,7 +62,7 @@ def test_a_copy_in_anothers_name_is_spared_while_the_other_may_show_it(first: Wo
     """Who shows it neither can use it nor makes its own beside it: that must not last for ever."""
     second = attrs.evolve(worker("w1", copy_of(workload())), name=ClusterName("w2"), identified=False)
     plan = decide(attrs.evolve(snapshot(workload(), first, second), running_for=timedelta(hours=3)))
-    deleted = [one for one in plan.effects if isinstance(one, DeleteWorkload) and one.cluster == "w2"]
+    deleted = [one for one in those(DeleteWorkload, plan.effects) if one.cluster == "w2"]
     assert bool(deleted) is not stays
 
 

@@ -52,6 +52,7 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    sole,
 )
 from tests.core.wording import in_words, words
 
@@ -174,8 +175,7 @@ class TestGrowing:
         seen = snapshot(NEW, worker("w1", copy_of(NEW, admitted=True)), siblings=(REPLACED,), job=started)
         assert words(seen) == []
         assert decide(seen).look_again == KUEUE_GRACE.total_seconds()
-        (created,) = decide(attrs.evolve(seen, quiet_for=KUEUE_GRACE)).effects
-        assert isinstance(created, CreateJob)
+        created = sole(CreateJob, decide(attrs.evolve(seen, quiet_for=KUEUE_GRACE)).effects)
         assert dig(created.object, *label) is None
 
     def test_a_job_that_has_run_for_this_very_slice_is_not_made_again(self) -> None:

@@ -26,6 +26,8 @@ from tests.core.door import (
     Snapshot,
     Worker,
     decide,
+    sole,
+    those,
 )
 from tests.core.wording import words
 
@@ -58,8 +60,7 @@ class TestSettledEnds:
     @pytest.mark.parametrize("facts", [facts for _, facts in WAITING], ids=[name for name, _ in WAITING])
     def test_then_it_fails_in_these_words_and_is_offered_to_nobody(self, facts: Any) -> None:
         seen = snapshot(workload(**facts), worker("w1"), job=TERMINATED)
-        (patch,) = decide(seen).effects
-        assert isinstance(patch, PatchJobStatus)
+        patch = sole(PatchJobStatus, decide(seen).effects)
         failed = next(one for one in patch.patch["status"]["conditions"] if one["type"] == "Failed")
         assert (failed["status"], failed["reason"], failed["message"]) == ("True", "ManuallyTerminated", "by hand")
         assert not patch.patch["status"].get("active")
@@ -67,8 +68,7 @@ class TestSettledEnds:
     def test_one_that_never_started_gets_its_start_with_its_end(self) -> None:
         """The server takes no end without one."""
         waits = job(suspended=True, status={"conditions": [TARGET]})
-        (patch,) = decide(snapshot(workload(quota=False), worker("w1"), job=waits)).effects
-        assert isinstance(patch, PatchJobStatus)
+        patch = sole(PatchJobStatus, decide(snapshot(workload(quota=False), worker("w1"), job=waits)).effects)
         assert patch.patch["status"]["startTime"]
 
     def test_its_copies_go_before_that(self) -> None:
@@ -86,8 +86,7 @@ class TestSettledEnds:
         seen = snapshot(READY, worker("w1"), job=TERMINATED)
         assert words(attrs.evolve(seen, quiet_for=timedelta(seconds=29))) == ["copy job status"]
         late = attrs.evolve(seen, quiet_for=timedelta(seconds=30))
-        (write,) = decide(late).effects
-        assert isinstance(write, ApplyStatus)
+        write = sole(ApplyStatus, decide(late).effects)
         assert write.object["status"]["conditions"][-1]["reason"] == "Failed"
         assert write.object["status"]["conditions"][-1]["message"] == "by hand"
 
@@ -102,7 +101,7 @@ class TestSettledEnds:
         seen = snapshot(local, ending, job=TERMINATED, quiet_for=timedelta(seconds=20))
         decided = decide(seen, at=now)
         assert decided.row == row
-        shown = [one.patch["status"] for one in decided.effects if isinstance(one, PatchJobStatus)]
+        shown = [one.patch["status"] for one in those(PatchJobStatus, decided.effects)]
         assert [status["active"] for status in shown] == ([] if row == "settled" else [0])
 
     def test_a_worker_out_of_sight_may_run_it(self) -> None:
@@ -150,8 +149,7 @@ class TestStoppedHere:
     @each_kind
     @pytest.mark.parametrize("gone", [True, False], ids=["no Workload", "its Workload"])
     def test_it_is_shown_as_stopped_once_no_copy_is_seen(self, kind: JobKind, gone: bool) -> None:
-        (patch,) = decide(of_kind(kind, worker("w1"), gone=gone)).effects
-        assert isinstance(patch, PatchJobStatus)
+        patch = sole(PatchJobStatus, decide(of_kind(kind, worker("w1"), gone=gone)).effects)
         after = {**suspended(kind), "status": dig(patch.patch, "status") or {}}
         assert SafeAdapter(kind).release_patch(after) is None
         assert "startTime" not in (patch.patch["status"] or {})
@@ -172,8 +170,7 @@ class TestStoppedHere:
         kind = KINDS[name]
         goes_on = {**suspended(kind), "spec": {"status": "StoppedRunFinally"}}
         seen = attrs.evolve(of_kind(kind, worker("w1"), gone=True), jobs={JOB_NAME: goes_on})
-        (patch,) = decide(seen).effects
-        assert isinstance(patch, PatchJobStatus)
+        patch = sole(PatchJobStatus, decide(seen).effects)
         assert patch.patch["status"] is None
         assert not SafeAdapter(kind).shows_former_run({**goes_on, "status": {}})
 
@@ -218,7 +215,7 @@ class TestStoppedHere:
             seen = of_kind(KINDS["Job"], odd, gone=True, quiet_for=timedelta(minutes=minutes))
             assert words(seen) == expected
         told = decide(of_kind(KINDS["Job"], odd, gone=True, quiet_for=timedelta(minutes=14))).effects
-        assert [(one.note, one.about) for one in told if isinstance(one, AnnounceWorkload)] == [
+        assert [(one.note, one.about) for one in those(AnnounceWorkload, told)] == [
             (
                 'Waiting for worker cluster "w1": it may still run a job whose Workload is gone',
                 suspended(KINDS["Job"]),

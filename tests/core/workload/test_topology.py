@@ -7,7 +7,7 @@ import pytest
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from tests.core.building import WorkloadFacts, copy_of, job, job_copy_of, snapshot, worker, workload
-from tests.core.door import ApplyStatus, decide
+from tests.core.door import ApplyStatus, decide, sole
 from tests.core.wording import in_words
 
 TOPOLOGY: Json = {"levels": ["rack"], "domains": [{"values": ["r1"], "count": 1}]}
@@ -37,8 +37,7 @@ def test_a_topology_that_comes_later_is_told_alone() -> None:
     local = workload(**ASSIGNED)
     copy = copy_of(local, admitted=True, assignments=PLACED)
     seen = snapshot(local, worker("w1", copy, job_copy_of(local)), job=job(suspended=False, status={"active": 1}))
-    (write,) = decide(seen).effects
-    assert isinstance(write, ApplyStatus)
+    write = sole(ApplyStatus, decide(seen).effects)
     assert write.field_manager == ADMISSION_MANAGER
     assert write.object["status"]["admissionChecks"] == local["status"]["admissionChecks"]
     assert write.object["status"]["admission"]["podSetAssignments"][0]["delayedTopologyRequest"] == "Ready"

@@ -17,7 +17,17 @@ from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import attempt
 from tests.core.building import EARLIER, copy_of, job_copy_of, mark_on, snapshot, worker, workload
-from tests.core.door import NOW, SETTINGS, AnnounceWorkload, Connecting, CreateWorkload, Lost, Worker, decide
+from tests.core.door import (
+    NOW,
+    SETTINGS,
+    Connecting,
+    CreateWorkload,
+    Lost,
+    Worker,
+    decide,
+    notes,
+    sole,
+)
 from tests.core.wording import in_words, words
 
 OFFERED = workload(nominated=("w1", "w2"))
@@ -93,7 +103,7 @@ class TestNothingIsRecorded:
         admitted = worker("w1", copy_of(OFFERED, admitted=True))
         seen = snapshot(OFFERED, admitted, theirs("w2", OFFERED, how))
         assert words(seen) == ["warn", "stop on w2", "delete job on w2 unless it is stopped"]
-        (told,) = [effect.note for effect in decide(seen).effects if isinstance(effect, AnnounceWorkload)]
+        (told,) = notes(decide(seen))
         assert told.startswith('Waiting for worker cluster "w2"')
         without_job = snapshot(OFFERED, admitted, attrs.evolve(theirs("w2", OFFERED, how), jobs=()))
         assert words(without_job) == ["warn", "delete workload on w2"]
@@ -279,8 +289,10 @@ class TestGroups:
 
 def test_copies_are_marked_with_the_key_of_the_settings() -> None:
     local = workload(nominated=("w1",))
-    (made,) = decide(snapshot(local, worker("w1")), settings=attrs.evolve(SETTINGS, mark_key=b"secret")).effects
-    assert isinstance(made, CreateWorkload)
+    made = sole(
+        CreateWorkload,
+        decide(snapshot(local, worker("w1")), settings=attrs.evolve(SETTINGS, mark_key=b"secret")).effects,
+    )
     assert made.object["metadata"]["annotations"][ATTEMPT_ANNOTATION] == Marks(b"secret").of(
         local, attempt(local), "w1"
     )

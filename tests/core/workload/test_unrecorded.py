@@ -13,7 +13,6 @@ from multikueue.core.model.objects import clone, with_value
 from tests.core.building import EARLIER, UNMARKED, copy_of, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
     NOW,
-    AnnounceWorkload,
     ApplyStatus,
     Connecting,
     Lost,
@@ -21,6 +20,8 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    notes,
+    those,
 )
 from tests.core.wording import in_words, words
 
@@ -60,7 +61,7 @@ def test_while_a_configured_worker_cannot_be_seen_nothing_is_recorded_and_nothin
     assert in_words(seen, decided)[-1] == "warn"
     assert not any("delete" in word or "retry" in word for word in in_words(seen, decided))
     assert decided.look_again == (300 if isinstance(hidden, Lost) else 60)
-    told = [effect.note for effect in decided.effects if isinstance(effect, AnnounceWorkload)]
+    told = notes(decided)
     assert told == ['No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it']
 
 
@@ -97,7 +98,7 @@ def test_a_worker_that_is_not_configured_is_waited_for_only_while_nobody_else_ha
 def test_of_several_that_run_it_none_is_chosen_and_a_person_is_asked() -> None:
     seen = snapshot(LOCAL, running("w1"), running("w2"))
     decided = decide(seen)
-    told = [effect.note for effect in decided.effects if isinstance(effect, AnnounceWorkload)]
+    told = notes(decided)
     assert told == [
         'No admitting cluster is recorded: worker clusters "w1" and "w2" have it: remove it from all but one'
     ]
@@ -123,19 +124,19 @@ def test_the_worker_that_had_it_last_is_noted_while_it_is_waited_for() -> None:
     """Its MultiKueueCluster is gone: after a restart nothing else would name it (simulation, seed 31041)."""
     gone = worker("w1", configured=False, removed=True, reach=Lost(NOW - timedelta(minutes=1), seen=False))
     seen = snapshot(LOCAL, worker("w2"), gone, last_worker=ClusterName("w1"))
-    noted = [effect for effect in decide(seen).effects if isinstance(effect, PatchWorkload)]
+    noted = those(PatchWorkload, decide(seen).effects)
     assert [effect.patch["metadata"]["annotations"] for effect in noted] == [{LAST_WORKER_ANNOTATION: "w1"}]
 
 
 def test_the_worker_that_has_it_is_noted_while_another_is_waited_for() -> None:
     """It may be removed, and the next leader know nothing of it (seed 760734: a second job was begun)."""
     seen = snapshot(LOCAL, running("w1"), worker("w2", reach=Connecting()))
-    noted = [effect for effect in decide(seen).effects if isinstance(effect, PatchWorkload)]
+    noted = those(PatchWorkload, decide(seen).effects)
     assert [effect.patch["metadata"]["annotations"] for effect in noted] == [{LAST_WORKER_ANNOTATION: "w1"}]
 
     local = with_value(LOCAL, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w1")
     again = snapshot(local, running("w1", local), worker("w2", reach=Connecting()))
-    assert not [effect for effect in decide(again).effects if isinstance(effect, PatchWorkload)]
+    assert not those(PatchWorkload, decide(again).effects)
     removed = worker("w1", configured=False, reach=Lost(NOW - timedelta(seconds=1), seen=False), removed=True)
     left = snapshot(local, removed, worker("w2"))
     assert not any("delete" in word or "retry" in word for word in words(left))

@@ -12,7 +12,7 @@ from multikueue.core.model.labels import JOB_MARK_ANNOTATION, WORKLOAD_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value, without
 from tests.core.building import EARLIER, copy_of, job_copy_of, snapshot, worker, workload
-from tests.core.door import CreateWorkload, DeleteJob, PatchWorkload, decide
+from tests.core.door import CreateWorkload, DeleteJob, PatchWorkload, decide, only, those
 from tests.core.pods import copied, group, place, pod, seen
 from tests.core.wording import words
 
@@ -29,7 +29,7 @@ def test_what_runs_on_under_a_foreign_finalizer_is_deleted_once_more_and_nobody_
     """Its pods have run without quota since; the second deletion, in the foreground, ends them."""
     left = worker("w1", None, deleted_in_the_background(AGAIN, EARLIER))
     found = decide(snapshot(AGAIN, left, worker("w2")))
-    deletions = [effect for effect in found.effects if isinstance(effect, DeleteJob)]
+    deletions = those(DeleteJob, found.effects)
     assert found.row == "earlier run"
     assert [(one.cluster, one.propagation) for one in deletions] == [("w1", "Foreground")]
 
@@ -72,7 +72,7 @@ def test_what_it_has_asked_to_stop_is_deleted_in_the_foreground() -> None:
     asked = copy_of(local, admitted=True, owned=True, spec={"active": False})
     for suspended in (False, True):
         found = decide(snapshot(local, worker("w1", asked, job_copy_of(local, suspended=suspended)), last_worker="w1"))
-        (deletion,) = (effect for effect in found.effects if isinstance(effect, DeleteJob))
+        deletion = only(DeleteJob, found.effects)
         assert (found.row, deletion.cluster, deletion.propagation) == ("evicted", "w1", "Foreground")
 
 
@@ -82,5 +82,5 @@ def test_a_group_whose_workload_copy_it_has_deleted_is_offered_to_nobody_while_i
     local, pods = group("p0", "p1", nominated=("w1", "w2"), evictions=1), [pod("p0"), pod("p1")]
     stranded = [copied(local, one, pods_end, deleting=True, stale=True) for one in pods]
     found = decide(seen(local, pods, place("w1", None, *stranded), place("w2", None)))
-    offered = [one for one in found.effects if isinstance(one, CreateWorkload)]
+    offered = those(CreateWorkload, found.effects)
     assert bool(offered) == (pods_end["phase"] == "Failed")

@@ -9,7 +9,7 @@ import pytest
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, External
 from multikueue.core.model.names import Json
 from tests.core.building import CHECK, copy_of, snapshot, worker, workload
-from tests.core.door import ApplyStatus, Connecting, Lost, Snapshot, Syncing, Unserved, Unusable, decide
+from tests.core.door import ApplyStatus, Connecting, Lost, Snapshot, Syncing, Unserved, Unusable, decide, only
 
 
 def silent(**facts: Any) -> Json:
@@ -21,9 +21,7 @@ def silent(**facts: Any) -> Json:
 
 def said(seen: Snapshot, *, external: bool = False) -> str:
     """What the check says after the one write of a decision."""
-    (write,) = [
-        one for one in decide(seen, External() if external else AllAtOnce()).effects if isinstance(one, ApplyStatus)
-    ]
+    write = only(ApplyStatus, decide(seen, External() if external else AllAtOnce()).effects)
     (entry,) = [one for one in write.object["status"]["admissionChecks"] if one["name"] == CHECK]
     assert entry["state"] == "Pending"
     return str(entry["message"])
