@@ -126,6 +126,12 @@ def overdue(situation: Situation) -> Iterator[Leftover]:
                 yield _leftover(worker, job, f"should have ended by now: {ended}; {way_out}")
 
 
+def ending_run(situation: Situation) -> str:
+    """What the check of a job that is to run nowhere says while there is something of it; else what it said before."""
+    shown = [(worker, job) for worker in situation.workers if worker.in_sight for job in worker.all_jobs]
+    return next((f"Waiting for {_leftover(*place, _state(place[1].object))}" for place in shown), situation.head)
+
+
 def ends_in(situation: Situation) -> Iterator[timedelta]:
     """In what time job copies that were deleted should have ended."""
     if situation.snapshot.workload is not None:

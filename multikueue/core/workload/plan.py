@@ -298,7 +298,7 @@ TABLE: tuple[Row, ...] = (
     Row("not delegated", _may_be_rejected, _undelegated),
     Row("acted on here", _may_be_rejected, _acted_on),
     Row("refused", _may_be_rejected, _refused),
-    Row("settled", _always, evicting.end_settled),
+    Row("settled", _always, evicting.end_settled, leftovers.ending_run),
     # it must not run now
     Row("asked again", _always, evicting.activate),
     Row("no quota", lambda seen: not seen.facts.has_quota, evicting.clean_up_unadmitted),
@@ -311,14 +311,7 @@ TABLE: tuple[Row, ...] = (
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
     Row("stopped here", _always, evicting.stop_here),  # by its Kueue, without an eviction
     Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _recorded, tell_recorded, remove_others),
-    Row(
-        "assigned",
-        lambda seen: seen.assigned_to is not None,
-        assigned.follow_job,
-        _recorded,
-        tell_recorded,
-        remove_others,
-    ),
+    Row("assigned", _is_recorded, assigned.follow_job, _recorded, tell_recorded, remove_others),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
     Row("earlier run", _always, leftovers.wait_for_earlier_run, goes=clean_stale),

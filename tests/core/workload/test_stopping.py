@@ -13,7 +13,7 @@ from multikueue.adapters.declared import declared_kind
 from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.conditions import conditions, parse_timestamp
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import dig, with_value
+from multikueue.core.model.objects import dig, uid, with_value
 from tests.core.building import JOB_NAME, copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
     NOW,
@@ -74,6 +74,14 @@ class TestSettledEnds:
     def test_its_copies_go_before_that(self) -> None:
         local = workload(nominated=("w1",))
         assert words(snapshot(local, worker("w1", copy_of(local)), job=TERMINATED))[0] == "delete workload on w1"
+
+    def test_a_slice_of_it_says_what_is_waited_for(self) -> None:
+        """An elastic job was resized while its copy, of the slice before, was ending."""
+        copy = job_copy_of(workload(name="before"), deleting=True, status={"active": 1})
+        seen = snapshot(workload(), worker("w1", None, copy), job=TERMINATED)
+        (entry,) = sole(ApplyStatus, decide(seen).effects).object["status"]["admissionChecks"]
+        which = f'worker cluster "w1": Job "{JOB_NAME}" (UID {uid(copy)})'
+        assert entry["message"] == f"Waiting for {which} is still ending, held by the finalizer example.com/slow"
 
     @pytest.mark.parametrize("copy", ["FailureTarget", "SuccessCriteriaMet", "Complete", "Failed"])
     def test_a_copy_that_ends_is_followed_to_its_end(self, copy: str) -> None:
