@@ -12,7 +12,7 @@ from multikueue.core.model.conditions import changed_at
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.workloads import (
     CheckState,
     check,
@@ -125,15 +125,17 @@ class Holding:
                     yield (place.uid, "suspended"), text, calm + SETTLED, LOSER + late
 
     def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
-        """Copies on workers that have not got it, configured or not."""
-        key, chosen = ObjectKey.of(workload), cluster_name(workload)
+        """Copies on workers that have not got it, configured or not; they stay while pods of their jobs end."""
+        key, chosen, owner = ObjectKey.of(workload), cluster_name(workload), owner_of(workload)
         for name, worker in self.world.workers.items() if chosen is not None else ():
             copy = find(worker, WORKLOAD, key) if name not in (chosen, *self.world.gone) else None
             since = self.reach.since(name)
             if copy is not None and self._is_copy(name, copy) and since is not None:
                 calm = max(since, *(self.reach.calm_since(place) for place in (name, self.world.manager.name)))
+                job = find(worker, JOB, ObjectKey(key.namespace, owner.name)) if owner is not None else None
+                bound = LOSER + (self.world.runner.trap if job is not None and is_terminating(job) else 0.0)
                 text = f"{name} keeps a copy of {key}, which is on {chosen}"
-                yield (name, copy["metadata"]["uid"], chosen), text, calm + SETTLED, LOSER
+                yield (name, copy["metadata"]["uid"], chosen), text, calm + SETTLED, bound
 
     def _sizes(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
         """Elastic jobs whose copies have not the size that their worker has given them quota for."""

@@ -107,6 +107,8 @@ class Link:
     weather: Weather = FINE
     requests: collections.Counter[str] = attrs.field(factory=collections.Counter)
     """How many of each were sent: `create workloads.v1beta2.kueue.x-k8s.io`."""
+    conflicts: collections.Counter[str] = attrs.field(factory=collections.Counter)
+    """How many of them came after somebody else's write."""
     on_change: Callable[[], None] = lambda: None
     """Called when the link comes up or goes down."""
     on_turn: Callable[[], None] = lambda: None
@@ -179,7 +181,11 @@ class Link:
                     self.late.start_soon(self._arrive_late, act)
                 raise
             self.on_moment()
-            result = await act()
+            try:
+                result = await act()
+            except Conflict:
+                self.conflicts[what] += 1
+                raise
             self.on_moment()
             if writes and self.weather.doubled and self.dice.random() < self.weather.doubled:
                 await self._hop(what)
