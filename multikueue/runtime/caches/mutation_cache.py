@@ -28,7 +28,8 @@ REFUSALS_COUNT: Final = 30.0
 """Seconds for which a patch is refused before it counts as in vain: who refuses it may be put right meanwhile."""
 
 REFUSED_FOR: Final = 300.0
-"""Seconds after which a patch that was refused is sent once more: what refuses it may be gone, and no event tells."""
+"""Seconds after which a patch that was refused is sent once more, at the latest: what refuses it may be gone, and no
+event tells. At first it is sent sooner, after as long as it has been refused."""
 
 
 @attrs.frozen
@@ -193,7 +194,8 @@ class MutationCache:
         self._look_at_oldest_in_vain()
         known, now = self._in_vain.pop(key, None), loop_time()
         since = known.since if known is not None and known.patch == patch else now
-        self._in_vain[key] = _Vain(patch, now + REFUSED_FOR if now - since >= REFUSALS_COUNT else now, since)
+        passed = now - since
+        self._in_vain[key] = _Vain(patch, now + min(passed, REFUSED_FOR) if passed >= REFUSALS_COUNT else now, since)
 
     def in_vain(self, key: ObjectKey) -> Json | None:
         """The last patch of this object, if it changed nothing, or was refused for a while."""
