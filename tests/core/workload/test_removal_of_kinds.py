@@ -171,6 +171,13 @@ class TestGate:
         there = worker("w1", None, shared=job_copy_of(first))
         assert self.row(there, second, siblings=(first,)) != "earlier run"
 
+    @pytest.mark.parametrize("index", [0, 1])
+    def test_a_set_of_an_earlier_attempt_shuts_it_for_all_that_share_it(self, index: int) -> None:
+        """One of them carries and deletes it; it is no stale job of the other's own, and runs all the same."""
+        parts = [workload(name=f"part-{one}", index=str(one), nominated=("w1", "w2"), evictions=1) for one in (0, 1)]
+        there = worker("w1", None, shared=job_copy_of(parts[0], attempt=EARLIER))
+        assert self.row(there, parts[index], siblings=(parts[1 - index],)) == "earlier run"
+
     def test_a_copy_that_is_retained(self) -> None:
         done: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
         copy = copy_of(NEXT, attempt=EARLIER, finished="Succeeded")
