@@ -1,18 +1,14 @@
-"""The migration page, walked on real servers: to us from the built-in controller, back, and with changed settings."""
+"""The migration page, walked on real servers: to us from the built-in controller, and back."""
 
 from __future__ import annotations
 
-import attrs
 import pytest
 
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, SPEC_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
-from multikueue.core.model.workloads import check, cluster_name
-from multikueue.sandbox.setting_up import CHECK
-from multikueued.settings.config import IntegrationSettings
-from tests.integration.daemon import SETTINGS
+from multikueue.core.model.workloads import cluster_name
 from tests.integration.fleet import Fleet, fleet
 from tests.integration.planes import Planes
 from tests.integration.view import NAMESPACE
@@ -70,22 +66,3 @@ async def test_what_we_leave_has_what_the_built_in_controller_looks_for(planes: 
         real.daemon.start()
         await real.daemon.connected()
         await end(real, "left")
-
-
-async def test_a_job_whose_kind_left_the_settings_runs_on_to_its_end(planes: Planes) -> None:
-    without = attrs.evolve(SETTINGS, integrations=IntegrationSettings(frameworks=("jobset.x-k8s.io/jobset",)))
-    async with fleet(planes) as real:
-        worker = await real.run("kept")
-        await real.daemon.stop()
-        real.daemon.settings = without
-        (pod,) = real.pods(worker, "kept")
-        real.daemon.start()
-        await real.daemon.connected()
-
-        def told() -> str | None:
-            entry = check(real.manager.workload_of("kept") or {}, CHECK) or {}
-            return entry["message"] if "integrations.frameworks" in (entry.get("message") or "") else None
-
-        await real.changes.until(told, otherwise=lambda: f"its check names no setting: {real.story('kept')}")
-        assert [uid(one) for one in real.pods(worker, "kept")] == [uid(pod)]
-        await end(real, "kept")

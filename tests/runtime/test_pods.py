@@ -16,18 +16,14 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import (
     ADMISSION_GATE,
-    COMPONENT_INDEX_ANNOTATION,
     GIVE_UP_ANNOTATION,
     GROUP_WORKLOAD_ANNOTATION,
-    JOB_OWNER_GVK_ANNOTATION,
-    JOB_OWNER_NAME_ANNOTATION,
     MANAGED_LABEL,
     POD_GROUP_NAME,
     POD_GROUP_TOTAL_ANNOTATION,
 )
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
-from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import check, check_state, cluster_name
 from multikueue.errors import NotFound
 from multikueue.runtime.manager import Manager, ManagerSettings
@@ -125,14 +121,6 @@ class Bench:
         """A group of pods with quota."""
         pods = [await self.make_pod(name) for name in names]
         await self.make_workload(GROUP, pods, {GROUP_WORKLOAD_ANNOTATION: "true"})
-
-    async def make_part(self, owner: Json, index: int) -> str:
-        """One replica's Workload, with quota."""
-        name = workload_name(SETS.gvk, f"lws-{index}", owner["metadata"]["uid"])
-        marks = {JOB_OWNER_GVK_ANNOTATION: str(SETS.gvk), JOB_OWNER_NAME_ANNOTATION: "lws"}
-        marks |= {COMPONENT_INDEX_ANNOTATION: str(index), GROUP_WORKLOAD_ANNOTATION: "true"}
-        await self.make_workload(name, [owner], marks)
-        return name
 
     async def say(self, name: str, where: str = "", **status: Any) -> None:
         if not where:
@@ -238,38 +226,6 @@ async def _hold_pods(bench: Bench, held_by: str) -> None:
     for name in await bench.pods("worker1"):
         patch = {"metadata": {"finalizers": ["example.com/held"]}}
         await bench.client("worker1").merge_patch(PODS, ObjectKey("default", name), patch)
-
-
-async def test_a_set_that_is_not_let_go_runs_nowhere_else() -> None:
-    """Its Workloads share it, and none of them has it as a stale job of its own."""
-    bench = await Bench.of("worker1", "worker2")
-    async with bench.fleet.dispatching(bench.manager()):
-        body: Json = {"apiVersion": SETS.gvk.api_version, "kind": SETS.gvk.kind, "spec": {"replicas": 1}}
-        made = await bench.client().create(SETS, {**body, "metadata": {"name": "lws", "namespace": "default"}})
-        part = await bench.make_part(made, 0)
-        await bench.admit(part, "worker1")
-        await bench.placed(part, "worker1")
-
-        async def is_there() -> bool:
-            return await bench.get(SETS, "lws", "worker1") is not None
-
-        await until(is_there)
-        refused = bench.fleet.workers["worker1"].faults.add(
-            Refuse(403), on=Match(verbs=("delete",), resource=SETS.plural)
-        )
-        await bench.evict_and_reserve(part, 1)
-        await anyio.sleep(300)
-        assert await bench.get(WORKLOAD, part, "worker2") is None
-        assert check_state(await bench.get(WORKLOAD, part) or {}, CHECK) == "Retry"
-        bench.fleet.workers["worker1"].faults.remove(refused)
-        await bench.evict_and_reserve(part, 2)  # its quota is new: what was to stop long ago has its time once more
-        await until(lambda: _gone(bench, "worker1"))
-        await bench.admit(part, "worker2")
-        await bench.placed(part, "worker2")
-
-
-async def _gone(bench: Bench, where: str) -> bool:
-    return await bench.get(SETS, "lws", where) is None
 
 
 async def test_pods_that_kueue_does_not_manage_are_nobodys_concern() -> None:

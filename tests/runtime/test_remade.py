@@ -32,14 +32,6 @@ def _unmark(obj: Json) -> None:
     del obj["metadata"]["annotations"][ATTEMPT_ANNOTATION]
 
 
-def _move(obj: Json) -> None:
-    obj["spec"]["queueName"] = "other"
-
-
-def _grow(obj: Json) -> None:
-    obj["spec"]["podSets"][0]["count"] += 1
-
-
 def _pause(obj: Json) -> None:
     obj["spec"]["parallelism"] = 0
 
@@ -97,11 +89,11 @@ async def test_a_change_that_is_undone_there_is_sent_ever_more_rarely() -> None:
         assert await fleet.running_on()
 
 
-CHANGES = [(WORKLOAD, _unmark), (WORKLOAD, _move), (WORKLOAD, _grow), (JOB, _unmark), (JOB, _pause)]
-FEW = [pytest.param(*change, marks=pytest.mark.gate if change in CHANGES[1:-1] else ()) for change in CHANGES]
+CHANGES = [(WORKLOAD, _unmark), (JOB, _pause)]
+"""One of each; what is a difference is decided by the core, see `core/model/test_drift.py`."""
 
 
-@pytest.mark.parametrize(("kind", "change"), FEW)
+@pytest.mark.parametrize(("kind", "change"), CHANGES)
 async def test_what_is_changed_there_is_made_ever_more_rarely(kind: Resource, change: Callable[[Json], None]) -> None:
     async with changing(kind, change, "worker1") as fleet:
         await anyio.sleep(600)
@@ -111,7 +103,7 @@ async def test_what_is_changed_there_is_made_ever_more_rarely(kind: Resource, ch
         assert "copies there did not last: something there changes, evicts or removes them" in told
 
 
-@pytest.mark.parametrize(("kind", "change"), FEW)
+@pytest.mark.parametrize(("kind", "change"), CHANGES)
 async def test_another_worker_gets_the_job(kind: Resource, change: Callable[[Json], None]) -> None:
     async with changing(kind, change, "worker1", "worker2") as fleet:
         await until(lambda: _runs_on(fleet, "worker2"))

@@ -110,12 +110,3 @@ class TestASettledEnd:
             assert await self.has_failed(fleet)
             assert await fleet.idle()
             assert not (await status(fleet)).get("active")
-
-    async def test_a_job_that_waits_fails_without_having_started(self) -> None:
-        fleet = await Fleet.connected("worker1", cpu=0, on_manager=4)
-        async with fleet.kueues(), fleet.dispatching():
-            await fleet.submit()
-            await anyio.sleep(5)
-            await self.settle(fleet)
-            await until(fleet.finished, within=20)
-            assert await self.has_failed(fleet)

@@ -12,23 +12,22 @@ from structlog.testing import capture_logs
 
 from multikueue.core.machinery.message_rate import BETWEEN
 from multikueue.core.model.conditions import condition, timestamp
-from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
-from multikueue.core.model.workloads import CheckState, check
+from multikueue.core.model.workloads import check
 from multikueue.sandbox.apiserver.faults import Match, Refuse, Reset
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
-from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME
+from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
 from tests.runtime.fleet import Fleet as Servers
 from tests.runtime.fleet import is_active, until
 from tests.scenarios.fleet import Fleet
-from tests.scenarios.in_memory import MemoryFleet, MemoryPlane, in_memory
+from tests.scenarios.in_memory import MemoryPlane, in_memory
 from tests.simulation.daemon import SETTINGS
 
 pytestmark = pytest.mark.looptime
 
-QUEUE = ObjectKey("", CLUSTER_QUEUE_NAME)
 LOCAL = ObjectKey("default", LOCAL_QUEUE_NAME)
 
 
@@ -51,21 +50,6 @@ def writes(fleet: Fleet) -> list[str]:
 
     plane(fleet).cluster.registry.cluster.listeners.append(changed)
     return found
-
-
-async def test_a_job_too_big_for_every_worker_says_so() -> None:
-    """Each worker's own Kueue says which quota is too small; lastTransitionTime stays."""
-    async with in_memory(2, kueues=True) as fleet:
-        for number in fleet.numbers:
-            await shrink(fleet, number)
-        await fleet.submit()
-        began = (check(fleet.workload or {}, CHECK) or {})["lastTransitionTime"]
-        await fleet.until(lambda: fleet.check[1].count("insufficient quota for cpu") == 2)
-        state, message = fleet.check
-        assert state == CheckState.PENDING
-        assert message.startswith("Offered to worker1, worker2 — worker1: insufficient quota for cpu")
-        assert " · worker2: insufficient quota for cpu" in message
-        assert (check(fleet.workload or {}, CHECK) or {})["lastTransitionTime"] == began
 
 
 async def test_words_that_change_all_the_time_are_written_every_ten_seconds_at_most() -> None:
@@ -267,16 +251,6 @@ async def test_the_hook_hears_of_workers_that_come_and_go() -> None:
         await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
         await anyio.sleep(5)
         assert hook.noted[-1] == ("removed", "worker1")
-
-
-async def shrink(fleet: MemoryFleet, number: int) -> None:
-    """Leave a worker a queue that is too small for the job."""
-    queue = await fleet.worker(number).api.get(CLUSTER_QUEUE, QUEUE)
-    for group in queue["spec"]["resourceGroups"]:
-        for flavor in group["flavors"]:
-            for resource in flavor["resources"]:
-                resource["nominalQuota"] = "500m" if resource["name"] == "cpu" else resource["nominalQuota"]
-    await fleet.worker(number).api.replace(CLUSTER_QUEUE, queue)
 
 
 def small(job: Json) -> None:

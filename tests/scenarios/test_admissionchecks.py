@@ -18,7 +18,6 @@ async def _says_for_parameters(fleet: Fleet, parameters: Json | None, expected: 
     await fleet.until(lambda: fleet.check_active() == ("False", "BadConfig", PREFIX + expected))
 
 
-@pytest.mark.decisive
 async def test_no_params(scenario: Scenario) -> None:
     """A check without parameters says that it has none."""
     async with scenario() as fleet:
@@ -55,7 +54,6 @@ async def test_all_active_clusters(scenario: Scenario) -> None:
         await fleet.until(lambda: fleet.check_active() == ("True", "Active", "The admission check is active"))
 
 
-@pytest.mark.decisive
 async def test_missing_cluster(scenario: Scenario) -> None:
     """One of the clusters listed does not exist: the check works with the others and names it."""
     async with scenario() as fleet:

@@ -13,7 +13,6 @@ from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config
 from tests.scenarios.fleet import Scenario
 
 
-@pytest.mark.decisive
 async def test_no_ac_is_ignored(scenario: Scenario) -> None:
     """A Workload whose queue has no check of ours is admitted without us, and nothing is copied."""
     async with scenario() as fleet:
@@ -27,7 +26,6 @@ async def test_no_ac_is_ignored(scenario: Scenario) -> None:
         assert fleet.copy(2) is None
 
 
-@pytest.mark.decisive
 async def test_not_delegated_is_rejected(scenario: Scenario) -> None:
     """A job that Kueue itself would start is rejected, and the field that says so is named."""
     async with scenario() as fleet:
@@ -46,7 +44,6 @@ async def test_not_delegated_is_rejected(scenario: Scenario) -> None:
         assert "create the job again with that value" in advice
 
 
-@pytest.mark.decisive
 async def test_unknown_parent_kind_is_rejected(scenario: Scenario) -> None:
     """A Workload of a kind nobody registered is rejected, and the kind is named."""
     async with scenario() as fleet:
@@ -95,7 +92,6 @@ async def test_one_post_fails_and_others_are_created(scenario: Scenario) -> None
         await fleet.until(lambda: fleet.copy(1) is not None, seconds=90)
 
 
-@pytest.mark.decisive
 async def test_remote_reserving_only_deletes_nothing(scenario: Scenario) -> None:
     """Quota on a worker is not admission: the other workers keep their copies."""
     async with scenario() as fleet:
@@ -130,7 +126,6 @@ async def test_admitted(scenario: Scenario) -> None:
         assert not any(fleet.job(number) for number in losers)
 
 
-@pytest.mark.decisive
 async def test_other_ac_pending_blocks_creation(scenario: Scenario) -> None:
     """Copies are made only once the checks of others are Ready."""
     async with scenario() as fleet:

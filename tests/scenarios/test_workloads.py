@@ -125,7 +125,6 @@ async def test_out_of_sync_while_ready(scenario: Scenario) -> None:
         await fleet.until(lambda: not fleet.says("Evicted") and fleet.copy(2) is not None)
 
 
-@pytest.mark.decisive
 async def test_out_of_sync_while_pending(scenario: Scenario) -> None:
     """A copy that was given up before the Workload is assigned is replaced, and holds nothing up."""
     async with scenario() as fleet:

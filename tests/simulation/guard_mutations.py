@@ -21,28 +21,8 @@ from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.workers.executor import WorkerExecutor
 from multikueue.runtime.workers.informers import WorkerInformers
 from tests.core.door import Idle, Served, Syncing
-from tests.simulation.decision_mutations import (
-    all_of,
-    copies_without_quota_stay,
-    deleted_workloads_leave_copies,
-    doubts_end_at_once,
-    earlier_ends_do_not_count,
-    ends_are_not_shown,
-    evicted_copies_are_not_stopped,
-    evictions_do_not_wait_for_hidden_workers,
-    finished_workloads_leave_copies,
-    groups_let_nobody_go,
-    hidden_workers_are_not_waited_for,
-    kinds_that_are_read_count_as_gone,
-    last_workers_are_not_noted,
-    old_losses_count,
-    seen_leftovers_are_not_waited_for,
-    stale_jobs_are_taken_over,
-    starts_wait_for_nobodys_first_answer,
-    unproven_jobs_are_not_waited_for,
-    unreadable_workers_are_lost_at_once,
-    unserved_kinds_are_lost_at_once,
-)
+from tests.simulation import decision_mutations as decisions
+from tests.simulation.decision_mutations import all_of
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -105,32 +85,32 @@ GUARDS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         mutation.__name__: mutation
         for mutation in (
-            hidden_workers_are_not_waited_for,
-            seen_leftovers_are_not_waited_for,
-            unproven_jobs_are_not_waited_for,
-            evictions_do_not_wait_for_hidden_workers,
-            evicted_copies_are_not_stopped,
-            last_workers_are_not_noted,
-            starts_wait_for_nobodys_first_answer,
-            kinds_that_are_read_count_as_gone,
-            unserved_kinds_are_lost_at_once,
-            unreadable_workers_are_lost_at_once,
-            old_losses_count,
+            decisions.hidden_workers_are_not_waited_for,
+            decisions.seen_leftovers_are_not_waited_for,
+            decisions.unproven_jobs_are_not_waited_for,
+            decisions.evictions_do_not_wait_for_hidden_workers,
+            decisions.evicted_copies_are_not_stopped,
+            decisions.last_workers_are_not_noted,
+            decisions.starts_wait_for_nobodys_first_answer,
+            decisions.kinds_that_are_read_count_as_gone,
+            decisions.unserved_kinds_are_lost_at_once,
+            decisions.unreadable_workers_are_lost_at_once,
+            decisions.old_losses_count,
             absences_count_as_losses,
             jobs_that_are_not_read_yet_are_absent,
             doubts_are_not_renewed,
-            doubts_end_at_once,
+            decisions.doubts_end_at_once,
             drains_forget_what_is_evicted,
             rotations_forget_writes,
             work_under_way_is_not_known,
-            stale_jobs_are_taken_over,
-            deleted_workloads_leave_copies,
-            copies_without_quota_stay,
-            finished_workloads_leave_copies,
-            ends_are_not_shown,
-            earlier_ends_do_not_count,
+            decisions.stale_jobs_are_taken_over,
+            decisions.deleted_workloads_leave_copies,
+            decisions.copies_without_quota_stay,
+            decisions.finished_workloads_leave_copies,
+            decisions.ends_are_not_shown,
+            decisions.earlier_ends_do_not_count,
             workers_that_return_are_not_cleaned,
-            groups_let_nobody_go,
+            decisions.groups_let_nobody_go,
         )
     }
 )

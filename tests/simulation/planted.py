@@ -25,16 +25,8 @@ from multikueue.protocols import ObjectList, WatchEvent
 from multikueue.runtime import effect_executor as performing
 from multikueue.runtime.election import Elector
 from multikueue.runtime.target import Target
-from tests.simulation.decision_mutations import (
-    all_of,
-    an_earlier_copy_is_believed_while_pending,
-    losers_are_not_cleaned_once_assigned,
-    losers_out_of_the_config_are_kept,
-    lost_workers_get_a_third_of_the_grace,
-    lost_workers_get_no_grace,
-    quota_is_freed_before_the_job_has_stopped,
-    workers_are_recorded_unasked,
-)
+from tests.simulation import decision_mutations as decisions
+from tests.simulation.decision_mutations import all_of
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -145,19 +137,19 @@ PLANTED: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         mutation.__name__: mutation
         for mutation in (
-            an_earlier_copy_is_believed_while_pending,
-            losers_out_of_the_config_are_kept,
+            decisions.an_earlier_copy_is_believed_while_pending,
+            decisions.losers_out_of_the_config_are_kept,
             a_lease_counts_from_the_answer,
-            lost_workers_get_no_grace,
+            decisions.lost_workers_get_no_grace,
             deletes_have_no_uid,
             the_first_event_after_a_resume_is_dropped,
-            workers_are_recorded_unasked,
-            lost_workers_get_a_third_of_the_grace,
+            decisions.workers_are_recorded_unasked,
+            decisions.lost_workers_get_a_third_of_the_grace,
             a_timeout_counts_as_not_sent,
-            quota_is_freed_before_the_job_has_stopped,
+            decisions.quota_is_freed_before_the_job_has_stopped,
             a_relist_forgets_one_deletion,
             a_lease_is_taken_a_period_early,
-            losers_are_not_cleaned_once_assigned,
+            decisions.losers_are_not_cleaned_once_assigned,
             an_accepted_deletion_is_a_removal,
         )
     }

@@ -36,6 +36,7 @@ from tests.core.door import (
     Unserved,
     Worker,
     decide,
+    notes,
     sole,
     those,
 )
@@ -170,6 +171,18 @@ class TestGate:
         second = workload(name="second", index="1", evictions=1)
         there = worker("w1", None, shared=job_copy_of(first))
         assert self.row(there, second, siblings=(first,)) != "earlier run"
+
+    @pytest.mark.parametrize("index", [0, 1])
+    def test_a_set_of_an_earlier_attempt_shuts_it_for_all_that_share_it(self, index: int) -> None:
+        """One of them carries and deletes it; it is no stale job of the other's own, and runs all the same."""
+        parts = [workload(name=f"part-{one}", index=str(one), nominated=("w1", "w2"), evictions=1) for one in (0, 1)]
+        left = job_copy_of(parts[0], attempt=EARLIER)
+        others = (parts[1 - index],)
+        assert self.row(worker("w1", None, shared=left), parts[index], siblings=others) == "earlier run"
+        deleted = {"deletionTimestamp": timestamp(NOW - timedelta(hours=1)), "finalizers": ["example.com/slow"]}
+        ending = worker("w1", None, shared={**left, "metadata": {**left["metadata"], **deleted}})
+        (note,) = notes(decide(snapshot(parts[index], ending, worker("w2"), siblings=others)))
+        assert "should have ended by now: held by the finalizer example.com/slow" in note
 
     def test_a_copy_that_is_retained(self) -> None:
         done: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
