@@ -125,8 +125,9 @@ async def resized(ending: Ending) -> None:
     """
     kind, path = ending.case.kind, SIZES[ending.case.name]
     if kind.resource == JOB:
+        pods = ending.pods()
         await ending.ground.resize(kind, ending.name, path, 0)
-        await ending.until(ending.pods_end)
+        await ending.until(lambda: all(pod.asked is not None for pod in pods))
     await ending.ground.resize(kind, ending.name, path, 1 if kind.resource == JOB else 3)
 
 
