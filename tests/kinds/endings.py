@@ -23,6 +23,7 @@ from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.kueue.performing import typed
 from multikueue.sandbox.kueue.statuses import PODS_READY_TIMEOUT
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
+from tests.kinds import journeys
 from tests.kinds.cases import Case
 from tests.kinds.ground import Cluster, Ground
 from tests.kinds.runs import Life
@@ -117,6 +118,19 @@ async def lost_its_workload(ending: Ending) -> None:
         await ending.ground.manager.client.delete(WORKLOAD, ObjectKey.of(workload), propagation="Background")
 
 
+async def resized(ending: Ending) -> None:
+    """Its user gives it another size: its Kueue stops it, deletes its Workload without an eviction, and makes another.
+
+    A Job may get no pods at all, as to pause it; then it gets some.
+    """
+    kind, path = ending.case.kind, SIZES[ending.case.name]
+    if kind.resource == JOB:
+        pods = ending.pods()
+        await ending.ground.resize(kind, ending.name, path, 0)
+        await ending.until(lambda: all(pod.asked is not None for pod in pods))
+    await ending.ground.resize(kind, ending.name, path, 1 if kind.resource == JOB else 3)
+
+
 async def made_anew(ending: Ending) -> None:
     """Deleted on the manager, and submitted under the same name as soon as that is free."""
     await ending.ground.delete(ending.case.kind, ending.jobs)
@@ -132,7 +146,7 @@ async def held_by_a_finalizer(ending: Ending) -> None:
     """
     ground, worker, name = ending.ground, ending.ground.workers[ending.worker], ending.name
     held = ground.jobs(worker, ending.case.kind, name)
-    await _change_finalizers(worker, ending.case.kind, held, lambda those: [*those, _SLOW])
+    await change_finalizers(worker, ending.case.kind, held, lambda those: [*those, _SLOW])
     before = ground.runs.named(name)
     copies = ground.runs.copies(name)
     await evicted_on_the_manager(ending)
@@ -142,12 +156,13 @@ async def held_by_a_finalizer(ending: Ending) -> None:
     held = ground.jobs(worker, ending.case.kind, name)
     assert held
     assert all(map(ending.case.adapter.pods_are_gone, held)) or ground.runs.copies(name) == copies
-    await _change_finalizers(worker, ending.case.kind, held, lambda those: [one for one in those if one != _SLOW])
+    await change_finalizers(worker, ending.case.kind, held, lambda those: [one for one in those if one != _SLOW])
 
 
-async def _change_finalizers(
+async def change_finalizers(
     cluster: Cluster, kind: SandboxKind, copies: list[Json], change: Callable[[list[str]], list[str]]
 ) -> None:
+    """Change those of job copies."""
     for copy in copies:
         while True:
             found = await cluster.client.get(kind.resource, ObjectKey.of(copy))
@@ -156,6 +171,14 @@ async def _change_finalizers(
                 await cluster.client.replace(kind.resource, typed(kind.resource, found))
                 break
 
+
+SIZES: Final[Mapping[str, tuple[str, ...]]] = {
+    **journeys.SIZES,
+    "jobset": ("spec", "replicatedJobs", "1", "template", "spec", "parallelism"),
+    "pytorchjob": ("spec", "pytorchReplicaSpecs", "Worker", "replicas"),
+    "mpijob": ("spec", "mpiReplicaSpecs", "Worker", "replicas"),
+}
+"""What makes a job of a kind larger or smaller."""
 
 Reason = Callable[[Ending], Awaitable[None]]
 
@@ -206,6 +229,7 @@ REASONS: Final = (
     _Row(moved, concerns=_is_movable, evicts=True),
     _Row(deleted, runs_again=_never),
     _Row(lost_its_workload, concerns=_is_not_alike, runs_again=_is_made_again),
+    _Row(resized, concerns=lambda case: case.name in SIZES),
     _Row(made_anew, is_another=True),
 )
 
@@ -316,7 +340,7 @@ async def _goes(ground: Ground, case: Case, rows: Sequence[_Row], named: str) ->
 async def _running(ground: Ground, case: Case, name: str) -> list[Life]:
     """Wait until a job has pods that run; return all that there ever was of it."""
     await ground.running(case.kind, name)
-    await ground.until(lambda: _have_pods(ground, name), lambda: ground.story(case.kind, name))
+    await ground.until(lambda: have_pods(ground, name), lambda: ground.story(case.kind, name))
     return ground.runs.named(name)
 
 
@@ -348,7 +372,7 @@ def _is_there(ground: Ground, name: str) -> bool:
     return any(life.ended is None for life in ground.runs.copies(name))
 
 
-def _have_pods(ground: Ground, name: str) -> bool:
+def have_pods(ground: Ground, name: str) -> bool:
     """Whether the copies of a job that are there have pods that run."""
     runs = [run for runs in ground.runs.of(name).values() for run in runs if not run.is_over]
     return bool(runs) and all(run.pods and all(pod.runs for pod in run.pods) for run in runs)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Final
 
 import anyio
 
@@ -12,7 +14,8 @@ from multikueue import PlanSettings
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import ADMISSION_CHECK
-from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import clone, name_of, namespace_of
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager, ManagerSettings
@@ -26,12 +29,8 @@ from tests.kinds.cases import Case, definitions
 from tests.kinds.ground import Cluster, Ground
 from tests.runtime.fleet import kubeconfig, until
 
-_START = datetime(2026, 1, 1, tzinfo=UTC)
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _QUOTA = {"cpu": "4", "memory": "4Gi"}
-
-
-def _now() -> datetime:
-    return _START + timedelta(seconds=anyio.current_time())
 
 
 @asynccontextmanager
@@ -42,6 +41,8 @@ async def sandbox_ground(
     on_the_way: Faults | None = None,
     at_home: SandboxKind | None = None,
     renamed: Collection[str] = (),
+    left: Mapping[str, Sequence[Json]] = MappingProxyType({}),
+    start: datetime = START,
 ) -> AsyncIterator[Ground]:
     """A manager and two workers that know one kind besides Kueue's own.
 
@@ -51,9 +52,16 @@ async def sandbox_ground(
         on_the_way: what goes wrong on the way from us to workers.
         renamed: the workers that have other names for the namespace and the queue.
         at_home: the kind as the manager's own controller sees it, if that is another.
+        left: what is there on each cluster before anything runs, as an API server had it.
+        start: the wall clock then.
     """
+    began = anyio.current_time()
+
+    def now() -> datetime:
+        return start + timedelta(seconds=anyio.current_time() - began)
+
     crds = [*load_crds(), *definitions([case])]
-    registries = {name: _registry(name, crds) for name in ("manager", "worker1", "worker2")}
+    registries = {name: _registry(name, crds, now) for name in ("manager", "worker1", "worker2")}
     ground = Ground(
         Cluster("manager", DirectClient(registries["manager"])),
         {name: Cluster(name, DirectClient(registries[name])) for name in ("worker1", "worker2")},
@@ -62,31 +70,47 @@ async def sandbox_ground(
     )
     kubeconfigs = {name: kubeconfig(name) for name in ground.workers}
     await ground.set_up({"cpu": "8", "memory": "8Gi"}, _QUOTA, kubeconfigs)
+    for name, objects in left.items():
+        _put(registries[name], objects)
     async with anyio.create_task_group() as tasks:
         for name, registry in registries.items():
             tasks.start_soon(registry.run_collector)
             kueue, runner = (DirectClient(registry, user=user) for user in ("kueue", "manager"))
-            await tasks.start(SmallKueue(kueue, clock=_now, kinds=[case.kind], events=False).run)
+            await tasks.start(SmallKueue(kueue, clock=now, kinds=[case.kind], events=False).run)
             seen = at_home if at_home is not None and name == "manager" else case.kind
-            jobs = JobRunner(runner, clock=_now, kinds=[seen], events=False)
+            jobs = JobRunner(runner, clock=now, kinds=[seen], events=False)
             await tasks.start(jobs.run)
             if name != "manager":
                 ground.runners[name] = jobs
         await tasks.start(ground.follow, [kind.resource for kind in completed([case.kind])])
-        await tasks.start(_manager(case, registries, PlanSettings(pods_ready=held), on_the_way).run)
+        await tasks.start(_manager(case, registries, PlanSettings(pods_ready=held), on_the_way, now).run)
         await until(lambda: _active(ground.manager.client))
         yield ground
         tasks.cancel_scope.cancel()
 
 
-def _registry(name: str, crds: list[Json]) -> Registry:
-    registry = Registry(name, clock=_now)
+def _put(registry: Registry, objects: Sequence[Json]) -> None:
+    """Store objects as they are, with their UIDs."""
+    for obj in objects:
+        gvk = GVK.of(obj["apiVersion"], obj["kind"])
+        row = next(row for row in registry.cluster.types.values() if GVK(row.group, row.version, row.kind) == gvk)
+        registry.cluster.put(row, (namespace_of(obj), name_of(obj)), clone(obj), None)
+
+
+def _registry(name: str, crds: list[Json], clock: Callable[[], datetime]) -> Registry:
+    registry = Registry(name, clock=clock)
     for crd in crds:
         registry.create_object(crd)
     return registry
 
 
-def _manager(case: Case, registries: dict[str, Registry], plan: PlanSettings, on_the_way: Faults | None) -> Manager:
+def _manager(
+    case: Case,
+    registries: dict[str, Registry],
+    plan: PlanSettings,
+    on_the_way: Faults | None,
+    clock: Callable[[], datetime],
+) -> Manager:
     def connect(_name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
         @asynccontextmanager
         async def opened() -> AsyncIterator[ApiClient]:
@@ -97,7 +121,7 @@ def _manager(case: Case, registries: dict[str, Registry], plan: PlanSettings, on
 
     settings = ManagerSettings(plan=plan)
     home = DirectClient(registries["manager"], user="multikueue")
-    return Manager(home, AdapterRegistry([case.adapter]), settings, connect, clock=_now)
+    return Manager(home, AdapterRegistry([case.adapter]), settings, connect, clock=clock)
 
 
 async def _active(client: ApiClient) -> bool:

@@ -6,6 +6,7 @@ What is refused, what is passed over, and what the user is told: the table in `d
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final
 
 import anyio
@@ -53,13 +54,13 @@ def _aged(monkeypatch: pytest.MonkeyPatch, older: str, case: Case, change: Chang
     """Have the clusters whose names begin so serve a kind in an older version."""
     registry, name = sandbox_ground._registry, case.adapter.resource.qualified
 
-    def aged(cluster: str, crds: list[Json]) -> Registry:
+    def aged(cluster: str, crds: list[Json], clock: Callable[[], datetime]) -> Registry:
         changed: list[Json] = clone(crds) if cluster.startswith(older) else crds
         for crd in changed:
             if cluster.startswith(older) and crd["metadata"]["name"] == name:
                 for version in crd["spec"]["versions"]:
                     change(version)
-        return registry(cluster, changed)
+        return registry(cluster, changed, clock)
 
     monkeypatch.setattr(sandbox_ground, "_registry", aged)
 

@@ -21,6 +21,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError, Conflict, NotFound
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.kueue import evict
 from tests.simulation import meddling, population, refusing, running_down
 from tests.simulation.breaking import Trouble
 from tests.simulation.choosing import Choosing
@@ -123,6 +124,19 @@ async def meddle_unwatched(scene: Scene) -> None:
         meddler = scene.dice.choice((meddling.delete_job, meddling.evict_on_manager, meddling.delete_copy))
         scene.note(meddler.__name__)
         await meddler(scene)
+        await anyio.sleep(scene.seconds(0.0, 8.0))
+
+
+async def evict_twice_unwatched(scene: Scene) -> None:
+    """The manager's Kueue evicts what runs twice while no daemon runs: a copy is of the attempt before the last."""
+    found = await scene.running()
+    if found is None:
+        return
+    manager = scene.world.manager
+    await _leave(scene, scene.dice.choice((10.0, 60.0, 250.0)))
+    for _ in range(2):
+        if (workload := find(manager, WORKLOAD, found[2])) is not None and has_quota(workload):
+            await evict(manager.api, found[2], clock=wall_clock(manager.skew))
         await anyio.sleep(scene.seconds(0.0, 8.0))
 
 
@@ -292,6 +306,8 @@ ROWS: Final[Mapping[str, Draw]] = MappingProxyType(
     {
         **DRAWS,
         shut_a_queue.__name__: Draw(shut_a_queue, _choose),
+        evict_twice_unwatched.__name__: Draw(evict_twice_unwatched),
+        meddling.delete_behind_a_410.__name__: Draw(meddling.delete_behind_a_410),
         **{trouble.__name__: Draw(trouble, _slow) for trouble in (*running_down.TROUBLES, *refusing.TROUBLES)},
     }
 )

@@ -225,7 +225,6 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
 """In the order of the rules."""
 UNSEEN: Final = frozenset(
     {
-        "a_relist_forgets_one_deletion",  # by the gate's seeds since runs end as they do: a unit test sees it
         "workers_out_of_reach_are_asked",
         "taken_names_are_asked_for",
         "what_never_fits_is_asked",
@@ -239,8 +238,6 @@ UNSEEN: Final = frozenset(
         "penalties_are_ignored",
         "trials_are_ignored",
         "an_accepted_deletion_is_a_removal",
-        "stops_without_eviction_are_ignored",  # what has no quota is released for every kind: test_stopping.py
-        "an_attempt_is_evicted_once",  # test_evicting.py: test_an_attempt_may_be_evicted_more_than_once
     }
 )
 """Which the simulation is not known to see: only a unit test does."""

@@ -14,14 +14,18 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import ON_HOLD, has_quota, is_evicted, is_finished, is_on_hold, retry_count
 from multikueue.errors import ApiError
+from multikueue.sandbox.apiserver.faults import Delay, Match
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.breaking import Trouble
 from tests.simulation.objects import find, has_ended
-from tests.simulation.running import KINDS, Item
+from tests.simulation.running import KINDS, Item, running_on
 from tests.simulation.scene import Scene
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.world import SimCluster
+
+STOPPED: Final = 60.0
+"""Virtual seconds after which what its Kueue has stopped does not run."""
 
 
 async def end_on_manager(scene: Scene, item: Item, workload: ObjectKey) -> None:
@@ -71,15 +75,28 @@ async def absent_kueue(scene: Scene) -> None:
 
 
 async def stop_without_eviction(scene: Scene) -> None:
-    """A user gives a Job no pods: its Kueue stops it, and deletes its Workload without an eviction. Then it goes on."""
+    """A user gives a Job no pods: its Kueue stops it, and deletes its Workload without an eviction. Then it goes on.
+
+    A Kueue stops a Job by several writes, and each takes a while: somebody may write what the next one is refused for.
+    """
     manager, found = scene.world.manager, await scene.running(plural=JOB.plural)
     job = find(manager, JOB, found[1].key) if found is not None else None
     if job is None or ELASTIC_ANNOTATION in annotations_of(job):
         return
     key, wanted = ObjectKey.of(job), job["spec"]["parallelism"]
+    began, seconds = anyio.current_time(), scene.dice.choice((5.0, 60.0, 150.0))
+    slow = scene.world.kueue_faults.add(Delay(0.5), on=Match(verbs=("update",), resource="jobs.batch"))
     await manager.api.merge_patch(JOB, key, {"spec": {"parallelism": 0}})
-    await anyio.sleep(scene.dice.choice((5.0, 60.0, 150.0)))
+    await anyio.sleep(seconds)
+    scene.world.kueue_faults.remove(slow)
+    if seconds >= STOPPED and found is not None and scene.is_steady(found[0].name, began):
+        _check_stopped(scene, found[1])
     await manager.api.merge_patch(JOB, key, {"metadata": {"uid": uid(job)}, "spec": {"parallelism": wanted}})
+
+
+def _check_stopped(scene: Scene, item: Item) -> None:
+    runs = (worker.name for worker in scene.world.workers.values() for one, _ in running_on(worker) if one == item)
+    scene.promises.broken.extend(f"{item} runs on {name} though its Kueue has stopped it" for name in runs)
 
 
 async def settle(scene: Scene) -> None:

@@ -68,6 +68,12 @@ class Scene:
         self.note(f"{item} on {name}")
         return self.world.workers[name], item, workload
 
+    def is_steady(self, worker: str, since: float) -> bool:
+        """Whether the daemon has run since then, and nothing was wrong on its way to the manager and a worker."""
+        reached = (self.reach.manager_since, self.reach.since(worker))
+        calm = (self.reach.calm_since(name) for name in (worker, self.world.manager.name))
+        return None not in reached and max(self.daemon.alive_since, *filter(None, reached), *calm) <= since
+
     def seconds(self, least: float, most: float) -> float:
         """How long something lasts."""
         return self.dice.uniform(least, most)

@@ -22,7 +22,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.runtime.workers.kind_watch import UNUSED_AFTER
-from multikueue.sandbox.apiserver import DirectClient, StatusError
+from multikueue.sandbox.apiserver import DirectClient, Faults, StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import define
@@ -147,6 +147,8 @@ class World:
     """Those of the clusters that have one, by cluster."""
     away: dict[str, anyio.Event] = attrs.field(factory=dict)
     """The Kueues that are away, by cluster: until when."""
+    kueue_faults: Faults = attrs.field(factory=Faults)
+    """What happens on the way from Kueues to their API servers."""
     unusual: bool = False
     unused_after: float = UNUSED_AFTER
     """Seconds after which a kind is not watched on a worker that has nothing of it."""
@@ -190,7 +192,6 @@ class World:
         cls, seed: int, skews: Sequence[float], quota: int, runner: RunnerOptions, population: Population = JOBS
     ) -> World:
         """A fleet of so many workers as there are skews: how far each one's clock is ahead of the manager's."""
-
         steps: dict[str, float] = {}
 
         def cluster(name: str, skew: float) -> SimCluster:
@@ -324,8 +325,9 @@ class World:
     ) -> None:
         """Run a cluster's Kueue, one after the other."""
         clock, kinds = wall_clock(cluster.skew, self.step_of(cluster.name)), self.population.all_kinds
+        client = DirectClient(cluster.registry, user="kueue", faults=self.kueue_faults)
         while True:
-            kueue = SmallKueue(DirectClient(cluster.registry, user="kueue"), clock=clock, kinds=kinds, events=False)
+            kueue = SmallKueue(client, clock=clock, kinds=kinds, events=False)
             with anyio.CancelScope() as self._kueues[cluster.name]:
                 await kueue.run(task_status=task_status)
             task_status = anyio.TASK_STATUS_IGNORED

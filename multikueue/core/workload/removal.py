@@ -71,7 +71,7 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if not worker.reachable:
         return
     copy = None if keeps_job_alive(worker) else worker.workload
-    if copy is not None and worker.jobs and _lacks_finalizer(copy):  # an older daemon made it
+    if copy is not None and _lacks_finalizer(worker, copy):  # an older daemon made it
         yield _patch_finalizers(worker, copy, [*finalizers_of(copy), WORKLOAD_FINALIZER])
         return
     runs = [job for job in worker.jobs if may_have_pods(situation, job.object)]
@@ -92,9 +92,9 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield from delete_workload(situation, worker, copy)
 
 
-def _lacks_finalizer(copy: Json) -> bool:
-    """Whether the pods of a group would never be let go if its Workload copy were deleted now."""
-    stays = is_terminating(copy) or is_finished(copy)
+def _lacks_finalizer(worker: Worker, copy: Json) -> bool:
+    """Whether the pods of a group, seen or unseen, would never be let go if its Workload copy were deleted now."""
+    stays = is_terminating(copy) or is_finished(copy) or (worker.in_sight and not worker.jobs)
     return has_members(copy) and not stays and WORKLOAD_FINALIZER not in finalizers_of(copy)
 
 

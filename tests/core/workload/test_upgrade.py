@@ -12,7 +12,7 @@ from multikueue.core.model.labels import JOB_MARK_ANNOTATION, WORKLOAD_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value, without
 from tests.core.building import EARLIER, copy_of, job_copy_of, snapshot, worker, workload
-from tests.core.door import CreateWorkload, DeleteJob, PatchWorkload, decide, only, those
+from tests.core.door import CreateWorkload, DeleteJob, PatchWorkload, Syncing, decide, only, those
 from tests.core.pods import copied, group, place, pod, seen
 from tests.core.wording import words
 
@@ -62,6 +62,16 @@ def test_a_groups_copy_without_kueues_finalizer_gets_it_before_anything_is_delet
 
     local["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
     (first,) = (effect for effect in decide(attrs.evolve(running, workload=local)).effects if effect.cluster == "w1")
+    assert isinstance(first, PatchWorkload)
+    assert first.patch["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
+
+
+def test_it_gets_it_though_its_pods_are_not_listed_yet() -> None:
+    """After the start Workloads may be listed before pods: what that daemon had stopped was deleted without it."""
+    local = group("p0", "p1", cluster="w1", evicted="Preempted", evictions=1)
+    made = without(copy_of(local, admitted=True, owned=True, evicted=True, spec={"active": False}), [FINALIZERS])
+    hidden = place("w1", made, kind=Syncing())
+    (first,) = (one for one in decide(seen(local, [pod("p0"), pod("p1")], hidden)).effects if one.cluster == "w1")
     assert isinstance(first, PatchWorkload)
     assert first.patch["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
 

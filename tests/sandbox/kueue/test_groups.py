@@ -123,14 +123,20 @@ async def test_a_deleted_workload_with_kueues_finalizer_lets_its_pods_go(first: 
 
 
 @pytest.mark.parametrize("first", ["deactivated", "pods deleted"])
-async def test_one_without_it_strands_them(first: str) -> None:
-    """Nobody is left who would take their finalizer off."""
+async def test_one_without_it_strands_them_until_it_is_made_again_with_it_and_deleted(first: str) -> None:
+    """Nobody is left who would take their finalizer off. One that belongs to no pod goes at once."""
     async with ground() as group:
         await (group.deactivate() if first == "deactivated" else group.delete_pods())
         await anyio.sleep(25)
+        made = await group.workload()
         await group.delete_workload()
         await anyio.sleep(1000)
         assert await group.phases() == ["Failed", "Failed"]
+        kept = {name: made["metadata"][name] for name in ("name", "namespace", "annotations", "ownerReferences")}
+        await group.client.create(WORKLOAD, {**made, "metadata": {**kept, "finalizers": [WORKLOAD_FINALIZER]}})
+        await group.delete_workload()
+        assert await group.phases() == []
+        assert not (await group.client.list(WORKLOAD)).items
 
 
 async def test_pods_deleted_in_the_foreground_take_their_workload_along() -> None:
