@@ -39,6 +39,7 @@ from multikueue.core.workload.preemption_gates import gated
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 RESERVED_AT = timestamp(NOW - timedelta(minutes=30))
+SUSPENDED: Json = {"type": "Suspended", "status": "True", "reason": "JobSuspended"}
 LATELY = timestamp(NOW - timedelta(seconds=2))
 """When evictions and requests to stop were written: neither bound of a removal has passed."""
 PLACED: list[Json] = [{"name": "main", "count": 1}]

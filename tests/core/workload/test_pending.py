@@ -29,6 +29,7 @@ from tests.core.building import (
     ADAPTER,
     EARLIER,
     NOW,
+    SUSPENDED,
     UNMARKED,
     CopyFacts,
     copy_of,
@@ -406,7 +407,8 @@ class TestRefusing:
     DENIED = Refusal('admission webhook "policy" denied the request', timedelta(minutes=5))
 
     def test_while_all_refuse_it_stays_pending_with_the_reasons(self) -> None:
-        seen = snapshot(OFFERED, *(worker(name, refusal=self.DENIED) for name in ("w1", "w2")))
+        waits = job(status={"conditions": [SUSPENDED]})
+        seen = snapshot(OFFERED, *(worker(name, refusal=self.DENIED) for name in ("w1", "w2")), job=waits)
         seen = attrs.evolve(seen, workload=workload())
         (write,) = decide(seen).effects
         assert isinstance(write, ApplyStatus)

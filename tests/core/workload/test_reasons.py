@@ -13,7 +13,7 @@ from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.dispatchers.scored.facts import Room
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, Plan
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import (
@@ -85,7 +85,12 @@ def told(seen: Snapshot, dispatcher: Dispatcher | None = None) -> str:
     """What a decision would have the check say, if only words change; empty if nothing."""
     decided = decide(seen, dispatcher)
     assert not [one for one in decided.effects if isinstance(one, ApplyStatus) and not one.cluster]
-    return message_of(decided.telling[0]) if decided.telling else ""
+    return next(map(message_of, worded(decided)), "")
+
+
+def worded(decided: Plan) -> list[ApplyStatus]:
+    """What a decision would write on the Workload, if only words change."""
+    return [one for one in decided.telling if isinstance(one, ApplyStatus)]
 
 
 class TestWaiting:
@@ -160,7 +165,7 @@ class TestWaiting:
         """What the worker said last holds for a minute; then it is told, without any event."""
         local = saying("Offered to w1 — w1: no room", nominated=("w1",))
         decided = decide(snapshot(local, worker("w1", waiting("no room"), **facts)))
-        assert (decided.telling, decided.look_again) == ((), 40.0)
+        assert (worded(decided), decided.look_again) == ([], 40.0)
 
     def test_one_that_was_just_asked_says_nothing(self) -> None:
         """So the usual case costs no write."""
