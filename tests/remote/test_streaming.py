@@ -225,7 +225,8 @@ async def test_a_last_line_without_a_newline_gets_one_only_where_more_may_follow
             await rest["on_open"]()
             on_line(LogLine("100 %", "2026-01-01T00:00:00Z", is_whole=False))
 
-    worker, shown = Unfinished({}, [pod("a", COPY, phase="Succeeded")]), list[str]()
+    worker: Any = Unfinished({}, [pod("a", COPY, phase="Succeeded")])
+    shown: list[str] = []
     for all_pods in (False, True):
         await LogShower(WorkerPods(worker, SOUGHT), LogSelection(all_pods, show=shown.append)).show()
     assert shown == ["100 %", "[worker1/a] 100 %\n"]
