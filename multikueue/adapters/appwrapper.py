@@ -8,6 +8,7 @@ from __future__ import annotations
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import APPWRAPPER
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, condition_at_false
+from multikueue.adapters.words import Words
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import GVK, Json, Resource
@@ -35,6 +36,8 @@ KINDS = (
         framework="workload.codeflare.dev/appwrapper",
         delegation=Delegation(own_controller="workload.codeflare.dev/appwrapper-controller", heeding=APPWRAPPER),
         copies=CopyRules(sanitised=_without_pod_set_infos),
-        status=StatusRules(finished=_outcome, stopped=condition_at_false("QuotaReserved")),
+        status=StatusRules(
+            finished=_outcome, stopped=condition_at_false("QuotaReserved"), words=Words(fields={"phase": "Suspended"})
+        ),
     ),
 )

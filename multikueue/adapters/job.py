@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from multikueue.adapters.job_status import (
-    job_outcome,
-    job_status,
-    settled_end,
-    status_at_settled_end,
-    status_while_held,
-)
+from multikueue.adapters.job_status import WORDS, job_outcome, job_status, settled_end, status_at_settled_end
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import KUBERNETES
 from multikueue.adapters.rules import TTL, CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero, limits_at
@@ -76,12 +70,12 @@ KINDS = (
         ),
         status=StatusRules(
             rule=job_status,
-            held=status_while_held,
+            words=WORDS,
             finished=job_outcome,
             settled=settled_end,
             at_settled_end=status_at_settled_end,
             stopped=counters_at_zero(("active",), ("ready",), ("terminating",)),
         ),
-        sync=SyncRules(resized=job_size, forwarded=limits_at("spec")),
+        sync=SyncRules(resized=job_size, forwarded=(*limits_at("spec"), ("spec", "maxFailedIndexes"))),
     ),
 )

@@ -15,24 +15,27 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.adapters.rules import finished_by
+from multikueue.adapters.words import SUSPENDED, Words
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import (
     conditions,
     find,
-    is_true,
-    new_condition,
     replaced,
     says_the_same,
     timestamp,
-    updated,
 )
-from multikueue.core.model.labels import STOPPING_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.objects import dig
 
 _ANNOUNCED_BY: Final = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 """Each end, and what a Job has as soon as it can only end so: neither stands beside anything of the other end."""
 _PODS: Final = ("active", "ready", "terminating")
+
+WORDS: Final = Words(
+    waiting=((SUSPENDED, True, "JobSuspended", "Job suspended"),),
+    resumed=("JobResumed", "Job resumed"),
+    written="lastProbeTime",
+)
 
 job_outcome = finished_by("Complete", "Failed")
 
@@ -47,20 +50,6 @@ def settled_end(job: Json) -> Outcome | None:
 def job_status(local: Json, remote: Json, now: datetime) -> Json | None:
     """The status that the manager's Job should have; None to leave it: what has ended stays as it is."""
     return None if job_outcome(local) is not None else _status(local, dig(remote, "status") or {}, now)
-
-
-def status_while_held(local: Json, now: datetime) -> Json | None:
-    """The status of a Job that is suspended on the manager while its copy runs: its own, and that it is suspended.
-
-    While its Kueue is stopping it, that one writes the status.
-    """
-    if is_true(local, "Suspended") or annotations_of(local).get(STOPPING_ANNOTATION) == "true":
-        return None
-    suspended = new_condition(
-        "Suspended", status=True, reason="MultiKueueAdapter", message="Set by MultiKueue adapter", now=now
-    )
-    suspended["lastProbeTime"] = suspended["lastTransitionTime"]
-    return {**(dig(local, "status") or {}), "conditions": updated(conditions(local), suspended)}
 
 
 def status_at_settled_end(local: Json, now: datetime) -> Json | None:

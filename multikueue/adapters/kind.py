@@ -15,9 +15,10 @@ from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.templates import restore_templates, texts_at
 from multikueue.core.model.adapter import Hold, KindTraits, Outcome, Stamp
 from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata
-from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
+from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION, STOPPING_ANNOTATION
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import (
+    annotations_of,
     clone,
     dig,
     overlaid,
@@ -161,9 +162,29 @@ class JobKind:
         if rule is None or (self._ended(local) and not self._ended(remote)):
             return None
         observed = rules.observed_here(local, remote, counted=self.status.subresource)
-        waits = self._is_suspended(local) and not self._is_suspended(remote) and self._may_run(remote)
-        shown = self.status.held(local, now) if waits else rule(local, observed, now)
+        suspended = self._is_suspended(local)
+        runs = not self._is_suspended(remote) and self._may_run(remote)
+        if suspended and runs:
+            return self.waiting_patch(local, now)
+        if suspended and not dig(remote, "status") and self.status.words is not None and not self._is_held(local):
+            return None  # a copy that says nothing yet takes no word away
+        shown = rule(local, observed, now)
+        if shown and not suspended and self.status.words is not None:
+            shown = self.status.words.of_started(shown)
         return _change(local, without(shown, self.status.addresses) if shown and self.status.addresses else shown)
+
+    def waiting_patch(self, local: Json, now: datetime) -> Json | None:
+        """See `JobAdapter`. While its Kueue is stopping it, that one writes the status."""
+        words, stopping = self.status.words, annotations_of(local).get(STOPPING_ANNOTATION) == "true"
+        if words is None or stopping or not self._is_suspended(local) or self.status.finished(local) is not None:
+            return None
+        runs = self.release_patch(local) is not None  # a state in a word says that, too: its Kueue reads it
+        if (runs and words.fields) or self._is_held(local):
+            return None
+        return _change(local, words.of_waiting(local, now))
+
+    def _is_held(self, local: Json) -> bool:
+        return self.hold_here(local) in (Hold.ON, Hold.OUTDATED)
 
     def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `JobAdapter`."""

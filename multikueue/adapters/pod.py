@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, HoldRules, Membership, StatusRules, ended
+from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, HoldRules, Membership, StatusRules, SyncRules, ended
 from multikueue.core.model import labels
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, conditions, is_true
@@ -200,6 +200,7 @@ KINDS = (
             stopped=_stopped,
             pods_are_gone=lambda pod: pod_outcome(pod) is not None,
         ),
+        sync=SyncRules(forwarded=(("spec", "activeDeadlineSeconds"),)),
         membership=Membership(selector=f"{labels.MANAGED_LABEL}=true", group=group_name),
         keeps_check_pending=True,
         holding=HoldRules(why_free=why_free, hold=hold),

@@ -23,6 +23,7 @@ from multikueue.adapters.rules import (
     limits_at,
 )
 from multikueue.adapters.templates import EACH, PodTemplates
+from multikueue.adapters.words import Words
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import renaming_patch
@@ -38,6 +39,16 @@ _PLAIN = CopyRules()
 _GROUPS = "workerGroupSpecs"
 _SUSPENDING = "RayClusterSuspending"
 """True from the stop until the pods of a RayCluster are gone."""
+_SUSPENDED = "RayClusterSuspended"
+_CLUSTER_WORDS = Words(
+    waiting=(
+        ("RayClusterProvisioned", False, "RayClusterPodsProvisioning", "RayCluster has been suspended"),
+        ("HeadPodReady", False, "HeadPodNotFound", "Head Pod not found"),
+        (_SUSPENDING, False, _SUSPENDING, ""),
+        (_SUSPENDED, True, _SUSPENDED, ""),
+    ),
+    fields={"state": "suspended"},
+)
 
 
 def _ray_job_outcome(job: Json) -> Outcome | None:
@@ -111,7 +122,7 @@ def _ray_cluster_stopped(status: Json) -> Json:
 def _ray_cluster_is_empty(cluster: Json) -> bool:
     """KubeRay says so once the pods are gone from the API. Its `state` alone outlives the next start for a while."""
     suspended = bool(dig(cluster, "spec", "suspend")) and dig(cluster, "status", "state") == "suspended"
-    return suspended and is_true(cluster, "RayClusterSuspended") and not is_true(cluster, _SUSPENDING)
+    return suspended and is_true(cluster, _SUSPENDED) and not is_true(cluster, _SUSPENDING)
 
 
 def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
@@ -194,6 +205,7 @@ KINDS = (
             rule=_ray_job_status,
             finished=_ray_job_outcome,
             stopped=_ray_job_stopped,
+            words=Words(fields={"jobDeploymentStatus": "Suspended"}),
             on_hold=_is_refused,
             addresses=_head_addresses("rayClusterStatus"),
         ),
@@ -208,6 +220,7 @@ KINDS = (
             rule=_ray_cluster_status,
             addresses=_head_addresses(),
             stopped=_ray_cluster_stopped,
+            words=_CLUSTER_WORDS,
             pods_are_gone=_ray_cluster_is_empty,
         ),
         SyncRules(resized=cluster_size),

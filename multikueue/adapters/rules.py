@@ -10,6 +10,7 @@ import attrs
 
 from multikueue.adapters.managed_by_support import ManagedBySupport
 from multikueue.adapters.templates import Path, PodTemplates
+from multikueue.adapters.words import Words
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.names import Json
@@ -117,8 +118,8 @@ class StatusRules:
     addresses: tuple[Path, ...] = ()
     """What in it are addresses of the copy's own network: the manager's job does not show them, where the daemon's
     `pods.copyAddresses` does not say otherwise. On the manager they are nobody's, or belong to something else."""
-    held: Callable[[Json, datetime], Json | None] = lambda local, now: None
-    """(manager's job, now) -> its status while it is suspended and its copy runs; by default it stays as it is."""
+    words: Words | None = None
+    """What it says while it is suspended and shows no run, also if its copy runs already; None: what stands there."""
     finished: Callable[[Json], Outcome | None] = never_finished
     """How the job ended."""
     all_finished: Callable[[Sequence[Json]], Outcome | None] | None = None

@@ -152,7 +152,11 @@ class SafeAdapter:
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
-        return self._tried("held or status", remote, None, lambda: self.row.status_patch(local, remote, now))
+        return self._tried("status", remote, None, lambda: self.row.status_patch(local, remote, now))
+
+    def waiting_patch(self, local: Json, now: datetime) -> Json | None:
+        """See `JobAdapter`."""
+        return self._tried("words", local, None, lambda: self.row.waiting_patch(local, now))
 
     def expected_workloads(self, job: Json) -> int:
         """See `JobAdapter`."""

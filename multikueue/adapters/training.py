@@ -22,6 +22,7 @@ from multikueue.adapters.rules import (
     limits_at,
 )
 from multikueue.adapters.templates import EACH, KEY, PodTemplates
+from multikueue.adapters.words import SUSPENDED, Words
 from multikueue.core.model.names import GVK, Json, Resource
 
 KUEUE_PATCHES: Final = "kueue.x-k8s.io/manager"
@@ -32,6 +33,23 @@ def _without_kueues_patches(spec: Json) -> Json:
     patches = spec.pop("runtimePatches", None) or []
     kept = [patch for patch in patches if patch.get("manager") != KUEUE_PATCHES]
     return {**spec, "runtimePatches": kept} if kept else spec
+
+
+def _words(kind: str) -> Words:
+    """Those of the training operator; the MPI operator's differ in their messages."""
+    job = "MPIJob {job}" if kind == "MPIJob" else f"{kind} {{name}}"
+    suspended, resumed = (
+        ("MPIJob suspended", "MPIJob resumed") if kind == "MPIJob" else (f"{job} is suspended.", f"{job} is resumed.")
+    )
+    return Words(
+        waiting=(
+            ("Created", True, f"{kind}Created", f"{job} is created."),
+            ("Running", False, f"{kind}Suspended", f"{job} is suspended."),
+            (SUSPENDED, True, f"{kind}Suspended", suspended),
+        ),
+        resumed=(f"{kind}Resumed", resumed),
+        written="lastUpdateTime",
+    )
 
 
 def _training(
@@ -54,6 +72,7 @@ def _training(
         status=StatusRules(
             finished=finished_by("Succeeded", "Failed"),
             stopped=counters_at_zero(("replicaStatuses", "*", "active")),
+            words=_words(kind),
         ),
         sync=SyncRules(forwarded=limits_at("spec", "runPolicy")),
     )
@@ -74,6 +93,10 @@ KINDS = (
         status=StatusRules(
             finished=finished_by("Completed", "Failed"),
             stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
+            words=Words(
+                waiting=((SUSPENDED, True, "SuspendedJobs", "jobset is suspended"),),
+                resumed=("ResumeJobs", "jobset is resumed"),
+            ),
         ),
     ),
     _training("v1", "JAXJob", "jaxReplicaSpecs", heeding=JAX),
@@ -92,6 +115,10 @@ KINDS = (
         status=StatusRules(
             finished=finished_by("Complete", "Failed"),
             stopped=counters_at_zero(("jobsStatus", "*", "active")),
+            words=Words(
+                waiting=((SUSPENDED, True, "Suspended", "TrainJob is suspended"),),
+                resumed=("Resumed", "TrainJob is resumed"),
+            ),
         ),
     ),
 )

@@ -33,9 +33,11 @@ class LogLine:
     """One line of a log."""
 
     text: str
-    """Without its time and its end."""
+    """Without its time and its newline. Bytes that are no UTF-8 are in it as Python's `surrogateescape` has them."""
     time: str = ""
     """When the node got it, as the server writes it; empty: it did not say."""
+    is_whole: bool = True
+    """Whether a newline has ended it; the last one of a log may have none."""
 
 
 @attrs.define
@@ -51,25 +53,25 @@ class LineCutter:
         begin = 0
         while (end := piece.find(b"\n", begin)) >= 0:
             self._keep(piece[begin:end])
-            yield self._take()
+            yield split_time(self._take())
             begin = end + 1
         self._keep(piece[begin:])
 
     def rest(self) -> Iterator[LogLine]:
         """What is left at the end of the stream: a line without an end."""
         if self._kept:
-            yield self._take()
+            yield attrs.evolve(split_time(self._take()), is_whole=False)
 
     def _keep(self, part: bytes) -> None:
         room = self.limit - len(self._kept)
         self._long = self._long or len(part) > room
         self._kept += part[:room]
 
-    def _take(self) -> LogLine:
-        text = self._kept.decode(errors="replace").rstrip("\r") + (CUT if self._long else "")
+    def _take(self) -> str:
+        text = self._kept.decode(errors="surrogateescape") + (CUT if self._long else "")
         self._kept.clear()
         self._long = False
-        return split_time(text)
+        return text
 
 
 def split_time(text: str) -> LogLine:

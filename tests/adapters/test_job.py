@@ -21,12 +21,11 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, without
 from multikueue.sandbox.apiserver.validation.rules_job_status import check_job_status
 from tests.core.applying import merged
-from tests.core.building import ADAPTER, job
+from tests.core.building import ADAPTER, SUSPENDED, job
 from tests.core.door import NOW
 from tests.core.recorded import Recorded, recorded
 
 STAMP = Stamp("multikueue", "job-train-1a2b3", "abc")
-SUSPENDED = {"type": "Suspended", "status": "True", "reason": "JobSuspended"}
 RUNNING: Json = {"active": 1, "startTime": "2026-11-21T11:59:00Z", "conditions": [{**SUSPENDED, "status": "False"}]}
 ENDED = ("SuccessCriteriaMet", "Complete")
 TIMES: Json = {"startTime": "2026-11-21T11:59:00Z", "completionTime": "2026-11-21T11:59:30Z"}
@@ -132,8 +131,8 @@ class TestStatus:
         assert told == {
             "type": "Suspended",
             "status": "True",
-            "reason": "MultiKueueAdapter",
-            "message": "Set by MultiKueue adapter",
+            "reason": "JobSuspended",
+            "message": "Job suspended",
             "lastTransitionTime": "2026-11-21T12:00:00Z",
             "lastProbeTime": "2026-11-21T12:00:00Z",
         }
@@ -172,7 +171,8 @@ class TestStatus:
     def test_a_status_that_is_synced_is_not_sent_again(self) -> None:
         both = job(suspended=False, status=RUNNING)
         assert ADAPTER.status_patch(both, both, NOW) is None
-        assert ADAPTER.status_patch(job(), job(), NOW) is None
+        waits = job(status={"conditions": [SUSPENDED]})
+        assert ADAPTER.status_patch(waits, job(), NOW) is None
 
     def test_a_status_without_the_field_empties_the_managers(self) -> None:
         """A new copy that has not started shows nothing, whatever the attempt before has left."""

@@ -6,6 +6,7 @@ import pytest
 
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.core.model.adapter import Outcome
+from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.sandbox.apiserver.verbs.patching import merge_patch
@@ -128,9 +129,7 @@ def test_a_copy_that_runs_before_the_managers_job_does_is_not_shown(kind: JobKin
     case = case_of(kind)
     if kind.copies.suspend is not None and case.shown:
         runs = with_value(a_job(kind, case.running), kind.copies.suspend, False)
-        patch = kind.status_patch(a_job(kind), runs, NOW)
-        assert (patch is None) == (kind.resource.gvk.kind != "Job")
-        assert patch is None or list(patch["status"]) == ["conditions"], "a Job says that it is suspended"
+        assert kind.status_patch(a_job(kind), runs, NOW) == kind.waiting_patch(a_job(kind), NOW), "it waits, it says"
         if case.failed is not None:
             assert kind.status_patch(a_job(kind), {**runs, "status": case.failed}, NOW) is not None, "but its end is"
 
@@ -291,6 +290,60 @@ def test_a_conflicting_path_is_named_as_it_is() -> None:
     assert dig(a_job(kind), "spec", "runPolicy", "managedBy") == OURS
     told = kind.not_delegated(with_value(a_job(kind), ("spec", "runPolicy", "managedBy"), "x"), OURS)
     assert told == f'Expecting spec.runPolicy.managedBy to be "{OURS}" not "x"'
+
+
+WITH_CONDITION = ("Job", "JobSet", "JAXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob", "MPIJob", "TrainJob")
+
+
+@rows
+def test_what_waits_says_so_once_and_no_run_is_hidden_by_it(kind: JobKind) -> None:
+    """Also again after a stop. A word that its Kueue takes for the end of the run stands only once that is shown."""
+    case, waits = case_of(kind), a_job(kind)
+    patch = kind.waiting_patch(waits, NOW)
+    if kind.status.words is None:
+        assert patch is None
+        return
+    assert patch is not None
+    said_once = {**waits, "status": merge_patch({}, patch["status"])}
+    assert kind.waiting_patch(said_once, NOW) is None
+    assert kind.release_patch(said_once) is None, "no run is shown by it"
+    assert kind.outcome(said_once) is None
+    runs = kind.waiting_patch(a_job(kind, case.running), NOW)
+    assert (runs is None) == bool(kind.status.words.fields)
+    assert kind.waiting_patch(a_job(kind, case.succeeded), NOW) is None or case.succeeded is None
+    assert kind.waiting_patch(with_value(waits, kind.copies.suspend or (), False), NOW) is None
+    if kind.resource.gvk.kind in WITH_CONDITION:
+        before = {**waits, "status": {"conditions": [{"type": "Suspended", "status": "False", "reason": "Resumed"}]}}
+        again = kind.waiting_patch(before, NOW)
+        assert again is not None
+        assert is_true({"status": again["status"]}, "Suspended")
+
+
+@pytest.mark.parametrize("name", WITH_CONDITION)
+def test_what_is_started_here_is_never_shown_as_suspended(name: str) -> None:
+    """Its copy is for a moment, until its own Kueue starts it; and again while that one stops it."""
+    kind = row(name)
+    words = kind.status.words
+    assert words is not None
+    assert kind.copies.suspend is not None
+    waiting = words.of_waiting(a_job(kind), NOW)
+    started = with_value(a_job(kind, waiting), kind.copies.suspend, False)
+    patch = kind.status_patch(started, a_job(kind, waiting), NOW)
+    assert patch is not None
+    told = {"status": merge_patch(waiting, patch["status"])}
+    assert not is_true(told, "Suspended")
+    assert words.resumed == tuple((condition(told, "Suspended") or {})[field] for field in ("reason", "message"))
+    assert kind.status_patch({**started, "status": told["status"]}, a_job(kind, waiting), NOW) is None
+
+
+def test_the_deadline_of_a_pod_and_the_failed_indexes_of_a_job_are_followed() -> None:
+    """The others that one cluster heeds while it runs."""
+    for name, field in (("Pod", "activeDeadlineSeconds"), ("Job", "maxFailedIndexes")):
+        kind = row(name)
+        remote = kind.copy(a_job(kind), STAMP)
+        remote["metadata"]["uid"] = "uid-of-copy"
+        patch = kind.forward_patch(with_value(a_job(kind), ("spec", field), 8), remote, STAMP)
+        assert patch == {"metadata": {"uid": "uid-of-copy"}, "spec": {field: 8}}
 
 
 @pytest.mark.parametrize(

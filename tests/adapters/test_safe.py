@@ -110,7 +110,7 @@ def _surprise(*given: object) -> Any:
     ("changed", "told"),
     [
         ({"status": StatusRules(finished=_surprise)}, "finished"),
-        ({"status": StatusRules(rule=_surprise)}, "held or status"),
+        ({"status": StatusRules(rule=_surprise)}, "status"),
         ({"sync": SyncRules(followed=_surprise)}, "followed or resized"),
         ({"status": StatusRules(stopped=_surprise)}, "finished, active or stopped"),
     ],

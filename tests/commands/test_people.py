@@ -140,6 +140,7 @@ async def test_a_viewer_gets_the_same_with_and_without_the_api_but_for_workers(t
         with_api = await here.run("viewer", "get", "jobs", "-o", "json")
         explained = await here.run("viewer", "explain", "train", "-o", "json")
         pods = await here.run("viewer", "pods", "jobs/train", "-o", "json")
+        pod_names = await here.run("viewer", "pods", "jobs/train", "-o", "name")
         logs = await here.run("viewer", "logs", "train")
         here.serves = False
         without = await here.run("viewer", "get", "jobs", "-o", "json")
@@ -158,6 +159,7 @@ async def test_a_viewer_gets_the_same_with_and_without_the_api_but_for_workers(t
         assert by_api[field] == by_oneself[field], field
     assert "Missing" not in alone.stdout
     assert [pod["name"] for pod in json.loads(pods.stdout)["pods"]] == ["train-a"]
+    assert pod_names.stdout == "train-a\n", "for loops"
     assert "ended with exit code 0" in logs.stdout
     assert no_pods.exit_code == 4
     assert "ask an operator who may, or for multikueue api-server" in no_pods.stderr

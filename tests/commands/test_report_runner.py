@@ -170,8 +170,24 @@ def test_logs_are_filtered_at_a_terminal(
     raw: bool, tty: bool, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: tty)
-    printer(raw=raw)("a\x1bb")
+    printer(raw=raw)("a\x1bb\n")
     assert capsys.readouterr().out == f"{expected}\n"
+
+
+@pytest.mark.parametrize("log", [b"caf\xe9\r\n", b"\x00\xff\x80\n", b"no newline"])
+def test_in_a_pipe_a_log_is_byte_for_byte_what_was_written(log: bytes, capfdbinary: Any) -> None:
+    printer(raw=False)(log.decode(errors="surrogateescape"))
+    sys.stdout.flush()
+    assert capfdbinary.readouterr().out == log
+
+
+def test_a_terminal_gets_whole_lines_of_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    printer(raw=False)(b"caf\xe9\r\n".decode(errors="surrogateescape"))
+    printer(raw=False)("no newline")
+    assert capsys.readouterr().out == "caf�\nno newline\n"
 
 
 @pytest.mark.parametrize(("set_to", "coloured"), [("", True), ("1", False)])

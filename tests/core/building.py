@@ -35,6 +35,7 @@ from multikueue.core.model.workloads import attempt as attempt_of
 from tests.core.door import NOW, SETTINGS, JobCopy, Snapshot, Worker
 
 RESERVED_AT = timestamp(NOW - timedelta(minutes=30))
+SUSPENDED: Json = {"type": "Suspended", "status": "True", "reason": "JobSuspended"}
 LATELY = timestamp(NOW - timedelta(seconds=2))
 """When evictions and requests to stop were written: neither bound of a removal has passed."""
 PLACED: list[Json] = [{"name": "main", "count": 1}]

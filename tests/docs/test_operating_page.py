@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ import yaml
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates
 from multikueue.core.dispatchers.guarded import Guarded
-from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
+from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION
+from multikueue.core.inventory.names import WRITTEN_ANNOTATION
+from multikueue.core.model.labels import (
+    DETACHED_ANNOTATION,
+    LAST_WORKER_ANNOTATION,
+    PLACEMENTS_ANNOTATION,
+    RETRY_ANNOTATION,
+)
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.errors import AlreadyExists, Forbidden, Invalid, NotFound, ServerFault, TooManyRequests
 from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, patience
@@ -139,3 +147,25 @@ def test_the_metrics_it_names_are_all_there_are() -> None:
         if not metric.name.startswith("process_")
     }
     assert told == served
+
+
+_SPAN = re.compile(r"^\| [^|]+ \| (\d+) (min|h)[^|]*\(`(?:core|runtime)/([\w/]+)\.py:([\w.]+)`\)", re.MULTILINE)
+
+
+def test_the_spans_that_the_page_promises_are_those_of_the_code() -> None:
+    """With where each is kept; that a restart makes none of them shorter has a test beside each."""
+    rows = _SPAN.findall((DOCS / "operating.md").read_text())
+    assert len(rows) == 4
+    for number, unit, path, name in rows:
+        layer = "runtime" if path.startswith("inventory/spoke") else "core"
+        found: Any = importlib.import_module(f"multikueue.{layer}.{path.replace('/', '.')}")
+        for part in name.split("."):
+            found = getattr(found() if isinstance(found, type) else found, part)
+        seconds = found.total_seconds() if isinstance(found, timedelta) else found
+        assert seconds == int(number) * {"min": 60, "h": 3600}[unit], name
+
+
+def test_what_such_a_span_is_noted_in_has_the_name_that_the_page_tells() -> None:
+    page = (DOCS / "operating.md").read_text()
+    for annotation in (DETACHED_ANNOTATION, FAILURES_ANNOTATION, WRITTEN_ANNOTATION):
+        assert f"annotation `{annotation}`" in page

@@ -93,8 +93,16 @@ def lines(*pieces: bytes, limit: int = 100) -> list[str]:
 def test_lines_do_not_depend_on_how_they_arrive() -> None:
     text = b"one\n\ntwo \xc3\xa9\r\nthree"
     whole = lines(text)
-    assert whole == ["one", "", "two \xe9", "three"]
+    assert whole == ["one", "", "two \xe9\r", "three"]
     assert lines(*(text[i : i + 1] for i in range(len(text)))) == whole
+
+
+def test_no_byte_is_lost() -> None:
+    """A program may write another encoding, and no newline at the end."""
+    log, cutter = b"caf\xe9\r\n\x00\xff\nend", LineCutter()
+    found = [*cutter.feed(log), *cutter.rest()]
+    again = "".join(line.text + "\n" * line.is_whole for line in found)
+    assert again.encode(errors="surrogateescape") == log
 
 
 def test_a_long_line_is_cut_and_the_next_is_whole() -> None:

@@ -23,7 +23,7 @@ from tests.kube.test_log_stream import MAPPED, Response
 
 PIECE = 64 << 10
 LOG = 32 << 20
-LINE = "x" * 1023
+LINE = "x" * 1023 + "\n"
 HOST = "127.0.0.1"
 
 
@@ -94,7 +94,7 @@ async def test_empty_lines_count_with_what_is_put_before_them() -> None:
 
         def show(line: LogLine) -> None:
             nonlocal most
-            out.show(prefix + line.text)
+            out.show(f"{prefix}{line.text}\n")
             most = max(most, len(out._waiting))
 
         async with running(out.run):
@@ -124,3 +124,19 @@ async def test_a_workers_words_forge_no_line_of_the_servers() -> None:
     out = Outgoing(make_mocked_request("GET", "/"), 1 << 20)
     out.note("worker1: bad request\n--- multikueue: this ends here, ask https://10.11.12.13:6443")
     assert out._waiting.decode() == f"{NOTE}worker1: bad request --- multikueue: this ends here, ask [address]\n"
+
+
+async def test_a_log_goes_out_byte_for_byte_and_a_note_is_a_line_of_its_own() -> None:
+    """A last line without a newline must not take it in: it would look like the job's."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        out = Outgoing(request, 1 << 30)
+        out.show(b"caf\xe9\r\n".decode(errors="surrogateescape"))
+        out.show("end")
+        out.note("it has moved")
+        await out.end()
+        return out.response or web.Response()
+
+    async with served(answer) as client:
+        got = await anyio.to_thread.run_sync(lambda: b"".join(iter(lambda: client.recv(1 << 20), b"")))
+    assert got.endswith(b"caf\xe9\r\nend\n" + NOTE.encode() + b"it has moved\n")

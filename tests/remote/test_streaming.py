@@ -15,7 +15,7 @@ from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, split_time
 from multikueue.protocols import ObjectList
 from multikueued.commands.exits import CommandError
-from multikueued.remote.log_output import LogSelection, LogShower, Position
+from multikueued.remote.log_output import POLL, LogSelection, LogShower, Position
 from multikueued.remote.pod_lookup import WorkerPods
 from tests.remote.objects import SOUGHT, job_copy, pod
 
@@ -65,7 +65,11 @@ class Screen:
     told: list[str] = attrs.field(factory=list)
 
     def wanted(self, **options: Any) -> LogSelection:
-        return LogSelection(show=self.lines.append, tell=self.told.append, **options)
+        return LogSelection(show=self.show, tell=self.told.append, **options)
+
+    def show(self, line: str) -> None:
+        assert line.endswith("\n"), "as each line of these logs does"
+        self.lines.append(line.removesuffix("\n"))
 
 
 def shower(worker: Any, screen: Screen, over: Callable[[], bool] = lambda: False, **options: Any) -> LogShower:
@@ -202,3 +206,27 @@ async def test_one_pod_of_a_job_is_chosen_by_its_name_and_a_container_before_its
     with pytest.raises(CommandError, match='the job has no pod "c" on worker cluster "worker1"'):
         await shower(worker, screen, pod="c").show()
     assert (await followed(worker, pod="b")).lines == ["other"]
+
+
+async def test_a_job_that_has_ended_is_not_waited_for() -> None:
+    """Its pod has ended, too: what there is of its log is shown, and that is all."""
+    worker, began = Worker({"a": ONE}, [pod("a", COPY, phase="Succeeded")]), anyio.current_time()
+    screen = Screen()
+    await shower(worker, screen, lambda: True).follow()
+    assert screen.lines == ["started", "step 1"]
+    assert anyio.current_time() - began < POLL / 2
+
+
+async def test_a_last_line_without_a_newline_gets_one_only_where_more_may_follow() -> None:
+    class Unfinished(Worker):
+        async def pod_log(
+            self, key: ObjectKey, query: LogQuery, on_line: Callable[[LogLine], None], **rest: Any
+        ) -> None:
+            await rest["on_open"]()
+            on_line(LogLine("100 %", "2026-01-01T00:00:00Z", is_whole=False))
+
+    worker: Any = Unfinished({}, [pod("a", COPY, phase="Succeeded")])
+    shown: list[str] = []
+    for all_pods in (False, True):
+        await LogShower(WorkerPods(worker, SOUGHT), LogSelection(all_pods, show=shown.append)).show()
+    assert shown == ["100 %", "[worker1/a] 100 %\n"]

@@ -63,7 +63,7 @@ async def shown(manager: Manager, job: str = "job/train", **options: Any) -> tup
     lines: list[str] = []
     told: list[str] = []
     client: Any = manager
-    wanted = LogSelection(show=lines.append, tell=told.append, **options)
+    wanted = LogSelection(show=lambda line: lines.append(line.removesuffix("\n")), tell=told.append, **options)
     await logs_through_api(client, Asked(job, TARGET, "multikueue"), wanted, follow=True)
     return lines, told
 

@@ -39,12 +39,12 @@ async def _delete(fleet: Fleet) -> None:
         (
             _move,
             {"create workloads": 1, "create jobs": 1, "patch workloads": 1, "delete jobs": 1},
-            {"patch workloads": 7, "patch jobs": 4, "create events": 2},
+            {"patch workloads": 7, "patch jobs": 2, "create events": 2},
         ),
         (
             _evict,
             {"create workloads": 2, "create jobs": 1, "patch workloads": 1, "delete jobs": 1, "delete workloads": 1},
-            {"patch workloads": 5, "patch jobs": 4, "patch events": 1},
+            {"patch workloads": 5, "patch jobs": 3, "patch events": 1},
         ),
         (_delete, {"patch workloads": 1, "delete jobs": 1}, {}),
     ],
@@ -55,7 +55,7 @@ async def test_what_taking_a_run_away_costs(
 ) -> None:
     """Up to the next run: it is stopped, its job is deleted, and Kueue's own collection takes its Workload copy.
 
-    267d433b sent as many for a deletion (no stop, and a deletion of the Workload copy), and three more for the others.
+    267d433b sent as many for a deletion (no stop, and a deletion of the Workload copy), and four more for the others.
     """
     fleet = await Fleet.connected("worker1", "worker2")
     async with fleet.kueues(LONG), fleet.running():

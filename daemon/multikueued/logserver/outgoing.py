@@ -40,6 +40,8 @@ class Outgoing:
     """None: nothing has been written yet."""
     over: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     """Set when no more can be written: it is full, or there is no reader."""
+    _is_open: bool = attrs.field(default=False, init=False)
+    """Whether what was written last is a line without a newline."""
     _told: int = attrs.field(default=0, init=False)
     _waiting: bytearray = attrs.field(factory=bytearray, init=False)
     _more: anyio.Event = attrs.field(factory=anyio.Event, init=False)
@@ -51,8 +53,8 @@ class Outgoing:
         return self.response is not None or bool(self._waiting)
 
     def show(self, text: str) -> None:
-        """Write a line of a log."""
-        line = f"{text}\n".encode(errors="replace")
+        """Write a line of a log, with its newline; the last one may have none."""
+        line = text.encode(errors="surrogateescape")
         room = self.most - self._told
         if self.full:
             return
@@ -68,7 +70,8 @@ class Outgoing:
 
     def note(self, text: str) -> None:
         """Write a line of the server's own: one, whatever words of a worker are in it, and without its address."""
-        self._append(f"{NOTE}{without_addresses(one_line(text))}\n".encode(errors="replace"))
+        begin = "\n" if self._is_open else ""
+        self._append(f"{begin}{NOTE}{without_addresses(one_line(text))}\n".encode(errors="replace"))
 
     async def pause(self) -> None:
         """Wait until the reader has caught up."""
@@ -129,4 +132,5 @@ class Outgoing:
 
     def _append(self, line: bytes) -> None:
         self._waiting += line
+        self._is_open = not line.endswith(b"\n")
         self._more.set()

@@ -22,7 +22,7 @@ from multikueued.commands.options import (
     CLIENT,
     JOB_NAME,
     Format,
-    output_option,
+    listing_option,
     target_of,
     target_options,
     watch_option,
@@ -30,7 +30,7 @@ from multikueued.commands.options import (
 from multikueued.commands.remote_api import ELSEWHERE, RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.structured import read_as
-from multikueued.remote.log_output import LogSelection, LogShower
+from multikueued.remote.log_output import NEWLINE, LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
 from multikueued.remote.pod_lookup import Asked, LocatorOfManager, UnplacedJob, WorkerPods, sought_job
 from multikueued.remote.pods import PodList, pod_list, pods_table
@@ -40,6 +40,7 @@ from multikueued.reports.typenames import WORKLOAD_TYPE, JobName
 from multikueued.settings.config import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
+LINE_END = "\r\n"
 
 
 def origin_option(command: F) -> F:
@@ -63,7 +64,7 @@ def _seconds(_context: click.Context, _parameter: click.Parameter, value: str) -
 @JOB_NAME
 @target_options
 @origin_option
-@output_option
+@listing_option
 @watch_option
 def pods_command(job: str, origin: str, output: Format, watch: bool, **options: Any) -> None:
     """List the pods of JOB on the worker that has it.
@@ -78,6 +79,7 @@ def pods_command(job: str, origin: str, output: Format, watch: bool, **options: 
     printed = Printed[PodList](
         lambda client, _: gather_pods(client, asked),
         lambda found, now, width: pods_table(found, now, width, wide=output == "wide"),
+        names=lambda found: (pod.name for pod in found.pods),
     )
     raise SystemExit(run(target, printed, output, watch=watch))
 
@@ -154,9 +156,15 @@ def logs_command(job: str, origin: str, follow: bool, raw: bool, through_api: bo
 
 
 def printer(*, raw: bool) -> Callable[[str], None]:
-    """Prints lines of logs; at a terminal without what moves its cursor or sets its title, unless asked for raw."""
+    """Prints lines of logs, byte for byte; at a terminal without what moves its cursor or sets its title, unless asked
+    for raw."""
     cleaned = sys.stdout.isatty() and not raw
-    return lambda text: click.echo((without_controls(text) if cleaned else text).encode(), color=True)
+
+    def show(text: str) -> None:
+        shown = f"{without_controls(text.rstrip(LINE_END))}{NEWLINE}" if cleaned else text
+        click.echo(shown.encode(errors="replace" if cleaned else "surrogateescape"), nl=False, color=True)
+
+    return show
 
 
 async def _print_logs(asked: Asked, wanted: LogSelection, follow: bool, through_api: bool) -> None:

@@ -25,6 +25,7 @@ from multikueued.remote.worker_access import told_of
 
 POLL: Final = 2.0
 """See `Wanted.every`."""
+NEWLINE: Final = "\n"
 MAX_STREAMS: Final = 64
 """Logs that are followed at a time."""
 
@@ -42,7 +43,7 @@ class LogSelection:
     since_seconds: int = 0
     tail: int | None = None
     show: Callable[[str], None] = print
-    """Shows a line of a log."""
+    """Shows a line of a log, which has its newline, if it has one."""
     tell: Callable[[str], None] = print
     """Shows a line of our own."""
     pause: Callable[[], Awaitable[None]] = at_once
@@ -124,6 +125,8 @@ class LogShower:
     _shown: list[Json] = attrs.field(factory=list, init=False)
     _open: set[str] = attrs.field(factory=set, init=False)
     """UIDs of the pods whose logs are being shown."""
+    _quiet: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    """Set once none of them is shown any more."""
     _away: bool = attrs.field(default=False, init=False)
     """Whether it was told that the worker does not answer, since it last did."""
 
@@ -172,7 +175,8 @@ class LogShower:
                     if over and not self._open:
                         self._check_something_was_there()
                         return
-                await anyio.sleep(self.wanted.every)
+                with anyio.move_on_after(self.wanted.every):
+                    await (self._quiet.wait() if over else anyio.sleep_forever())
 
     def _check_something_was_there(self) -> None:
         if not self.positions:
@@ -193,6 +197,7 @@ class LogShower:
         for pod in next_shown(found, self._shown, all_pods=self.wanted.all_pods)[:room]:
             self._shown.append(pod)
             self._open.add(uid(pod))
+            self._quiet = anyio.Event()
             tasks.start_soon(self._follow, pod)
 
     async def _follow(self, pod: Json) -> None:
@@ -218,6 +223,8 @@ class LogShower:
                 pod = next((one for one in self.pods.found.pods if uid(one) == uid(pod)), pod)
         finally:
             self._open.discard(uid(pod))
+            if not self._open:
+                self._quiet.set()
 
     def _is_silence(self, error: ApiError) -> bool:
         """Whether a stream only had nothing to say for long: it is asked for again."""
@@ -260,7 +267,8 @@ class LogShower:
                     )
                     self.wanted.tell(f"pod {name_of(pod)}: {told}")
                 time = f"{line.time} " if self.wanted.timestamps else ""
-                self.wanted.show(time + prefix + line.text)
+                last = not (line.is_whole or follow or self.wanted.all_pods)  # what comes next would be a part of it
+                self.wanted.show(f"{time}{prefix}{line.text}{'' if last else NEWLINE}")
 
         query = position.query(self.wanted, container, follow=follow)
         await self.pods.client.pod_log(ObjectKey.of(pod), query, show, on_open=check, pause=self.wanted.pause)

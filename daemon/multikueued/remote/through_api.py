@@ -13,7 +13,7 @@ from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, at_once
 from multikueued.commands.exits import FINDING, NOT_REACHABLE, USAGE, CommandError
 from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
-from multikueued.remote.log_output import LogSelection
+from multikueued.remote.log_output import NEWLINE, LogSelection
 from multikueued.remote.pod_lookup import Asked
 from multikueued.reports.remedies.remedy import is_name
 from multikueued.reports.typenames import JobName
@@ -61,7 +61,8 @@ async def logs_through_api(manager: KubeClient, asked: Asked, wanted: LogSelecti
 
     def show(line: LogLine) -> None:
         if line.time or not line.text.startswith(NOTE):
-            wanted.show(f"{line.time} {line.text}" if wanted.timestamps and line.time else line.text)
+            text = line.text + NEWLINE * line.is_whole
+            wanted.show(f"{line.time} {text}" if wanted.timestamps and line.time else text)
         elif (told := line.text.removeprefix(NOTE)).startswith(END):
             ends.append(told)
         else:

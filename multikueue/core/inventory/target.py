@@ -102,7 +102,9 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
         work |= present
     busy = seen_busy(memory.busy, work & present if beside else work, present if beside else (), now)
     waits = lingering({one: at for one, at in busy.items() if one not in work}, now, SETTLE) if beside else {}
-    chosen = with_min_dwell(accepted.names or frozenset(), memory.joined, now, settings.min_dwell)
+    # A process that has just begun does not know since when: the span is never shorter for a restart.
+    joined = memory.joined if memory.accepted is not None else dict.fromkeys(before or (), now)
+    chosen = with_min_dwell(accepted.names or frozenset(), joined, now, settings.min_dwell)
     scores = _scores(snapshot, chosen.names, decision, now)
     ranked, standing = rank(chosen.names, scores), _standing(chosen.names, snapshot)
     found = members(ranked, present, work | waits.keys(), standing, beside=beside, policy=settings.policy)

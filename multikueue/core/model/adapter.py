@@ -138,6 +138,11 @@ class JobAdapter(Protocol):
         does not, stays; and while it is suspended, a copy that runs is not shown.
         """
 
+    def waiting_patch(self, local: Json, now: datetime) -> Json | None:
+        """Status patch that says of a suspended local job, of which nothing is shown to run, what its kind's own
+        controller would; None if it says so already, or the kind has no such words.
+        """
+
     def expected_workloads(self, job: Json) -> int:
         """How many Workloads the manager's Kueue makes of the job: more than one only for groups."""
 

@@ -144,6 +144,8 @@ CORDON_ANNOTATION: Final = "multikueue.dev/cordoned"
 GIVE_UP_BEFORE_ANNOTATION: Final = "multikueue.dev/give-up-before"
 """On the MultiKueueCluster of a broken worker, set by a person: a time (RFC 3339). What is left there of earlier
 attempts, and was created before, is waited for no longer."""
+DETACHED_ANNOTATION: Final = "multikueue.dev/detached-at"
+"""On the MultiKueueCluster of a ManagedCluster that was deleted and is still there: when (RFC 3339) that was."""
 
 MAX_LABEL_VALUE: Final = 63
 MAX_CONDITION_MESSAGE: Final = 32_768

@@ -21,7 +21,7 @@ from multikueue.core.workload.assigned import remove_others
 from multikueue.core.workload.check_message import GROUP
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
-from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
+from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.facts.places import is_own_copy, with_company, with_places_written, without_foreign
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
@@ -55,7 +55,16 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     decided = attrs.evolve(decided, look_again=again, row=row.name, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
+    decided = attrs.evolve(decided, telling=(*decided.telling, *_first_words(situation, decided)))
     return decided.also(*(AnnounceWorkload("Warning", text) for text in troubles))
+
+
+def _first_words(situation: Situation, decided: Plan) -> Iterator[Effect]:
+    """What the controllers of its kind would say of jobs that wait: they leave a delegated job alone."""
+    waits = situation.snapshot.check is not None and _is_ours(situation) and _is_nobodys(situation)
+    if waits and situation.not_delegated is None and all(effect.cluster != MANAGER for effect in decided.effects):
+        for job in situation.snapshot.jobs.values():
+            yield from ending.patch_status(situation, job, situation.adapter.waiting_patch(job, situation.now))
 
 
 def _decisions(situation: Situation) -> Iterator[tuple[Row, Plan]]:
@@ -114,8 +123,7 @@ def _earliest(look_again: float | None, situation: Situation) -> float | None:
 
 
 def _is_gone(situation: Situation) -> bool:
-    workload = situation.snapshot.workload
-    return workload is None or is_terminating(workload)
+    return situation.snapshot.workload is None or is_terminating(situation.workload)
 
 
 def _check_was_taken_off(situation: Situation) -> bool:
@@ -218,12 +226,10 @@ def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str =
 
 def _is_nobodys(situation: Situation) -> bool:
     """Whether nobody has it: an eviction that is under way has a row of its own."""
-    nobodys = situation.assigned_to is None and situation.state is not CheckState.READY
-    return nobodys and not _is_giving_back(situation)
+    return situation.assigned_to is None and situation.state is not CheckState.READY and not _is_giving_back(situation)
 
 
-def _wait(situation: Situation) -> Plan:
-    del situation
+def _wait(_: Situation) -> Plan:
     return Plan()
 
 
@@ -264,8 +270,7 @@ class Row:
     """What is removed meanwhile."""
 
 
-def _always(situation: Situation) -> bool:
-    del situation
+def _always(_: Situation) -> bool:
     return True
 
 

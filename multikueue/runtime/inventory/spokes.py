@@ -20,6 +20,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import name_of, uid
+from multikueue.errors import ApiError, Forbidden
 from multikueue.kube.informers.informer import Informer
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
@@ -35,6 +36,9 @@ CONCURRENCY: Final = 4
 """Spokes reconciled at a time."""
 
 
+FORBIDDEN: Final = 30.0
+"""Seconds until a write that was forbidden is tried again; each time twice as long, up to `LONGEST`."""
+LONGEST: Final = 3600.0
 DRAINING: Final = 5.0
 """Seconds between two looks whether a cluster that is not selected any more is still in use."""
 _VERBS: Mapping[type[Write], tuple[str, str]] = {
@@ -57,6 +61,8 @@ class SpokeReconciler:
     clock: Callable[[], datetime]
     problems: dict[str, str] = attrs.field(factory=dict, init=False)
     """By spoke that is selected or in use, why it is no worker, or is not kept up."""
+    _refusals: dict[str, int] = attrs.field(factory=dict, init=False)
+    """By spoke, how often its last write was forbidden, one time after the other."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`. The key is the name of a ManagedCluster."""
@@ -65,8 +71,17 @@ class SpokeReconciler:
         spoke = await self.reader.read(key.name)
         now = self.clock()
         found = plan_spoke(spoke, self.settings, now)
-        self._report(spoke, found)
+        tries = self._refusals.get(key.name, 0)
+        if not tries:
+            self._report(spoke, found)
         failed = await self.executor.execute(found.effects, partial(self._written, key.name))
+        if failed is not None and isinstance(failed[1], Forbidden):
+            self._report(spoke, attrs.evolve(found, problem=_forbidden(*failed)))
+            self._refusals[key.name] = tries + 1
+            return Action.after(min(FORBIDDEN * 2 ** min(tries, 8), LONGEST))
+        if tries:
+            del self._refusals[key.name]
+            self._report(spoke, found)
         if failed is not None:
             raise failed[1]
         expires = (found.again - now).total_seconds() if found.again is not None else None
@@ -102,6 +117,17 @@ class SpokeReconciler:
         for regarding in (spoke.managed, found.conflict):
             if regarding is not None:
                 self.events.emit(regarding, "Warning", reason, "Connect", found.problem)
+
+
+def _forbidden(effect: Write, error: ApiError) -> str:
+    """What a person can do where settings have changed, and with them rights: what was made before is still there."""
+    made, kind = ObjectKey.of(effect.object), effect.resource
+    right = (
+        "give the daemon that right again (multikueue rbac manager with the settings of before | kubectl apply -f -)"
+    )
+    where = f" -n {made.namespace}" if made.namespace else ""
+    mend = f", or delete it: kubectl delete {kind} {made.name}{where}" if isinstance(effect, Delete) else ""
+    return f"{error}: {right}{mend}"
 
 
 @attrs.define(eq=False)

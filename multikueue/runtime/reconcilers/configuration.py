@@ -24,10 +24,11 @@ from multikueue.core.machinery.connection import (
 )
 from multikueue.core.machinery.connection_facts import facts_status
 from multikueue.core.machinery.remembered_loss import remembered_loss
-from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
+from multikueue.core.model.conditions import condition, conditions, parse_timestamp, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
+from multikueue.core.model.labels import DETACHED_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating, resource_version
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, resource_version
 from multikueue.core.model.worker_kueue import kueue_status
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.errors import Cause, KubeconfigError
@@ -47,6 +48,8 @@ KUBECONFIG_KEY: Final = "kubeconfig"
 SMALL: Final = 8 << 10
 """Bytes of a kubeconfig that is parsed at once: any of them takes a fifth of a second at most, a real one ten
 milliseconds. A larger one is parsed in a thread."""
+NAMED: Final = 5
+"""Jobs that an event names."""
 DRAINING: Final = 5.0
 """Seconds between two looks whether a removed worker still runs jobs."""
 _Parsed: TypeAlias = tuple[bytes, ClusterConfig | KubeconfigError]
@@ -137,12 +140,30 @@ class ClusterReconciler:
         """See `Reconciler`."""
         cluster = self.manager.clusters.get(key)
         if cluster is None or is_terminating(cluster):
+            self.workers.note_gone(key.name)
             return self._remove(key.name)
         self._draining.discard(key.name)
+        self._note_detached(key.name, cluster)
         await self._connect(ClusterName(key.name), cluster)
         replaced_version, written = self._written.get(key.name, ("", cluster))
         await self._write_status(written if resource_version(cluster) == replaced_version else cluster)
         return Action.done()
+
+    def _note_detached(self, name: str, cluster: Json) -> None:
+        """A person may say that its cluster is broken: then no time is given to it."""
+        noted = annotations_of(cluster)
+        given_up = GIVE_UP_BEFORE_ANNOTATION in noted
+        detached = None if given_up else parse_timestamp(noted.get(DETACHED_ANNOTATION))
+        if not self.workers.note_detached(name, detached):
+            return
+        known = self.manager.workloads.informer.values()
+        jobs = [str(ObjectKey.of(one)) for one in known if cluster_name(one) == name and not is_finished(one)]
+        if jobs:
+            named = ", ".join(jobs[:NAMED]) + (f" and {len(jobs) - NAMED} more" if len(jobs) > NAMED else "")
+            note = (
+                f"Its cluster is being detached under {named}: they run on, and move workerLostTimeout after it is gone"
+            )
+            self.events.emit(cluster, "Warning", "Detached", "Connect", note)
 
     def _remove(self, name: str) -> Action:
         """Forget a worker, once no Workload runs there any more: its last configuration is kept until then."""

@@ -169,6 +169,9 @@ class SnapshotReader:
                 if (informers := cluster.known) is not None:
                     worker = attrs.evolve(worker, kind=Served()) if workload_only else worker  # seen or not
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
+                if isinstance(worker.reach, Lost):
+                    since = self.workers.counts_from(name, worker.reach.since)
+                    worker = attrs.evolve(worker, reach=attrs.evolve(worker.reach, since=since))
                 worker = self._where_it_was(worker, key, workload) if name in named else worker
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:

@@ -121,6 +121,10 @@ class WorkerPool:
     `ClusterPool.times`."""
     _removed_before: datetime | None = attrs.field(default=None, init=False)
     """The latest of those times that are not in `_removed` any more."""
+    _detached: dict[str, datetime] = attrs.field(factory=dict, init=False)
+    """Since when workers are being detached, by the manager's clock."""
+    _let_go: dict[str, datetime] = attrs.field(factory=dict, init=False)
+    """When the MultiKueueClusters of detached workers went, likewise."""
     _losses: dict[ClusterName, tuple[datetime, Suspects]] = attrs.field(factory=dict, init=False)
     """Of the lost workers: since when they are, by `ClusterPool.times`, and what may be there."""
     _with_queues: set[str] = attrs.field(factory=set, init=False)
@@ -156,6 +160,36 @@ class WorkerPool:
         latest = max(filter(None, (times.now() - self.running_for, self._removed_before)))
         since = self._removed.get(name) if name in self._removed else latest
         return None if since is None else since + times.step()
+
+    def note_detached(self, name: str, at: datetime | None) -> bool:
+        """Note that a worker is being detached since some time, as its MultiKueueCluster says; None: it is not.
+
+        Returns:
+            Whether that is new.
+        """
+        self._let_go.pop(name, None)
+        before, worker = self._detached.pop(name, None), self.get(name)
+        if at is not None:
+            self._detached[name] = at
+        if before != at and worker is not None:
+            self.on_cluster(worker, True)  # no event of a Workload tells
+        return at is not None and before is None
+
+    def note_gone(self, name: str) -> None:
+        """Note that the MultiKueueCluster of a worker is gone."""
+        if self._detached.pop(name, None) is not None:
+            self._let_go[name] = self.clock()
+
+    def counts_from(self, name: str, lost_since: datetime | None) -> datetime | None:
+        """From when the time counts after which a lost worker is given up; None: it does not.
+
+        Who detaches a cluster takes our credentials first. One that answered until then runs its jobs, and is given up
+        some time after it is gone; one that was lost before is dead, as a rule, and its time goes on.
+        """
+        detached, gone = self._detached.get(name), self._let_go.get(name)
+        if lost_since is None or (detached is not None and lost_since >= detached):
+            return None
+        return lost_since if gone is None else max(lost_since, gone)
 
     def follow_figures(self, changed: Callable[[ClusterName], None]) -> None:
         """Keep the queues of all workers, with their figures; before `run`.
@@ -257,7 +291,9 @@ class WorkerPool:
         self._removed.pop(name, None)
         self._removed[name] = lost_since
         if len(self._removed) > REMOVED:
-            oldest = self._removed.pop(next(iter(self._removed)))
+            first = next(iter(self._removed))
+            self._let_go.pop(first, None)
+            oldest = self._removed.pop(first)
             known = [one for one in (oldest, self._removed_before) if one is not None]
             self._removed_before = max(known, default=None)
 

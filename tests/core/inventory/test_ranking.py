@@ -132,6 +132,18 @@ def test_a_cluster_that_has_just_been_selected_stays_for_a_while() -> None:
     assert ground.listed() == ["b"]
 
 
+def test_a_restart_makes_it_stay_no_shorter() -> None:
+    """The process that knew since when it is selected is gone, and the Placement has chosen another one meanwhile."""
+    ground = hub("a", "b", min_dwell=timedelta(minutes=10))
+    ground.select("a")
+    ground.later(60)
+    ground.memory.clear()
+    ground.select("b")
+    assert sorted(ground.listed() or ()) == ["a", "b"]
+    ground.after(600)
+    assert ground.listed() == ["b"]
+
+
 def test_an_empty_selection_does_not_dwell() -> None:
     ground = hub("a", min_dwell=timedelta(hours=10))
     ground.settle()

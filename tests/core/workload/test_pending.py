@@ -25,6 +25,7 @@ from tests.core.applying import carry_out
 from tests.core.building import (
     ADAPTER,
     EARLIER,
+    SUSPENDED,
     UNMARKED,
     CopyFacts,
     copy_of,
@@ -413,7 +414,8 @@ class TestRefusing:
     DENIED = Refusal('admission webhook "policy" denied the request', timedelta(minutes=5))
 
     def test_while_all_refuse_it_stays_pending_with_the_reasons(self) -> None:
-        seen = snapshot(OFFERED, *(worker(name, refusal=self.DENIED) for name in ("w1", "w2")))
+        waits = job(status={"conditions": [SUSPENDED]})
+        seen = snapshot(OFFERED, *(worker(name, refusal=self.DENIED) for name in ("w1", "w2")), job=waits)
         seen = attrs.evolve(seen, workload=workload())
         write = sole(ApplyStatus, decide(seen).effects)
         (entry,) = write.object["status"]["admissionChecks"]

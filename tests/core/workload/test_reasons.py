@@ -23,6 +23,7 @@ from tests.core.door import (
     Connecting,
     Lost,
     Opaque,
+    Plan,
     Refusal,
     Served,
     ShareUsedUp,
@@ -71,7 +72,12 @@ def told(seen: Snapshot, dispatcher: Dispatcher | None = None) -> str:
     """What a decision would have the check say, if only words change; empty if nothing."""
     decided = decide(seen, dispatcher)
     assert not [one for one in those(ApplyStatus, decided.effects) if not one.cluster]
-    return message_of(decided.telling[0]) if decided.telling else ""
+    return next(map(message_of, worded(decided)), "")
+
+
+def worded(decided: Plan) -> list[ApplyStatus]:
+    """What a decision would write on the Workload, if only words change."""
+    return those(ApplyStatus, decided.telling)
 
 
 class TestWaiting:
@@ -146,7 +152,7 @@ class TestWaiting:
         """What the worker said last holds for a minute; then it is told, without any event."""
         local = saying("Offered to w1 — w1: no room", nominated=("w1",))
         decided = decide(snapshot(local, worker("w1", waiting("no room"), **facts)))
-        assert (decided.telling, decided.look_again) == ((), 40.0)
+        assert (worded(decided), decided.look_again) == ([], 40.0)
 
     def test_one_that_was_just_asked_says_nothing(self) -> None:
         """So the usual case costs no write."""

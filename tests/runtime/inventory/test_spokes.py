@@ -34,6 +34,7 @@ pytestmark = pytest.mark.looptime
 
 SHORT = timedelta(minutes=20)
 """How long tokens are valid where a test waits for their end."""
+ACCOUNTS = str(MANAGED_SERVICE_ACCOUNT)
 LEFT = LINGER + 60
 """Within so many seconds nothing of a cluster is there that is not used any more."""
 THERE = f"system:serviceaccount:{AGENT_NAMESPACE}:multikueue"
@@ -355,6 +356,29 @@ class TestMending:
             assert "worker" not in await on.parts()
             on.server.faults.remove(refused)
             await until(on.is_active, within=120)
+
+    async def test_what_it_may_not_do_any_more_is_told_once_and_tried_ever_more_rarely(self) -> None:
+        """Settings have changed, and with them its role: what it made before stays, and each try was refused."""
+        async with hub("c1") as on, on.managed(settings()):
+            on.select("c1")
+            await until(on.is_active)
+            refuses = Match(verbs=("delete",), resource=MANAGED_SERVICE_ACCOUNT.plural, user="multikueue")
+            refused = on.server.faults.add(Refuse(403), on=refuses)
+            on.select()
+            await anyio.sleep(LINGER + 3600)
+            asked = [n for (_, verb, what), n in on.server.requests.items() if (verb, what) == ("delete", ACCOUNTS)]
+            tried = sum(asked)
+            assert 2 < tried <= 9
+            told = [
+                note for _, reason, note in await on.events() if reason == "WorkerNotReady" and "rbac manager" in note
+            ]
+            assert len(told) == 1
+            assert (
+                "kubectl delete managedserviceaccounts.authentication.open-cluster-management.io multikueue -n c1"
+                in (told[0])
+            )
+            on.server.faults.remove(refused)
+            await until(lambda: _gone(on), within=3700)
 
     async def test_a_new_address_is_written(self) -> None:
         async with hub("c1") as on, on.managed(settings()):

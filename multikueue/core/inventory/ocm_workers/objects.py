@@ -23,8 +23,9 @@ from multikueue.core.inventory.names import (
 from multikueue.core.inventory.ocm_workers.spoke import Spoke, marks, owner_references
 from multikueue.core.inventory.settings import ConnectionSource, SpokeSettings
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.model.labels import DETACHED_ANNOTATION
 from multikueue.core.model.names import Json, Resource
-from multikueue.core.model.objects import annotations_of, dig, labels_of, merge_patch, name_of
+from multikueue.core.model.objects import annotations_of, dig, labels_of, merge_patch, name_of, with_value
 
 
 @attrs.frozen
@@ -107,7 +108,10 @@ def worker(spoke: Spoke, settings: SpokeSettings, name: str) -> Json:
     source: Json = {"clusterProfileRef": {"name": spoke.name}}
     if settings.source is ConnectionSource.KUBECONFIG:
         source = {"kubeConfig": {"location": kubeconfig_secret(spoke.name), "locationType": "Secret"}}
-    return {**_object(MULTIKUEUE_CLUSTER, spoke, settings, name), "spec": {"clusterSource": source}}
+    made = _object(MULTIKUEUE_CLUSTER, spoke, settings, name)
+    if (detached := dig(spoke.managed, "metadata", "deletionTimestamp")) is not None:
+        made = with_value(made, ("metadata", "annotations", DETACHED_ANNOTATION), detached)
+    return {**made, "spec": {"clusterSource": source}}
 
 
 def secret(spoke: Spoke, settings: SpokeSettings, kubeconfig: str) -> Json:

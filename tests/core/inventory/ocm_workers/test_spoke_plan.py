@@ -18,6 +18,7 @@ from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL, UID_ANNOTAT
 from multikueue.core.inventory.settings import Adopt, ConnectionSource, SpokeSettings
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CLUSTER_PROFILE, MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.model.labels import DETACHED_ANNOTATION
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import name_of, uid
 from tests.core.applying import merged
@@ -412,7 +413,12 @@ class TestLeaving:
         whole = settled(fresh(), PROFILE)
         detached = merged(whole.managed or {}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
         spoke = changed(whole, managed=detached, account=None, in_use=True)
-        assert plan_spoke(spoke, PROFILE, b.NOW).effects == ()
+        (write,) = plan_spoke(spoke, PROFILE, b.NOW).effects
+        assert isinstance(write, Patch)
+        assert write.resource.plural == "multikueueclusters"
+        assert write.change == {"metadata": {"annotations": {DETACHED_ANNOTATION: "2026-01-01T00:00:00Z"}}}, (
+            "and it says so"
+        )
 
     @BOTH
     @pytest.mark.parametrize("in_use", [True, False])
