@@ -152,7 +152,7 @@ class Manager:
     def __attrs_post_init__(self) -> None:
         """Caches first, then who listens to them, then who decides by them; what is optional comes last."""
         settings, cluster, memory = self.settings, self._caches(), WorkloadMemory()
-        self.cluster, work = cluster, WorkQueues(workload_queue(cluster, memory))
+        self.cluster, work = cluster, WorkQueues(workload_queue(cluster, memory, settings.concurrency))
         process = Process(self.clock, self.fraction, self.instance, self.controller_hook)
         queues = QueueInformers.build(
             self.client, partial(work.quotas.enqueue, after=BATCH), fraction=self.fraction, slim=False
