@@ -79,7 +79,7 @@ def reached(manager: Manager) -> Iterator[Reached]:
         if worker.connection.connected and link is not None and known is not None and cluster is not None:
             watched = functools.partial(watched_queues, known.queues)
             deleted = functools.partial(deleted_copies, known, manager.cluster, Marks(manager.settings.plan.mark_key))
-            yield Reached(worker.name, link.config, known.client, cluster, watched, deleted)
+            yield Reached(worker.name, link.config, known.client, cluster, watched, deleted, known.shares.used_up)
 
 
 def deleted_copies(known: WorkerInformers, manager: ManagerCluster, marks: Marks) -> list[tuple[Resource, Json]]:
