@@ -53,7 +53,7 @@ from multikueue.runtime.workers.executor import WorkerBackoffs, WorkerExecutor, 
 from multikueue.runtime.workers.informers import WorkerSettings
 from multikueue.runtime.workers.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.workers.moved_away import Suspects
-from multikueue.runtime.workers.pool import WorkerPool
+from multikueue.runtime.workers.pool import WorkerPool, target_on
 from multikueue.runtime.workers.queue_room import WorkerRooms
 
 
@@ -152,7 +152,7 @@ class Manager:
     def __attrs_post_init__(self) -> None:
         """Caches first, then who listens to them, then who decides by them; what is optional comes last."""
         settings, cluster, memory = self.settings, self._caches(), WorkloadMemory()
-        self.cluster, work = cluster, WorkQueues(workload_queue(cluster, memory))
+        self.cluster, work = cluster, WorkQueues(workload_queue(cluster, memory, settings.concurrency))
         process = Process(self.clock, self.fraction, self.instance, self.controller_hook)
         queues = QueueInformers.build(
             self.client, partial(work.quotas.enqueue, after=BATCH), fraction=self.fraction, slim=False
@@ -209,6 +209,7 @@ class Manager:
             fraction=self.fraction,
             limits=self.settings.worker_limits,
             need_of=self.cluster.need_of,
+            is_gone=self.cluster.is_gone,
         )
         suspects = partial(Suspects, self.cluster, self.adapters, self.settings.plan, self.clock)
         told = handlers.cluster_changed, handlers.status_changed
@@ -310,4 +311,4 @@ def _ended(executor: WorkerExecutor, bodies: Bodies, key: ObjectKey) -> None:
 
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:
-    return manager if cluster == MANAGER else worker.usable if (worker := workers.get(cluster)) is not None else None
+    return manager if cluster == MANAGER else target_on(workers.get(cluster))

@@ -17,6 +17,7 @@ from tests.benchmarks.idling import measure_idle
 from tests.benchmarks.measuring import Measured, Options, measure
 from tests.benchmarks.scaling import measure_restart
 from tests.benchmarks.scenarios import SCENARIOS, Scenario
+from tests.benchmarks.tenants import measure_tenants
 from tests.benchmarks.upstream import measure_upstream, require_kueues
 from tests.controlplane.errors import ControlPlaneError
 
@@ -32,6 +33,7 @@ _EPILOG = "\b\nScenarios:\n" + "\n".join(f"  {scenario.name:8}{scenario.about}" 
 @click.option("--rate", type=click.FloatRange(0), help="Jobs per second; 0: all at once.")
 @click.option("--duration", type=click.FloatRange(1), help="Seconds for which jobs are submitted at that rate.")
 @click.option("--kinds", type=click.IntRange(1), help="Kinds that all clusters serve; our daemon dispatches them.")
+@click.option("--attackers", type=click.IntRange(1), help="Large jobs of the other tenant; for `tenants` only.")
 @click.option("--controller", "command", help="The controller under test, a shell command.  [default: ours]")
 @click.option("--dispatcher", help="The dispatcher of our daemon, as in `dispatcher.name`.")
 @click.option("--manager-kueue", type=click.Choice(["none", "sim"]), default="sim", show_default=True)
@@ -54,7 +56,9 @@ def main(
         raise click.UsageError("--profile and --dispatcher are for the default controller only")
     if plot is not None:
         plotting.require()
-    numbers = {name: options.pop(name) for name in ("count", "rate", "duration", "workers", "rtt", "kinds")}
+    numbers = {
+        name: options.pop(name) for name in ("count", "rate", "duration", "workers", "rtt", "kinds", "attackers")
+    }
     chosen = SCENARIOS[scenario].changed(**numbers)
     ours = controller.default_command(profile, dispatcher or "", chosen.kinds)
     settings = Options(command=command or ours, dispatcher=dispatcher or "", **options)
@@ -78,6 +82,8 @@ def _run(scenario: Scenario, options: Options) -> Measured:
     async def run() -> Measured:
         if scenario.idle:
             return await measure_idle(scenario, options)
+        if scenario.attackers:
+            return await measure_tenants(scenario, options)
         if scenario.upstream:
             return await measure_upstream(scenario, options)
         return await (measure_restart if scenario.preloaded else measure)(scenario, options)

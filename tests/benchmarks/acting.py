@@ -78,14 +78,19 @@ class Acts:
 
 
 async def follow(
-    tasks: anyio.abc.TaskGroup, connection: KubeClient, resource: Resource, seen: Callable[[ObjectKey, Json], None]
+    tasks: anyio.abc.TaskGroup,
+    connection: KubeClient,
+    resource: Resource,
+    seen: Callable[[ObjectKey, Json], None],
+    gone: Callable[[ObjectKey, Json], None] = lambda _key, _last: None,
 ) -> Informer:
-    """Keep a cache and tell each new version of an object; returns once all that is there was told."""
+    """Keep a cache and tell each new version of an object, and its last one; returns once all there is was told."""
 
     def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        del old
         if new is not None:
             seen(key, new)
+        elif old is not None:
+            gone(key, old)
 
     cache = Informer(connection, resource, on_change=changed)
     tasks.start_soon(cache.run)

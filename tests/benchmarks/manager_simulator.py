@@ -1,7 +1,8 @@
 """`python -m tests.benchmarks.manager_simulator`: the manager's Kueue, without queueing and without any delay.
 
 It makes a Workload for each job and reserves quota at once, admits it when its checks are Ready, starts the job, and
-finishes the Workload when the job has ended. It writes as Kueue does: server-side apply of all it owns.
+finishes the Workload when the job has ended; when the job is deleted, so is the Workload. It writes as Kueue does:
+server-side apply of all it owns.
 """
 
 from __future__ import annotations
@@ -53,6 +54,16 @@ class Manager:
         ready = checks(workload) and all(entry.get("state") == CheckState.READY for entry in checks(workload))
         if ready and has_quota(workload) and not is_admitted(workload):
             self.acts.once(("admit", uid(workload)), functools.partial(self._admit, key))
+
+    def job_gone(self, key: ObjectKey, job: Json) -> None:
+        """A job was deleted."""
+        workload = ObjectKey(key.namespace, workload_name(JOB.gvk, key.name, uid(job)))
+        self.acts.once(("remove", workload), functools.partial(self._remove, workload))
+
+    async def _remove(self, key: ObjectKey) -> None:
+        self._written.pop(key, None)
+        await self.connection.delete(WORKLOAD, key)
+        await self.connection.merge_patch(WORKLOAD, key, {"metadata": {"finalizers": None}})
 
     async def _queue(self, job: Json) -> None:
         key = ObjectKey(job["metadata"]["namespace"], workload_name(JOB.gvk, job["metadata"]["name"], uid(job)))
@@ -117,7 +128,7 @@ async def manager_simulator(config: Json) -> AsyncIterator[tuple[Json, Answer]]:
         stack.callback(tasks.cancel_scope.cancel)
         manager = Manager(connection, Acts(tasks))
         manager.workloads = await follow(tasks, connection, WORKLOAD, manager.workload)
-        await follow(tasks, connection, JOB, manager.job)
+        await follow(tasks, connection, JOB, manager.job, manager.job_gone)
         yield {}, nothing_to_ask
 
 

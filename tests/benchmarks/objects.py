@@ -12,6 +12,10 @@ from multikueue.core.model.workload_names import workload_name
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 
 NAMESPACE: Final = "default"
+ATTACKER: Final = "attacker"
+"""The namespace of the tenant whose jobs are large; workers have no quota for it."""
+LARGE: Final = 1_200_000
+"""Bytes of one of these, about."""
 
 
 def job(number: int, prefix: str = "job") -> Json:
@@ -36,6 +40,15 @@ def job(number: int, prefix: str = "job") -> Json:
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }
+
+
+def large_job(number: int) -> Json:
+    """A job as large as API servers take it, in the namespace of `ATTACKER`."""
+    found = job(number, "large")
+    found["metadata"]["namespace"] = ATTACKER
+    container = found["spec"]["template"]["spec"]["containers"][0]
+    container["env"] = [{"name": f"FILLER_{one}", "value": "x" * (LARGE // 100)} for one in range(100)]
+    return found
 
 
 def workload_of(owner: Json) -> Json:

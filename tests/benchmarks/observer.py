@@ -18,7 +18,7 @@ from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import CheckState, check_state, has_quota, is_admitted, is_finished
 from multikueue.kube import Informer, KubeClient
 from multikueue.sandbox.setting_up import CHECK
-from tests.benchmarks import moments
+from tests.benchmarks import moments, objects
 from tests.benchmarks.moments import Moments
 from tests.controlplane.errors import NotReady
 
@@ -32,6 +32,8 @@ class Observer:
     manager: KubeClient
     workers: Mapping[str, KubeClient]
     moments: Moments = attrs.field(factory=Moments)
+    _here: Informer = attrs.field(init=False)
+    """The manager's Workloads."""
     _checks: Informer = attrs.field(init=False)
     _copies: dict[str, Informer] = attrs.field(factory=dict, init=False)
     placed: dict[str, str] = attrs.field(factory=dict, init=False)
@@ -42,13 +44,14 @@ class Observer:
 
     def __attrs_post_init__(self) -> None:
         self._checks = Informer(self.manager, ADMISSION_CHECK, on_change=self._seen)
+        self._here = Informer(self.manager, WORKLOAD, transform=_without_spec, on_change=self._workload)
 
     async def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Begin to watch; returns once everything that was there is known."""
         caches = [
             self._checks,
             Informer(self.manager, JOB, transform=_without_spec, on_change=self._job),
-            Informer(self.manager, WORKLOAD, transform=_without_spec, on_change=self._workload),
+            self._here,
         ]
         for name, worker in self.workers.items():
             self._copies[name] = Informer(worker, WORKLOAD, transform=_without_spec, on_change=self._copy)
@@ -83,6 +86,19 @@ class Observer:
         """How many Workloads lie on workers, but for some of these."""
         return sum(len(cache) for name, cache in self._copies.items() if name not in without)
 
+    @property
+    def clients(self) -> dict[str, KubeClient]:
+        """Of all clusters."""
+        return {"manager": self.manager, **self.workers}
+
+    def there(self, namespace: str) -> int:
+        """How many Workloads of a namespace lie on workers."""
+        return sum(_in(cache, namespace) for cache in self._copies.values())
+
+    def here(self, namespace: str) -> int:
+        """How many Workloads of a namespace the manager has."""
+        return _in(self._here, namespace)
+
     def _seen(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         del key, old, new
         self._changed.set()
@@ -93,14 +109,14 @@ class Observer:
             self.moments.note(job, what, time.perf_counter())
 
     def _job(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        if new is not None:
+        if new is not None and key.namespace == objects.NAMESPACE:
             self._jobs[workload_name(JOB.gvk, key.name, uid(new))] = key.name
             self._note(key.name, moments.CREATED, True)
             self._note(key.name, moments.COMPLETE, is_true(new, "Complete"))
         self._seen(key, old, new)
 
     def _workload(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        if new is not None:
+        if new is not None and key.namespace == objects.NAMESPACE:
             owners = new["metadata"].get("ownerReferences") or [{}]
             job = owners[0].get("name")
             self._note(job, moments.QUOTA, has_quota(new))
@@ -112,16 +128,20 @@ class Observer:
         self._seen(key, old, new)
 
     def _copy(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        if new is not None:
+        if new is not None and key.namespace == objects.NAMESPACE:
             job = self._jobs.get(key.name)
             self._note(job, moments.ADMITTED, is_admitted(new))
             self._note(job, moments.FINISHED_THERE, is_finished(new))
         self._seen(key, old, new)
 
     def _job_copy(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        if new is not None:
+        if new is not None and key.namespace == objects.NAMESPACE:
             self._note(key.name, moments.COMPLETE_THERE, is_true(new, "Complete"))
         self._seen(key, old, new)
+
+
+def _in(cache: Informer, namespace: str) -> int:
+    return sum(key.namespace == namespace for key in [*cache.keys()])
 
 
 def _without_spec(obj: Json) -> Json:

@@ -73,7 +73,7 @@ async def _restart(around: Fleet, second: Controller, measured: Measured, began:
     read = submitted = began
     try:
         if second.tells:
-            read = await _has_read(second, seconds)
+            read = await has_read(second, seconds)
         await around.user.create(JOB, objects.job(0, _PROBE))
         submitted = time.perf_counter()
         await around.observer.until(
@@ -92,7 +92,7 @@ async def _restart(around: Fleet, second: Controller, measured: Measured, began:
     }
 
 
-async def _has_read(tested: Controller, seconds: float) -> float:
+async def has_read(tested: Controller, seconds: float) -> float:
     """Wait until the manager's caches are complete; returns when that was seen."""
     with anyio.move_on_after(seconds):
         while not await tested.has_read_the_manager():

@@ -49,6 +49,9 @@ class Scenario:
     kinds: int = 1
     """Kinds of jobs that all clusters serve and our daemon dispatches; only batch Jobs are submitted."""
 
+    attackers: int = 0
+    """Large jobs of another tenant, beside those that are measured; see `tenants`."""
+
     @property
     def ends(self) -> bool:
         """Whether jobs end."""
@@ -73,6 +76,7 @@ class Scenario:
         workers: int | None = None,
         rtt: float | None = None,
         kinds: int | None = None,
+        attackers: int | None = None,
     ) -> Scenario:
         """The scenario with other numbers; `count` jobs at a rate end sooner."""
         result = attrs.evolve(
@@ -82,6 +86,7 @@ class Scenario:
             rate=self.rate if rate is None else rate,
             duration=self.duration if duration is None else duration,
             kinds=self.kinds if kinds is None else kinds,
+            attackers=self.attackers if attackers is None else attackers,
         )
         if count is None:
             return result
@@ -110,6 +115,14 @@ _ALL: Final = (
         idle=True,
     ),
     Scenario("upstream", "Kueue's own benchmark in shape: 1,000 jobs, none runs", 1000, submitters=1, upstream=True),
+    Scenario(
+        "tenants",
+        "2 jobs a second alone, then beside 113 jobs of 1.2 MB that another tenant submits meanwhile",
+        rate=2.0,
+        duration=60.0,
+        workers=2,
+        attackers=113,
+    ),
     Scenario("churn", "jobs whose status changes 20 times", rate=5.0, duration=30.0, changes=20),
 )
 SCENARIOS: Final[Mapping[str, Scenario]] = {scenario.name: scenario for scenario in _ALL}

@@ -1,6 +1,7 @@
 """`python -m tests.benchmarks.worker_simulator`: Kueue and the job controllers of all workers, without any delay.
 
-Every copy is admitted as it arrives. A job is unsuspended, runs, changes its status as often as wanted, and ends.
+Every copy is admitted as it arrives, but those of `objects.ATTACKER`, for which there is no
+quota. A job is unsuspended, runs, changes its status as often as wanted, and ends.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import has_quota
 from multikueue.kube import Informer, KubeClient
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
+from tests.benchmarks import objects
 from tests.benchmarks.acting import Acts, admitted, client, condition, follow, now
 from tests.benchmarks.answering import Answer, nothing_to_ask, run
 
@@ -52,7 +54,7 @@ class Worker:
         await follow(tasks, self.connection, JOB, self._job)
 
     def _workload(self, key: ObjectKey, workload: Json) -> None:
-        if not has_quota(workload):
+        if not has_quota(workload) and key.namespace != objects.ATTACKER:
             name = ("admit", workload["metadata"]["uid"])
             self.acts.once(name, functools.partial(self._admit, key, workload))
 

@@ -5,7 +5,9 @@ Which changes of the manager make jobs anew.
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any, cast
 
 import aiohttp
 import anyio
+import anyio.lowlevel
 import pytest
 
 from multikueue.core.model.conditions import new_condition, timestamp
@@ -24,6 +27,7 @@ from multikueued.doctor.published import Published, config_map, written
 from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, Account, binding, role
 from multikueued.remoteapi import handlers, manager_view
+from multikueued.remoteapi.job_query import BREATH, page_of
 from multikueued.remoteapi.job_watch import INITIAL_EVENTS_END
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.workers.move_targets import QueuesOnWorker
@@ -191,6 +195,7 @@ async def test_a_watch_shows_what_changes_and_an_old_version_is_gone(tmp_path: P
         async with here.asking(JOBS, user=READER, watch="true", sendInitialEvents="true") as response:
             end = await next_event(response)
         old = await here.refused(JOBS, user=READER, watch="true", resourceVersion="1")
+        forged = [await here.refused(JOBS, user=READER, **asked) for asked in FORGED]
 
     assert (added["type"], again["type"]) == ("ADDED", "ADDED")
     assert (changed["type"], changed["object"]["status"]["cluster"]) == ("MODIFIED", "worker1")
@@ -200,6 +205,36 @@ async def test_a_watch_shows_what_changes_and_an_old_version_is_gone(tmp_path: P
     assert versions == sorted(versions)
     assert (end["type"], end["object"]["metadata"]["annotations"]) == ("BOOKMARK", {INITIAL_EVENTS_END: "true"})
     assert old[0] == 410
+    assert [code for code, _ in forged] == [410] * len(FORGED)
+
+
+NEVER = str(10**20 - 1)
+FORGED = (
+    {"resourceVersion": NEVER[:18]},
+    {"resourceVersion": NEVER[:18], "watch": "true"},
+    {"continue": base64.urlsafe_b64encode(f'[{NEVER}, "a", "b"]'.encode()).decode()},
+    {"continue": base64.urlsafe_b64encode(f'["{NEVER}", "", ""]'.encode()).decode()},
+)
+"""Versions that no server has given: a watch behind one of them would show nothing for ever."""
+
+
+async def test_a_page_of_many_jobs_lets_others_run() -> None:
+    """A list held its place without an await, so that no place was ever taken."""
+    jobs = {ObjectKey(f"ns-{number % 7}", f"{number:05}"): {"number": number} for number in range(4 * BREATH)}
+    ran = list[int]()
+
+    async def other() -> None:
+        while len(ran) < 3:
+            ran.append(len(ran))
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(other)
+        shown, last = await page_of(jobs, lambda job: job["number"] % 2 == 0, ("ns-1", ""), 3)
+        assert ran
+    assert [job["number"] for job in shown] == [8, 22, 36]
+    assert last == ObjectKey("ns-1", "00036")
+    assert await page_of(jobs, lambda _: True, ("ns-6", "99999"), math.inf) == ([], None)
 
 
 async def test_every_replica_understands_the_versions_of_the_others(tmp_path: Path) -> None:

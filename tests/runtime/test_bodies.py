@@ -13,6 +13,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.slimmed import LARGE, is_slimmed
 from multikueue.kube.informers.list_pages import size_of
+from multikueue.runtime.caches import manager_cluster
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, Bodies
 from multikueue.sandbox.apiserver import DirectClient
@@ -105,3 +106,30 @@ async def test_what_has_gone_meanwhile_is_not_made() -> None:
 async def all_run(fleet: Fleet, jobs: int) -> bool:
     found = (await DirectClient(fleet.workers["worker1"]).list(JOB)).items
     return sum(bool(dig(job, "status", "active")) for job in found) == jobs
+
+
+async def test_a_namespace_has_a_share_of_what_is_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones, too: whoever may create jobs decides how many there are. Those beyond the share run as well."""
+    monkeypatch.setattr(manager_cluster, "WHOLE", 40_000)
+    fleet, jobs = await Fleet.connected("worker1", cpu=64), 20
+    worker = DirectClient(fleet.workers["worker1"])
+    async with fleet.kueues(), fleet.dispatching() as manager:
+        for number in range(jobs):
+            await fleet.submit(f"job-{number}", template=template("y" * 2_000))
+        await until(lambda: all_run(fleet, jobs))
+        whole = [obj for obj in kept(manager) if not is_slimmed(obj)]
+        assert 4 < len(whole) < 10
+        assert sum(map(size_of, whole)) < 30_000
+        assert all(size_of(obj) < 4_000 for obj in kept(manager) if is_slimmed(obj))
+        for copy in (await worker.list(JOB)).items:
+            assert text_in(copy, "spec", "template") == "y" * 2_000
+        for job in (await fleet.admin.list(JOB)).items:
+            await fleet.admin.delete(JOB, ObjectKey.of(job), propagation="Background")
+        await until(lambda: none_kept(manager))
+        await fleet.submit("later", template=template("y" * 2_000))
+        await until(lambda: all_run(fleet, 1))
+        assert not any(map(is_slimmed, kept(manager)))
+
+
+async def none_kept(manager: Manager) -> bool:
+    return not kept(manager)

@@ -73,7 +73,9 @@ class Wired:
 
     cluster: ManagerCluster
     work: WorkQueues = attrs.field(
-        default=attrs.Factory(lambda self: WorkQueues(workload_queue(self.cluster, WorkloadMemory())), takes_self=True)
+        default=attrs.Factory(
+            lambda self: WorkQueues(workload_queue(self.cluster, WorkloadMemory(), 32)), takes_self=True
+        )
     )
     recomputed: int = 0
     asked_again: list[ObjectKey] = attrs.field(factory=list)

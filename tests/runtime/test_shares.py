@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, NAMESPACE, WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import check, check_state
 from multikueue.kube.http.response_limits import AnswerLimits
 from multikueue.sandbox.apiserver import DirectClient
@@ -23,12 +23,12 @@ FLOOD = 28
 """Of these, more bytes as the list of a worker may have."""
 
 
-async def two_tenants() -> Fleet:
-    """Each has a queue: the attacker's has quota for everything on the manager, and for nothing on the workers."""
+async def two_tenants(there: str = "0") -> Fleet:
+    """Each has a queue: the attacker's has quota for everything on the manager, and for so much on the workers."""
     fleet = await Fleet.connected("worker1", "worker2", cpu=4)
     for cluster in (fleet.manager, *fleet.workers.values()):
         client, on_manager = DirectClient(cluster), cluster is fleet.manager
-        quota = {"cpu": "1000" if on_manager else "0"}
+        quota = {"cpu": "1000" if on_manager else there}
         await client.create(CLUSTER_QUEUE, cluster_queue(quota, [CHECK] if on_manager else [], "attack"))
         for tenant, queue in (("attacker", "attack"), ("victim", CLUSTER_QUEUE_NAME)):
             await client.create(NAMESPACE, namespace(tenant))
@@ -41,8 +41,8 @@ async def flood(fleet: Fleet) -> None:
         await fleet.submit(f"bulk-{number}", namespace="attacker", template=BULK)
 
 
-async def copies(fleet: Fleet, worker: str, tenant: str) -> list[Json]:
-    return (await DirectClient(fleet.workers[worker]).list(WORKLOAD, namespace=tenant)).items
+async def copies(fleet: Fleet, worker: str, tenant: str, resource: Resource = WORKLOAD) -> list[Json]:
+    return (await DirectClient(fleet.workers[worker]).list(resource, namespace=tenant)).items
 
 
 async def word(fleet: Fleet, tenant: str) -> list[str]:
@@ -75,7 +75,7 @@ async def remove(fleet: Fleet) -> None:
 async def test_one_tenants_large_jobs_leave_room_for_the_other() -> None:
     """Both workers were unreadable in the same second, and the check was inactive for every queue."""
     fleet = await two_tenants()
-    async with fleet.kueues(), fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+    async with fleet.kueues(), fleet.dispatching(manager := fleet.build(worker_limits=LIMITS)):
         await flood(fleet)
         await anyio.sleep(60)
         for worker in fleet.workers:
@@ -84,6 +84,12 @@ async def test_one_tenants_large_jobs_leave_room_for_the_other() -> None:
         assert all(100_000 < size < LIMITS.list_bytes * 9 // 16 for size in await sizes(fleet, "attacker"))
         waiting = [one for one in await word(fleet, "attacker") if "workerLimits.listSize" in one]
         assert len(waiting) > FLOOD // 4
+        for one in manager.workers:
+            assert one.known is not None
+            used = one.known.shares.used_up()
+            assert used is not None
+            assert (used.namespace, used.waiting) == ("attacker", len(waiting))
+            assert used.bytes > 100_000
         began = anyio.current_time()
         await fleet.submit("small", namespace="victim")
         await until(lambda: ready(fleet))
@@ -134,3 +140,39 @@ async def test_a_namespace_has_a_share_of_the_objects_too() -> None:
         assert any("workerLimits.listObjects" in one for one in await word(fleet, "attacker"))
         await fleet.submit("small", namespace="victim")
         await until(lambda: ready(fleet))
+
+
+async def overfull(fleet: Fleet) -> None:
+    """More of the attacker's copies on each worker than may be read of it: a daemon with wider bounds made them."""
+    await flood(fleet)
+    async with fleet.dispatching(fleet.build()):
+        await anyio.sleep(60)
+    assert all(size > LIMITS.list_bytes for size in await sizes(fleet, "attacker"))
+
+
+@pytest.mark.parametrize("there", ["0", "4"], ids=["none runs", "some run"])
+async def test_what_was_deleted_goes_from_workers_that_have_too_much_to_be_listed(there: str) -> None:
+    """Nothing was removed there until it could be listed, which was never. A restart knows no names either."""
+    fleet = await two_tenants(there)
+    async with fleet.kueues():
+        await overfull(fleet)
+        async with fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+            await anyio.sleep(60)
+            assert [(await fleet.active(worker))["reason"] for worker in fleet.workers] == ["AnswersUnreadable"] * 2
+            await remove(fleet)
+            await anyio.sleep(60)
+            assert await none_left(fleet)
+            assert not any([await copies(fleet, worker, "attacker", JOB) for worker in fleet.workers])
+            await anyio.sleep(60)
+            assert [(await fleet.active(worker))["status"] for worker in fleet.workers] == ["True"] * 2
+
+
+async def test_so_it_does_where_all_was_deleted_while_nobody_watched() -> None:
+    fleet = await two_tenants()
+    async with fleet.kueues():
+        await overfull(fleet)
+        await remove(fleet)
+        await anyio.sleep(10)
+        async with fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+            await anyio.sleep(60)
+            assert await none_left(fleet)

@@ -132,7 +132,11 @@ def completed(facts: Facts, known: dict[str, Published]) -> Facts:
     """The facts with the workers that were not asked from here, as the daemon saw them."""
     names = facts.objects.clusters_by_name.keys() & known.keys() - facts.workers.keys()
     taken = {name: known[name] for name in sorted(names) if known[name].at is not None}
-    workers = {**facts.workers, **{name: one.on_this_machine(facts.clock) for name, one in taken.items()}}
+    asked = {
+        name: attrs.evolve(worker, used_up=known[name].facts.used_up) if name in known else worker
+        for name, worker in facts.workers.items()
+    }
+    workers = {**asked, **{name: one.on_this_machine(facts.clock) for name, one in taken.items()}}
     gaps = [gap for gap in facts.not_checked if gap.worker not in taken]
     told = [gap for name, one in taken.items() for gap in _gaps(name, one, facts.not_checked)]
     return attrs.evolve(

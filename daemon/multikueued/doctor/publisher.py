@@ -17,6 +17,7 @@ import attrs
 import structlog
 
 from multikueue import JobKind
+from multikueue.core.machinery.shares import UsedUp
 from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import ApiError, Forbidden, NotFound
@@ -48,6 +49,8 @@ class Reached:
     """Its queues with their figures as of now; None: they are not watched, or a watch fails."""
     deleted: Callable[[], Sequence[tuple[Resource, Json]]] = lambda: ()
     """The job copies there that somebody has deleted, or whose Workload is gone, as the caches have them."""
+    used_up: Callable[[], UsedUp | None] = lambda: None
+    """Which namespace has most there, while jobs wait for a share of that."""
 
 
 TICK: Final = 5.0
@@ -87,6 +90,8 @@ class KnownWorker:
     probed: float | None = None
     """When it was looked at, on the loop's clock; None: not since it was connected."""
     published: Published | None = None
+    share: UsedUp | None = None
+    """As of the last read of quotas: from memory."""
     granted: frozenset[Permission] = frozenset()
     """What it grants, as it has said at the last look."""
     granted_to: ClusterConfig | None = None
@@ -95,6 +100,12 @@ class KnownWorker:
     """How often it was looked at with these credentials."""
     quotas_from: float = 0.0
     """When its queues may be read again, on the loop's clock: `SOON` after they were refused."""
+
+    @property
+    def told(self) -> Published | None:
+        """What is published."""
+        one = self.published
+        return None if one is None else attrs.evolve(one, facts=attrs.evolve(one.facts, used_up=self.share))
 
 
 @attrs.define(eq=False)
@@ -142,6 +153,8 @@ class FindingsPublisher:
             self._look_due = now + TICK if await self._look(due) else now + SOON
         if loop_time() >= self._quotas_due:
             self._quotas_due = loop_time() + EVERY
+            for name, one in reached.items():
+                self._known[name].share = one.used_up()
             await self._read_quotas(
                 [one for name, one in reached.items() if loop_time() >= self._known[name].quotas_from]
             )
@@ -262,7 +275,7 @@ class FindingsPublisher:
     async def _publish(self) -> None:
         """Write the ConfigMap if something has changed, or if a look has confirmed what it has."""
         self._changed = False
-        wanted = {name: one.published for name, one in self._known.items() if one.published is not None}
+        wanted = {name: one.told for name, one in self._known.items() if one.told is not None}
         if _said(wanted) == _said(self._told) or (not wanted and not self._told):
             return
         settings = self.settings

@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.machinery.shares import UsedUp
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
@@ -124,6 +125,8 @@ class WorkerFacts:
     """Pods of groups, copies of ours, that nobody lets go of; see `stranded_pods`."""
     overdue: tuple[EndingCopy, ...] | None = None
     """Job copies that were deleted and should have ended; None: nobody has looked."""
+    used_up: UsedUp | None = None
+    """Which namespace of the manager has most there, while jobs wait for a share; the daemon alone knows."""
 
 
 @attrs.frozen

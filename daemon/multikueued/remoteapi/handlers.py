@@ -33,6 +33,7 @@ from multikueued.remoteapi.job_query import (
     continued,
     job_version,
     list_metadata,
+    page_of,
     wanted_jobs,
 )
 from multikueued.remoteapi.job_watch import job_events
@@ -47,6 +48,8 @@ NAMESPACES: Final = 200
 """Namespaces of one page: who may not read all is asked about each."""
 FLEET_KEPT: Final = 5.0
 """Seconds for which an answer about the fleet is given again: it is made of all Workloads."""
+AHEAD: Final = 1_000_000
+"""How many versions another replica may have seen before this one: a manager writes some thousand in a second."""
 LONGEST: Final = 3600.0
 """Seconds of a watch."""
 
@@ -132,15 +135,13 @@ class JobHandlers:
         if watch:
             return await self._watch(request, namespace, wanted, check)
         with self.lists.of_user(self.rights.user(request)):
-            return self._list(request, wanted)
+            return await self._list(request, wanted)
 
-    def _list(self, request: web.Request, wanted: Callable[[Json], bool]) -> web.Response:
+    async def _list(self, request: web.Request, wanted: Callable[[Json], bool]) -> web.Response:
         version, after = self._begin(request)
-        limit = number_in(request.query, "limit") or math.inf
-        keys = sorted(key for key, one in self.view.jobs.items() if (key.namespace, key.name) > after and wanted(one))
-        shown = keys if len(keys) <= limit else keys[: int(limit)]
-        items = [self.view.jobs[key] for key in shown]
-        metadata = list_metadata(version, shown[-1] if len(shown) < len(keys) else None)
+        self._check_given(number_in(request.query, "resourceVersion") or 0)
+        items, last = await page_of(self.view.jobs, wanted, after, number_in(request.query, "limit") or math.inf)
+        metadata = list_metadata(version, last)
         if as_table(request):
             return as_json(table(items, metadata))
         return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobList", "metadata": metadata, "items": items})
@@ -152,7 +153,13 @@ class JobHandlers:
         version, after = continued(request.query["continue"])
         if version < self.view.begin:
             raise RefusedError(410, "the list has changed too much since: begin again")
+        self._check_given(version)
         return version, after
+
+    def _check_given(self, version: int) -> None:
+        """Raise `RefusedError` if no server has given that version: it would be behind all that is to come."""
+        if version > self.view.newest + AHEAD:
+            raise RefusedError(410, "no server has given that version: list again")
 
     async def _watch(
         self, request: web.Request, namespace: str, wanted: Callable[[Json], bool], check: Check
@@ -162,6 +169,7 @@ class JobHandlers:
         bookmarks = flag(request.query, "allowWatchBookmarks") or initial
         if version and version < self.view.begin:
             raise RefusedError(410, f"the version {version} is too old: list again")
+        self._check_given(version or 0)
         in_table, seconds = as_table(request), min(LONGEST, number_in(request.query, "timeoutSeconds") or LONGEST)
         view = self.view
         with self.watches.of_user(self.rights.user(request)), self.watches.in_namespace(namespace):
@@ -254,9 +262,9 @@ class JobHandlers:
         """The namespaces with jobs that who asks may list."""
         await self.rights.check(request, "list", "remotenamespaces", ObjectKey("", ""))
         version, (after, _) = self._begin(request)
-        known = sorted({key.namespace for key in self.view.jobs if key.namespace > after})
-        page = known[:NAMESPACES]
         with self.lists.of_user(self.rights.user(request)):
+            known = sorted({key.namespace for key in self.view.jobs if key.namespace > after})
+            page = known[:NAMESPACES]
             items = [{"metadata": {"name": name}} for name in await self.rights.namespaces(request, page)]
         metadata = list_metadata(version, ObjectKey(page[-1], "") if len(page) < len(known) else None)
         return as_json({"apiVersion": API_VERSION, "kind": "RemoteNamespaceList", "metadata": metadata, "items": items})

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import base64
+import heapq
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Final
 
+import anyio.lowlevel
 from aiohttp import web
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueued.logserver.access import RefusedError
 
+BREATH: Final = 500
+"""Jobs that are looked at before others run."""
 _SELECTOR: Final = "metadata.name="
 
 
@@ -47,6 +52,29 @@ def list_metadata(version: int | str, last: ObjectKey | None = None) -> Json:
         token = json.dumps([version, last.namespace, last.name]).encode()
         metadata["continue"] = base64.urlsafe_b64encode(token).decode()
     return metadata
+
+
+async def page_of(
+    jobs: Mapping[ObjectKey, Json], wanted: Callable[[Json], bool], after: tuple[str, str], limit: float
+) -> tuple[list[Json], ObjectKey | None]:
+    """The jobs of a page, as they are now, and the last of these if there are more. Others run meanwhile: a place for a
+    list is held as long as that takes.
+
+    Args:
+        jobs: all.
+        wanted: which of them.
+        after: the namespace and name behind which the page begins.
+        limit: how many it may have.
+    """
+    found = list[tuple[ObjectKey, Json]]()
+    for number, (key, job) in enumerate([*jobs.items()], 1):
+        if (key.namespace, key.name) > after and wanted(job):
+            found.append((key, job))
+        if number % BREATH == 0:
+            await anyio.lowlevel.checkpoint()
+    found = heapq.nsmallest(len(found) if len(found) <= limit else int(limit) + 1, found, key=itemgetter(0))
+    shown = found if len(found) <= limit else found[: int(limit)]
+    return [job for _, job in shown], shown[-1][0] if len(shown) < len(found) else None
 
 
 def job_version(job: Json) -> str:

@@ -137,6 +137,11 @@ class ManagerView:
         return self._settled
 
     @property
+    def newest(self) -> int:
+        """The newest version that the manager has told."""
+        return max(self._latest, *(number(one.resource_version) for one in self.informers.values()))
+
+    @property
     def context(self) -> ManagerObjects:
         """What a job is made of beside its Workload."""
         checks, configs, clusters, queues, local = (tuple(self.informers[name].values()) for name in _LISTS)

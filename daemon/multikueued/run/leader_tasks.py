@@ -29,6 +29,7 @@ from multikueue.runtime.workers.informers import WorkerInformers
 from multikueued.doctor.publisher import Reached
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.kinds import chosen_kinds
+from multikueued.run.memory import give_back
 from multikueued.run.use_count import UseCount
 from multikueued.settings.config import Settings
 from multikueued.tokens.renewal import Renewer
@@ -65,6 +66,7 @@ async def run_beside(settings: Settings, client: KubeClient, metrics: Metrics, m
     use = UseCount(cluster.workloads.informer.values, cluster.clusters.values, metrics.used, utc_now)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(unending, "use", use.run)
+        tasks.start_soon(unending, "memory", give_back)
         tasks.start_soon(unending, "events", events.run)
         tasks.start_soon(unending, "tokens", renewer.run)
         if settings.findings.enabled:
@@ -79,7 +81,7 @@ def reached(manager: Manager) -> Iterator[Reached]:
         if worker.connection.connected and link is not None and known is not None and cluster is not None:
             watched = functools.partial(watched_queues, known.queues)
             deleted = functools.partial(deleted_copies, known, manager.cluster, Marks(manager.settings.plan.mark_key))
-            yield Reached(worker.name, link.config, known.client, cluster, watched, deleted)
+            yield Reached(worker.name, link.config, known.client, cluster, watched, deleted, known.shares.used_up)
 
 
 def deleted_copies(known: WorkerInformers, manager: ManagerCluster, marks: Marks) -> list[tuple[Resource, Json]]:

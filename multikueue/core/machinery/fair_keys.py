@@ -52,6 +52,10 @@ class FairKeys(Generic[K]):
             if not keys:
                 del self._keys[flow]
 
+    def has(self, may: Callable[[Hashable], bool]) -> bool:
+        """Whether there is a key that `take` returns."""
+        return any(map(may, self._keys))
+
     def take(self, may: Callable[[Hashable], bool] = lambda _: True) -> K | None:
         """Remove and return the first key of the flow whose turn it is; None if there is none.
 

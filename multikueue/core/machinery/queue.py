@@ -51,6 +51,9 @@ class WorkQueue(Generic[K]):
 
     flow_of: Callable[[K], Hashable] = attrs.field(default=lambda _: None, kw_only=True)
     """By default there is one flow."""
+    share: int = attrs.field(default=sys.maxsize, kw_only=True)
+    """How many keys of one flow may be held at a time: whoever holds keys for long, as its requests are large or its
+    server slow, leaves room for the others."""
     _delayed: dict[K, tuple[float, int]] = attrs.field(factory=dict, init=False)
     """The waiting keys that were not due at the last `take`: each one's time, and its number among equal times."""
     _heap: list[tuple[float, int, K]] = attrs.field(factory=list, init=False)
@@ -60,8 +63,10 @@ class WorkQueue(Generic[K]):
     """The waiting keys that are due."""
     _ready_at: float = attrs.field(default=-math.inf, init=False)
     """The time of the last `take`."""
-    _held: set[K] = attrs.field(factory=set, init=False)
-    """client-go's `processing` set."""
+    _held: dict[K, Hashable] = attrs.field(factory=dict, init=False)
+    """client-go's `processing` set, with each key's flow."""
+    _held_of: Counter[Hashable] = attrs.field(factory=Counter, init=False)
+    """How many are held of each flow."""
     _readded: dict[K, float] = attrs.field(factory=dict, init=False)
     """The held keys that were added meanwhile, with the earliest time asked for. In client-go: both sets have them."""
     _order: int = attrs.field(default=0, init=False)
@@ -80,29 +85,33 @@ class WorkQueue(Generic[K]):
             self._push(key, at)
 
     def take(self, now: float) -> K | None:
-        """Return the key whose turn it is, and hold it; None if no key is due."""
+        """Return the key whose turn it is, and hold it; None if no key is due, but of flows that have their share."""
         self._ready_at = now
         while (due := self._next_delayed()) is not None and due <= now:
             at, _, key = heapq.heappop(self._heap)
             del self._delayed[key]
             self._ready.add(key, self._flow(key), at)
-        taken = self._ready.take()
+        taken = self._ready.take(self._may_have_more)
         if taken is not None:
-            self._held.add(taken)
+            flow = self._held[taken] = self._flow(taken)
+            self._held_of[flow] += 1
         return taken
 
     def release(self, key: K) -> None:
         """Release a held key. If it was added meanwhile, it becomes pending."""
         if key not in self._held:
             return
-        self._held.discard(key)
+        flow = self._held.pop(key)
+        self._held_of[flow] -= 1
+        if not self._held_of[flow]:
+            del self._held_of[flow]
         at = self._readded.pop(key, None)
         if at is not None:
             self._push(key, at)
 
     def next_due(self) -> float | None:
-        """The earliest time a waiting key is due, or some time since that; None if no key waits."""
-        return self._ready_at if self._ready else self._next_delayed()
+        """The earliest time a waiting key is due, or some time since that; None if none waits but for its share."""
+        return self._ready_at if self._ready.has(self._may_have_more) else self._next_delayed()
 
     def __len__(self) -> int:
         return len(self._delayed) + len(self._ready) + len(self._readded)
@@ -127,6 +136,9 @@ class WorkQueue(Generic[K]):
 
     def _flow(self, key: K) -> Hashable:
         return self.flow_of(key)
+
+    def _may_have_more(self, flow: Hashable) -> bool:
+        return self._held_of[flow] < self.share
 
     def _next_delayed(self) -> float | None:
         while self._heap and self._delayed.get(self._heap[0][2]) != self._heap[0][:2]:

@@ -25,6 +25,17 @@ class Need:
     """Of one kind."""
 
 
+@attrs.frozen
+class UsedUp:
+    """Whose share of what may be on a cluster is the largest, while somebody waits for a share."""
+
+    namespace: str
+    bytes: int
+    objects: int
+    waiting: int
+    """Workloads of any namespace that are not offered there for want of a share."""
+
+
 @attrs.define(eq=False)
 class Shares(Generic[K]):
     """Amounts by key, each key in one flow."""
@@ -41,6 +52,14 @@ class Shares(Generic[K]):
 
     def __contains__(self, key: K) -> bool:
         return key in self._kept
+
+    def of(self, flow: Hashable) -> int:
+        """How much a flow has."""
+        return self._by_flow[flow]
+
+    def largest(self) -> Hashable | None:
+        """The flow that has most; None: nobody has anything."""
+        return max(self._by_flow, key=self.of, default=None)
 
     def has_room(self, flow: Hashable, amount: int) -> bool:
         """Whether a flow may keep so much more."""

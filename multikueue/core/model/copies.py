@@ -148,12 +148,13 @@ def spec_digests(workload: Json) -> tuple[str, ...]:
     return _DIGESTS.of(workload.get("spec") or {}) if noted is None else tuple(noted)
 
 
-def _digests(given: Json) -> tuple[str, ...]:
+def digests_of(given: Json) -> tuple[str, ...]:
+    """The `spec_digests` of a Workload with this spec, of which nothing is kept."""
     spec = unstarted_spec({"spec": given})
     return (_digest(spec),) if spec is given else (_digest(spec), _digest(given))
 
 
-_DIGESTS: Final = ByIdentity(_digests, size=1_024)
+_DIGESTS: Final = ByIdentity(digests_of, size=1_024)
 """The versions of a Workload have the same spec, and so have those of one sweep."""
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 import orjson
 
-from multikueue.core.model.copies import SLIMMED, spec_digests
+from multikueue.core.model.copies import SLIMMED, digests_of
 from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, uid
@@ -86,34 +86,37 @@ def _smallest(values: Json, most: int) -> Json:
 class Slimmer:
     """Makes of large objects of one kind what is kept of them."""
 
-    spec_of: Callable[[Json], Json]
-    """What is left of a spec."""
+    spec_of: Callable[[Json, int], Json]
+    """What is left of a spec, of so many bytes."""
     note_of: Callable[[Json], Json] = lambda _: {}
     """What is noted of the whole object."""
-    _lately: dict[tuple[str, int], tuple[Json, Json]] = attrs.field(factory=dict, init=False, repr=False)
-    """By UID and generation, what was left and noted. The generation of an object is that of its spec."""
+    _lately: dict[tuple[str, int, int], tuple[Json, Json]] = attrs.field(factory=dict, init=False, repr=False)
+    """By UID, generation and the bytes that are left, what was left and noted. The generation of an object is that of
+    its spec."""
 
-    def __call__(self, obj: Json, size: int) -> Json:
+    def __call__(self, obj: Json, size: int, *, above: int = LARGE, left: int = LEFT) -> Json:
         """What is kept of an object.
 
         Args:
             obj: all of it; it is not changed.
             size: its bytes as they were sent.
+            above: up to which size all is kept.
+            left: see `spec_of`.
         """
-        if size <= LARGE or is_slimmed(obj) or not isinstance(obj.get("spec"), dict):
+        if size <= above or is_slimmed(obj) or not isinstance(obj.get("spec"), dict):
             return obj
         generation = dig(obj, "metadata", "generation")
-        known = (uid(obj), generation) if isinstance(generation, int) and uid(obj) else None
+        known = (uid(obj), generation, left) if isinstance(generation, int) and uid(obj) else None
         spec, note = self._lately.get(known) or (None, {}) if known is not None else (None, {})
         if spec is None:
-            spec, note = self.spec_of(obj["spec"]), self.note_of(obj)
+            spec, note = self.spec_of(obj["spec"], left), self.note_of(obj)
             if known is not None:
                 self._remember(known, spec, note)
         read = {name: value for name, value in annotations_of(obj).items() if len(value) <= WORD or _is_read(name)}
         metadata = {**obj["metadata"], "annotations": read} if annotations_of(obj) else obj["metadata"]
         return {**obj, "metadata": metadata, "spec": spec, SLIMMED: {**note, "size": size}}
 
-    def _remember(self, known: tuple[str, int], spec: Json, note: Json) -> None:
+    def _remember(self, known: tuple[str, int, int], spec: Json, note: Json) -> None:
         if len(self._lately) >= SLIMMED_LATELY:
             del self._lately[next(iter(self._lately))]
         self._lately[known] = spec, note
@@ -121,7 +124,7 @@ class Slimmer:
 
 def workload_slimmer() -> Slimmer:
     """Of Workloads: their pod templates are large, nothing else; a copy is compared with their digests."""
-    return Slimmer(_slim_pod_sets, lambda workload: {"digests": [*spec_digests(workload)]})
+    return Slimmer(_slim_pod_sets, lambda workload: {"digests": [*digests_of(workload["spec"])]})
 
 
 def job_slimmer() -> Slimmer:
@@ -129,9 +132,9 @@ def job_slimmer() -> Slimmer:
     return Slimmer(small_part)
 
 
-def _slim_pod_sets(spec: Json) -> Json:
+def _slim_pod_sets(spec: Json, left: int) -> Json:
     pod_sets = spec.get("podSets")
     if not isinstance(pod_sets, list):
         return spec
-    slim = [{**one, "template": small_part(one["template"])} if "template" in one else one for one in pod_sets]
+    slim = [{**one, "template": small_part(one["template"], left)} if "template" in one else one for one in pod_sets]
     return {**spec, "podSets": slim}

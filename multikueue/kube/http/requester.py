@@ -35,7 +35,7 @@ from multikueue.kube.http.activity import Activity
 from multikueue.kube.http.error_mapping import ErrorMapping, decoded, error_of, where
 from multikueue.kube.http.name_lookup import NameLookup
 from multikueue.kube.http.requests import Request
-from multikueue.kube.http.response_limits import Answer, read_body
+from multikueue.kube.http.response_limits import LARGE_AT_ONCE, Answer, read_body
 from multikueue.kube.http.sessions import Sessions
 from multikueue.kube.http.single_flight import SingleFlight
 from multikueue.kube.http.transport import CALL, CallTime, open_session, ssl_context
@@ -92,6 +92,8 @@ class Requester:
     credentials: CredentialSource
     sessions: Sessions
     activity: Activity = attrs.field(factory=Activity)
+    large_answers: anyio.Semaphore = attrs.field(factory=lambda: anyio.Semaphore(LARGE_AT_ONCE), init=False)
+    """The turns of those that are read at a time."""
 
     def __repr__(self) -> str:
         return f"<Requester {self.name}: {self.config.server}, {'closed' if self.closed else 'open'}>"
@@ -160,7 +162,8 @@ class Requester:
 
         async def send(tls: ssl.SSLContext, headers: dict[str, str]) -> Answer:
             async with await self._request(self.sessions.calls, tls, request, headers, None, time) as response:
-                return Answer(response.status, response.headers, await read_body(response.content, limit, begin))
+                body = await read_body(response.content, limit, begin, self.large_answers)
+                return Answer(response.status, response.headers, body)
 
         credential = await self.credentials.credential()
         answer = await self._send(request, credential, send, time)
@@ -187,7 +190,8 @@ class Requester:
                 with ErrorMapping(self.name, request):
                     async with response:
                         limit = self.options.limits.answer_bytes
-                        body = await read_body(response.content, limit, where(self.name, request))
+                        begin = where(self.name, request)
+                        body = await read_body(response.content, limit, begin, self.large_answers)
         except TimeoutError as error:
             raise DeadlineExceeded(f"{where(self.name, request)}: not accepted in time") from error
         refusal = error_of(self.name, request, response.status, body, response.headers)

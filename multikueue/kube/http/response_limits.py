@@ -9,9 +9,11 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Final
 
 import aiohttp
+import anyio
 import attrs
 
 from multikueue.core.model.names import ObjectKey
@@ -25,6 +27,12 @@ MAX_LINE: Final = MAX_OBJECT + (64 << 10)
 what is around it."""
 MAX_SCHEMAS: Final = 8 << 20
 """The longest OpenAPI document of one version of a group in bytes. Kueue's has two million."""
+
+LARGE: Final = 256 << 10
+"""Bytes of an answer beyond which the rest of it has its turn."""
+LARGE_AT_ONCE: Final = 1
+"""Answers of one server of which more than that is in memory: tenants choose how large objects are, and each connection
+may have an answer. The others stay in the network meanwhile."""
 
 _ADVICE: Final = "remove what is too much there, or raise the limit"
 
@@ -149,24 +157,28 @@ def too_much(where: str, why: str) -> Unreadable:
     return Unreadable(f"{where}: {why}: {_ADVICE}")
 
 
-async def read_body(content: aiohttp.StreamReader, limit: int, where: str) -> bytes:
+async def read_body(content: aiohttp.StreamReader, limit: int, where: str, turns: anyio.Semaphore) -> bytes:
     """Read an answer piece by piece. aiohttp decompresses at most 256 KiB ahead of us.
 
     Args:
         content: of the answer, whose headers have been read.
         limit: of its bytes, decompressed.
         where: the beginning of error messages.
+        turns: the server's large answers have them.
 
     Raises:
         Unreadable: it has more bytes.
     """
-    size, pieces = 0, []
-    while piece := await content.readany():
-        size += len(piece)
-        if size > limit:
-            raise too_much(where, f"the answer has more than {limit} bytes")
-        pieces.append(piece)
-    return b"".join(pieces)
+    body = bytearray()
+    with ExitStack() as turn:
+        while piece := await content.readany():
+            if len(body) <= LARGE < len(body) + len(piece):
+                await turns.acquire()
+                turn.callback(turns.release)
+            body += piece
+            if len(body) > limit:
+                raise too_much(where, f"the answer has more than {limit} bytes")
+        return bytes(body)
 
 
 @attrs.define

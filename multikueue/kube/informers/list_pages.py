@@ -122,8 +122,8 @@ class ListPages:
         try:
             request, body = await self._fetch(token)
         except Unreadable:
-            self.tally.check_bytes()
-            if not self.sizes.too_large():
+            if not self.sizes.too_large():  # all that may be read of the list has been seen then
+                self.tally.check_bytes()
                 raise
             return None
         page = decoded(body)

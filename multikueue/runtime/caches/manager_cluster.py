@@ -13,13 +13,13 @@ from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
-from multikueue.core.machinery.shares import Need
+from multikueue.core.machinery.shares import Need, Shares
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, labels_of, name_of, resource_version, uid
 from multikueue.core.model.shape import workload_flaw
-from multikueue.core.model.slimmed import job_slimmer, workload_slimmer
+from multikueue.core.model.slimmed import Slimmer, job_slimmer, workload_slimmer
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, has_members, is_made_for, owner_names
 from multikueue.core.model.writers import drop_managed_fields, with_status_controllers_only
@@ -30,6 +30,7 @@ from multikueue.kube.informers.informer_status import InformerStatus
 from multikueue.kube.informers.list_pages import InitialList
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
+from multikueue.runtime.caches.kept_whole import WHOLE, Kept, KeptWhole
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.caches.workload_indexes import (
     INDEXES,
@@ -94,19 +95,24 @@ class ManagerCluster(Target):
             keeps_slim: whether large bodies are read again where they are needed: not all of them is kept.
         """
         informer = functools.partial(Informer, client, fraction=fraction)
-        slim_workload, slim_job = (workload_slimmer(), job_slimmer()) if keeps_slim else (None, None)
+        kept: Kept | None = Shares(WHOLE) if keeps_slim else None
 
         def required(resource: Resource, **options: Any) -> Informer:
             return informer(resource, on_status=_RequiredKind(resource), **options)
 
         workloads = required(
-            WORKLOAD, initial=before, indexes=INDEXES, flaw=workload_flaw, keeps_unreadable=True, slim=slim_workload
+            WORKLOAD,
+            initial=before,
+            indexes=INDEXES,
+            flaw=workload_flaw,
+            keeps_unreadable=True,
+            slim=_kept(WORKLOAD, workload_slimmer(), kept),
         )
         return cls(
             client,
             MutationCache(workloads),
             {
-                kind.resource.gvk: _jobs(kind, functools.partial(informer, slim=slim_job), controller_name)
+                kind.resource.gvk: _jobs(kind, informer, controller_name, _kept(kind.resource, job_slimmer(), kept))
                 for kind in adapters.followed
             },
             controller_name,
@@ -115,6 +121,11 @@ class ManagerCluster(Target):
             required(MULTIKUEUE_CLUSTER),
             required(SECRET, namespace=namespace, transform=_credentials_only),
         )
+
+    def __attrs_post_init__(self) -> None:
+        for cache in (self.workloads, *self.jobs.values()):
+            if isinstance(kept := cache.informer.slim, KeptWhole):
+                cache.informer.subscribe(kept.changed)
 
     def __repr__(self) -> str:
         unread = f"; not synced: {', '.join(map(str, self.unread))}" if self.unread else ""
@@ -186,6 +197,11 @@ class ManagerCluster(Target):
             return {job["metadata"]["name"]: job for job in members}
         job = cache.get(ObjectKey(key.namespace, owned_by.name))
         return {owned_by.name: job} if job is not None and is_made_for(workload, owned_by, job) else {}
+
+    def is_gone(self, key: ObjectKey) -> bool:
+        """Whether there is certainly no Workload of that name."""
+        informer = self.workloads.informer
+        return informer.status.synced and self.workloads.get(key) is None and key not in informer.unreadable
 
     def need_of(self, key: ObjectKey) -> Need | None:
         """What would be on a worker of a Workload that waits for one; None: it does not wait."""
@@ -291,9 +307,16 @@ def kubeconfig_path(cluster: Json) -> str | None:
     return reference.get("location") or ""
 
 
-def _jobs(kind: SafeAdapter, informer: functools.partial[Informer], controller_name: str) -> MutationCache:
+def _kept(resource: Resource, slimmer: Slimmer, kept: Kept | None) -> KeptWhole | None:
+    return KeptWhole(str(resource), slimmer, kept) if kept is not None else None
+
+
+def _jobs(
+    kind: SafeAdapter, informer: functools.partial[Informer], controller_name: str, slim: KeptWhole | None
+) -> MutationCache:
     followed = informer(
         kind.resource,
+        slim=slim,
         label_selector=kind.row.membership.selector,
         flaw=kind.flaw,
         keeps_unreadable=True,

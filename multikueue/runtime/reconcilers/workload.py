@@ -37,7 +37,7 @@ from multikueue.runtime.loop import loop_time
 from multikueue.runtime.reconcilers.bodies import Bodies, with_bodies, without_bodies
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.workers.executor import WorkerExecutor
-from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, names_on, view
+from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, named_copies, names_on, view
 from multikueue.runtime.workers.queue_room import WorkerRooms
 
 log = get_logger(__name__)
@@ -125,8 +125,9 @@ class SnapshotReader:
 
     def _former_owner(self, key: ObjectKey, stopped: StoppedJob | None = None) -> Owner | None:
         """The owner of a Workload that is gone, from its copies, or from a job that names it."""
-        known = (worker.known for worker in self.workers if worker.known is not None)
-        found = (owned_by for informers in known if (owned_by := informers.owner_of(key)) is not None)
+        named = (copies.owner for worker in self.workers if (copies := named_copies(worker, key)) is not None)
+        known = (worker.known.owner_of(key) for worker in self.workers if worker.known is not None)
+        found = (owned_by for owned_by in (*named, *known) if owned_by is not None)
         return next(found, None if stopped is None else stopped.owner)
 
     def _workers(

@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.machinery.fair_keys import FairKeys
-from multikueue.core.machinery.shares import Need, Shares
+from multikueue.core.machinery.shares import Need, Shares, UsedUp
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.core.workload.facts.worker_states import ShareUsedUp
@@ -74,6 +74,16 @@ class CopyShares:
         why = f'namespace "{key.namespace}" has its share of what may be on one worker ({bound})'
         left = timedelta(seconds=max(1.0, self._until[key] - now))
         return ShareUsedUp(why, left, RefusalFacts(Cause.SHARE_USED_UP))
+
+    def used_up(self) -> UsedUp | None:
+        """Who has most there, of the bound that is nearer, while somebody waits for a share."""
+        if not self._waiting:
+            return None
+        bytes_are_nearer = self._bytes.total * self._objects.limit >= self._objects.total * self._bytes.limit
+        first = (self._bytes if bytes_are_nearer else self._objects).largest()
+        return UsedUp(
+            "" if first is None else str(first), self._bytes.of(first), self._objects.of(first), len(self._waiting)
+        )
 
     def inherit(self, earlier: CopyShares) -> None:
         """Go on for an earlier connection to the same worker: what it has begun to make may not show yet."""

@@ -42,6 +42,7 @@ from multikueue.runtime.workers.kueue_check import KueueCheck
 from multikueue.runtime.workers.moved_away import Suspects
 from multikueue.runtime.workers.probe import ProbeRounds, WorkerProbe
 from multikueue.runtime.workers.returning import ReturningWorker
+from multikueue.runtime.workers.too_full import FullWorker
 
 RENEWAL: Final = 300.0
 """Seconds after which the watch of a worker's Workloads is renewed. API servers check a credential only when a request
@@ -74,6 +75,8 @@ class WorkerSettings:
     """How much of one kind is kept of one worker."""
     need_of: Callable[[ObjectKey], Need | None] = lambda _: None
     """How much of a Workload of the manager would be on a worker that it is offered to; None: it is not offered."""
+    is_gone: Callable[[ObjectKey], bool] = lambda _: False
+    """Whether the manager is known to have no Workload of that name."""
     rounds: ProbeRounds = attrs.field(factory=ProbeRounds)
     suspects: Callable[[ClusterName], Suspects | None] = lambda _: None
     """What may be on a lost worker that must not run there; None: nobody looks for it when it returns."""
@@ -90,6 +93,8 @@ class WorkerInformers(WorkerCopies):
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     probe: WorkerProbe = attrs.field(kw_only=True)
     kueue: KueueCheck = attrs.field(kw_only=True)
+    full: FullWorker = attrs.field(kw_only=True)
+    """What was read by name while more is there than may be listed."""
     identity: IdentityCheck = attrs.field(kw_only=True)
     _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
@@ -112,13 +117,13 @@ class WorkerInformers(WorkerCopies):
             earlier: those so far, of a server of the same address.
         """
         probe, informer = WorkerProbe(client, settings.rounds), _limited(client, settings, report)
-        kueue, returning = KueueCheck(client, report), ReturningWorker(client, partial(settings.suspects, name))
-        workloads = _limited(returning, settings, report)(
+        kueue, full = KueueCheck(client, report), _full(name, client, settings)
+        workloads = _limited(full, settings, report)(
             WORKLOAD,
-            sleep=returning.sleep,
+            sleep=full.sleep,
             flaw=workload_flaw,
             transform=without_templates,
-            on_change=partial(_tell_origins, partial(settings.on_workload, name)),
+            on_change=partial(_tell_origins, full.tell),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,
@@ -126,10 +131,7 @@ class WorkerInformers(WorkerCopies):
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
         jobs = {one.resource.gvk: _jobs(one, informer, settings, name, earlier) for one in settings.adapters.followed}
-
-        def is_used(gvk: GVK) -> bool:
-            return settings.is_used(name, gvk, workloads.values())
-
+        is_used = partial(_is_used, settings, name, workloads)
         return cls(
             client,
             MutationCache(workloads),
@@ -140,6 +142,7 @@ class WorkerInformers(WorkerCopies):
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
             kueue=kueue,
+            full=full,
             identity=IdentityCheck(client, settings.manager, report),
             stored=kueue.stored,
             shares=CopyShares(settings.limits, settings.need_of, partial(settings.on_workload, name)),
@@ -260,6 +263,17 @@ def _limited(client: ListerWatcher, settings: WorkerSettings, report: Callable[[
         belongs=partial(_is_ours, settings.origin),
         keeps_unreadable=True,
     )
+
+
+def _is_used(settings: WorkerSettings, name: ClusterName, workloads: Informer, gvk: GVK) -> bool:
+    return settings.is_used(name, gvk, workloads.values())
+
+
+def _full(name: ClusterName, client: ApiClient, settings: WorkerSettings) -> FullWorker:
+    """What the Workloads are read through."""
+    returning = ReturningWorker(client, partial(settings.suspects, name))
+    ours, tell = partial(_is_ours, settings.origin), partial(settings.on_workload, name)
+    return FullWorker(returning, settings.adapters, ours, settings.is_gone, tell)
 
 
 def _jobs(

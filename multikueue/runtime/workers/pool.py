@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, TypeAlias
 
 import anyio.abc
@@ -17,13 +18,15 @@ from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import Owner
 from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Connected, Connecting, Lost, Opaque, Reach
+from multikueue.core.workload.facts.worker_states import Connected, Connecting, Lost, Opaque, Reach, Served, Unserved
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
 from multikueue.runtime.loop import loop_time
+from multikueue.runtime.target import Target
 from multikueue.runtime.workers.informers import WorkerInformers, WorkerSettings
 from multikueue.runtime.workers.moved_away import Loss, Suspects
+from multikueue.runtime.workers.too_full import NamedCopies
 
 log = get_logger(__name__)
 
@@ -51,6 +54,10 @@ def view(
         known: makes the value of what is known beside the connection, and of what is known here.
         namespace: in which one its copies are there; None: that of any which say that they are of this Workload.
     """
+    if namespace is None and (named := named_copies(worker, key)) is not None:
+        kind = Served() if named.is_known else Unserved(seen=False)
+        shown = partial(known, workload=named.workload, jobs=named.jobs, shared=named.shared)
+        return shown(kind=kind, namespace=named.namespace)
     gvk, informers = owned_by.gvk if owned_by is not None else None, worker.known
     if informers is None:
         return known(reach=_reach(worker, seen=False), namespace=namespace or "")
@@ -69,6 +76,20 @@ def view(
         is_manager=is_manager(worker),
         namespace=there,
     )
+
+
+def named_copies(worker: WorkerCluster, key: ObjectKey) -> NamedCopies | None:
+    """What of a Workload that is gone was read by name, on a worker that has too much to be listed."""
+    caches = worker.caches if worker.connection.unreadable else ()
+    return next((found for one in caches if (found := one.full.copies.get(key)) is not None), None)
+
+
+def target_on(worker: WorkerCluster | None) -> Target | None:
+    """Where effects are executed on a worker; None: it is not connected. One that cannot be listed is written to, too:
+    what is planned there was read by name."""
+    if worker is None:
+        return None
+    return next(iter(worker.caches), None) if worker.connection.unreadable else worker.usable
 
 
 def _reach(worker: WorkerCluster, *, seen: bool) -> Reach:

@@ -178,6 +178,21 @@ def test_a_key_behind_ten_thousand_of_another_flow_is_the_second() -> None:
     assert [queue.take(1), queue.take(1), queue.take(1)] == ["big/0", "small/one", "big/1"]
 
 
+def test_a_flow_has_a_share_of_what_is_held() -> None:
+    """One tenant's large jobs held all places, each for as long as its large answers took."""
+    queue = WorkQueue[str](flow_of=lambda key: key[0], share=2)
+    for key in ("a1", "a2", "a3", "b1"):
+        queue.add(key, 0.0)
+    assert [queue.take(0.0) for _ in range(4)] == ["a1", "b1", "a2", None]
+    assert queue.next_due() is None  # not at once: there is nothing to take then, either
+    queue.add("a4", 1.0)
+    assert queue.next_due() == 1.0
+    queue.release("a2")
+    assert queue.next_due() == 0.0
+    assert [queue.take(0.0) for _ in range(2)] == ["a3", None]
+    assert len(queue) == 1
+
+
 def test_a_key_that_is_added_again_goes_to_the_flow_that_it_belongs_to_by_then() -> None:
     """What is urgent by now must not wait behind what it was like before. It keeps its time."""
     urgent: set[int] = set()

@@ -58,3 +58,11 @@ def test_the_sum_is_that_of_what_is_kept(steps: list[tuple[bool, int, int, int]]
             shares.drop(key)
     assert shares.total == sum(amount for _, amount in shares._kept.values())
     assert sum(shares._by_flow.values()) == shares.total
+
+
+def test_the_largest_flow_is_known() -> None:
+    shares = Shares[str](100)
+    assert shares.largest() is None
+    for key, flow, amount in (("a1", "a", 10), ("b1", "b", 15), ("a2", "a", 10)):
+        shares.keep(key, flow, amount)
+    assert (shares.largest(), shares.of("a"), shares.of("b"), shares.of("c")) == ("a", 20, 15, 0)

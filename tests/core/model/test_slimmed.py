@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.slimmed import (
     LARGE,
     LEFT,
+    Slimmer,
     is_slimmed,
     job_slimmer,
     size_noted,
@@ -69,6 +72,22 @@ def test_a_change_of_the_status_takes_the_spec_that_was_left_before() -> None:
     third = slimmer(large(uid="u", generation=2), 2 * LARGE)
     assert second["spec"] is first["spec"]
     assert third["spec"] is not first["spec"]
+
+
+class Spec(dict[str, Any]):
+    """A spec that can be seen to go."""
+
+
+@pytest.mark.parametrize("slimmer", [workload_slimmer(), job_slimmer()])
+def test_nothing_keeps_the_spec_of_what_was_slimmed(slimmer: Slimmer) -> None:
+    """A cache of digests by object kept the specs of a thousand Workloads, of 1.2 MB each."""
+    whole = large()
+    whole["spec"] = spec = Spec(whole["spec"])
+    seen = weakref.ref(spec)
+    slim = slimmer(whole, 2 * LARGE)
+    del whole, spec
+    assert is_slimmed(slim)
+    assert seen() is None
 
 
 def test_annotations_that_decisions_read_stay() -> None:

@@ -16,6 +16,7 @@ import pytest
 from multikueue import AVAILABLE
 from multikueue.core.dispatchers.scored.profile import SCORED, Hold, Profile
 from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_status
+from multikueue.core.machinery.shares import UsedUp
 from multikueue.core.model.conditions import condition, conditions, new_condition, timestamp
 from multikueue.core.model.kinds import MUTATING_WEBHOOKS, WORKLOAD
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
@@ -267,6 +268,9 @@ def worker_cases() -> Iterator[Case]:
     yield "worker-without-kueue", lacking, "worker1", "Workload (kueue.x-k8s.io/v1beta2)"
     open_to_all = with_worker(takes_anybody=True)
     yield "worker-takes-anybody", open_to_all, "worker1", "asks its namespaces whose copies they take"
+    full = with_worker(used_up=UsedUp("team-a", 75_000_000, 60, waiting=53))
+    said = "namespace team-a has 71.5 MiB in 60 jobs there, more than any other; 53 jobs wait"
+    yield "worker-share-used-up", full, "worker1", said
     older = with_worker(kueue=WorkerKueue((0, 16), frozenset({GATES}), read=True))
     yield "worker-kueue-older", older, "worker1", "Kueue 0.16 there lacks .spec.preemptionGates"
     lacking = with_worker(lacking=frozenset({RAY_KIND.resource.gvk}))

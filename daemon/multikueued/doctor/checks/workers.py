@@ -81,6 +81,22 @@ def without_kueue(facts: Facts) -> Iterator[Spot]:
 
 
 @on_worker(
+    "worker-share-used-up",
+    Severity.WARNING,
+    "jobs wait because their namespaces have all that one may have on a worker",
+    "have some of its jobs end, or delete them; to bound how many it may have: "
+    "kubectl create quota jobs -n {namespace} --hard=count/jobs.batch=100",
+)
+def share_used_up(facts: Facts) -> Iterator[Spot]:
+    """Jobs are not offered to a worker for want of a share; told is the namespace of the manager with most there."""
+    for worker in facts.workers.values():
+        if (used := worker.used_up) is not None:
+            amount = f"{used.bytes / (1 << 20):.1f} MiB in {used.objects} jobs"
+            told = f"namespace {used.namespace} has {amount} there, more than any other; {used.waiting} jobs wait"
+            yield Spot(worker.name, told, {"namespace": used.namespace})
+
+
+@on_worker(
     "worker-kueue-older",
     Severity.WARNING,
     "its API server drops such fields without a word",

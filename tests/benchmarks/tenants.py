@@ -1,0 +1,199 @@
+"""`tenants`: what one tenant's large jobs cost the others, and the daemon; and how soon they are gone.
+
+Three fleets, one after the other: the victim alone; the victim beside the attacker, who deletes all at the end; and the
+same with a restart of the controller while all of it is there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, name_of
+from multikueue.sandbox import setting_up
+from tests.benchmarks import controller, moments, objects
+from tests.benchmarks.components import CONTROLLER
+from tests.benchmarks.controller import Controller
+from tests.benchmarks.fleet import Fleet, fleet
+from tests.benchmarks.measuring import Measured, Options, settled, spending, submit, until_active
+from tests.benchmarks.moments import quantiles
+from tests.benchmarks.scaling import has_read
+from tests.benchmarks.scenarios import Scenario
+from tests.controlplane.errors import NotReady
+
+_AT_A_TIME: Final = 4
+"""Requests of the attacker."""
+ATTACK: Final = 60.0
+"""Seconds in which it submits all. At once, the two cores of a small machine have work with them for as long, in API
+servers and simulators, and the victim waits for these, whatever the controller does."""
+_SETTLED: Final = 60.0
+"""Seconds at most until the controller writes nothing more once all has been submitted."""
+_GONE: Final = 300.0
+"""Seconds for what the attacker has deleted to go; a minute is aimed at."""
+
+
+@attrs.frozen
+class Shown:
+    """One fleet."""
+
+    measured: Measured
+    numbers: Json
+
+
+async def measure_tenants(scenario: Scenario, options: Options, *, attack: float = ATTACK) -> Measured:
+    """Run the three fleets. What is told of the victim's jobs as in other scenarios is of the second one.
+
+    Args:
+        scenario: how many jobs of whom.
+        options: of the run.
+        attack: seconds in which the attacker submits all.
+
+    Raises:
+        ControlPlaneError: something around the measurement does not work.
+    """
+    alone = await _fleet(attrs.evolve(scenario, attackers=0), options, attack, restart=False)
+    beside = await _fleet(scenario, options, attack, restart=False)
+    restarted = await _fleet(scenario, options, attack, restart=True)
+    shown = {"alone": alone, "beside": beside, "restarted": restarted}
+    complaints = (f"{name}: {one.measured.complaint}" for name, one in shown.items() if one.measured.complaint)
+    beside.measured.complaint = "; ".join(complaints)
+    beside.measured.extra["tenants"] = {
+        "attackers": scenario.attackers,
+        "bytes_each": objects.LARGE,
+        **{name: one.numbers for name, one in shown.items()},
+        "p99_ratio": _ratio(beside, alone, "created_ready_ms", "p99"),
+        "p99_ratio_restarted": _ratio(restarted, alone, "created_ready_ms", "p99"),
+        "memory_ratio": _ratio(beside, alone, "peak_memory_mb"),
+        "memory_ratio_restarted": _ratio(restarted, alone, "peak_memory_mb"),
+    }
+    return beside.measured
+
+
+def _ratio(one: Shown, other: Shown, *path: str) -> float | None:
+    values = [float(dig(shown.numbers, *path) or 0) for shown in (one, other)]
+    return round(values[0] / values[1], 2) if all(values) else None
+
+
+async def _fleet(scenario: Scenario, options: Options, attack: float, *, restart: bool) -> Shown:
+    with tempfile.TemporaryDirectory(prefix="benchmark-controller-") as folder:
+        async with fleet(options.kind, scenario, options.manager_kueue) as around:
+            await _open(around)
+            measured = Measured(scenario, options, around.observer.moments)
+            numbers: Json = {}
+            try:
+                if restart:
+                    async with _running(around, options, Path(folder) / "first") as tested:
+                        await _attack(around, scenario, attack)
+                        await settled(around, rest=2.0, at_most=_SETTLED)
+                    around.observer.moments.seen.clear()
+                began = time.perf_counter()
+                async with _running(around, options, Path(folder) / "second") as tested:
+                    numbers["start_to_read_s"] = round(time.perf_counter() - began, 2)
+                    await settled(around, rest=2.0, at_most=_SETTLED)  # the workers are read as well
+                    async with spending(around, tested, measured), anyio.create_task_group() as tasks:
+                        if scenario.attackers and not restart:
+                            tasks.start_soon(_attack, around, scenario, attack)
+                        await _victim(around, tested, scenario, options)
+                    await settled(around, rest=2.0, at_most=_SETTLED)
+                    numbers |= await _of_victim(around, measured)
+                    if scenario.attackers:
+                        numbers |= await _removal(around, tested, scenario)
+                    numbers["peak_memory_mb"] = round(tested.usage().peak_memory / 1e6, 1)
+                    numbers["memory_at_the_end_mb"] = round(tested.usage().memory / 1e6, 1)
+            except NotReady as error:
+                measured.complaint = str(error)
+            return Shown(measured, numbers)
+
+
+@asynccontextmanager
+async def _running(around: Fleet, options: Options, folder: Path) -> AsyncIterator[Controller]:
+    """The controller, once its check is active, with a folder of its own."""
+    await anyio.Path(folder).mkdir()
+    config = around.manager.kubeconfig(CONTROLLER)
+    async with controller.running(options.command, config, folder) as tested:
+        await until_active(around, tested)
+        if tested.tells:
+            await has_read(tested, options.timeout)  # after a restart the check is active already
+        yield tested
+
+
+async def _open(around: Fleet) -> None:
+    """The attacker's namespace and queue, everywhere."""
+    for one in around.observer.clients.values():
+        await setting_up.ensure(one, NAMESPACE, setting_up.namespace(objects.ATTACKER))
+        await setting_up.ensure(one, LOCAL_QUEUE, setting_up.local_queue(objects.ATTACKER))
+
+
+async def _attack(around: Fleet, scenario: Scenario, seconds: float) -> None:
+    limiter = anyio.CapacityLimiter(_AT_A_TIME)
+
+    async def create(number: int) -> None:
+        async with limiter:
+            await around.user.create(JOB, objects.large_job(number))
+
+    began = anyio.current_time()
+    async with anyio.create_task_group() as tasks:
+        for number in range(scenario.attackers):
+            await anyio.sleep_until(began + number * seconds / scenario.attackers)
+            tasks.start_soon(create, number)
+
+
+async def _victim(around: Fleet, tested: Controller, scenario: Scenario, options: Options) -> None:
+    def ended() -> bool:
+        tested.check()
+        return around.observer.moments.count(moments.FINISHED) >= scenario.jobs
+
+    await submit(around, scenario)
+    await around.observer.until(ended, seconds=options.timeout, otherwise="not all of the victim's jobs have ended")
+
+
+async def _of_victim(around: Fleet, measured: Measured) -> Json:
+    """Latencies of the victim, and what its controller shows of workers meanwhile."""
+    seen = measured.moments
+    return {
+        "ready": seen.count(moments.READY),
+        "created_ready_ms": quantiles(seconds for _, seconds in seen.between(moments.CREATED, moments.READY)),
+        "quota_ready_ms": quantiles(seconds for _, seconds in seen.between(moments.QUOTA, moments.READY)),
+        "workers_readable": await _readable(around),
+        "check_active": around.observer.active(),
+        "copies_of_attacker": around.observer.there(objects.ATTACKER),
+    }
+
+
+async def _readable(around: Fleet) -> int:
+    """How many workers the controller can read, as it says itself."""
+    found = [await around.observer.manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", one.name)) for one in around.workers]
+    return sum((condition(one, "Active") or {}).get("status") == "True" for one in found)
+
+
+async def _removal(around: Fleet, tested: Controller, scenario: Scenario) -> Json:
+    """The attacker deletes all; how long from the last deletion until nothing of it is anywhere."""
+    limiter, began = anyio.CapacityLimiter(_AT_A_TIME), time.perf_counter()
+
+    async def delete(number: int) -> None:
+        async with limiter:
+            key = ObjectKey(objects.ATTACKER, name_of(objects.large_job(number)))
+            await around.user.delete(JOB, key, propagation="Background")
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(scenario.attackers):
+            tasks.start_soon(delete, number)
+    deleted = time.perf_counter()
+
+    def gone() -> bool:
+        tested.check()
+        return not around.observer.there(objects.ATTACKER) and not around.observer.here(objects.ATTACKER)
+
+    await around.observer.until(gone, seconds=_GONE, otherwise="what the attacker has deleted is still there")
+    now = time.perf_counter()
+    return {"deleting_s": round(deleted - began, 2), "gone_s": round(now - deleted, 2)}
