@@ -44,7 +44,7 @@ MEASURES: Final = {
     "gang_p99": "p99",
     "own_p99": "own p99",
 }
-KEPT: Final = (*MEASURES, "requests", "preemptions", "unfinished")
+KEPT: Final = (*MEASURES, "requests", "preemptions", "unfinished", "hung_h", "hung_p99")
 """Of what a run shows."""
 SMALL: Final = {1: 0.6, 2: 0.15, 4: 0.15, 8: 0.1}
 """GPUs of other jobs, and how many of them have so many."""
@@ -86,6 +86,8 @@ class Fleet:
     """How long jobs run: as Philly's, `exp` of 90 minutes, or `short`, of 10 minutes in the median."""
     batch: int = attrs.field(converter=int)
     """Jobs that come together, in the mean."""
+    node: int = attrs.field(converter=int)
+    """GPUs of each node; 0: pods fit wherever there is quota."""
 
     @property
     def settings(self) -> Settings:
@@ -106,7 +108,9 @@ class Fleet:
             here = models if self.mixed else (models[i % len(models)],)
             each = gpus // len(here)
             speeds = SPEEDS if self.flavors > 1 else dict.fromkeys(models, 1.0)
-            yield Worker(f"worker-{i:02}", tuple(Flavor(one, each, each * CPUS, speeds[one]) for one in here))
+            yield Worker(
+                f"worker-{i:02}", tuple(Flavor(one, each, each * CPUS, speeds[one], self.node) for one in here)
+            )
 
     def _jobs(self, random: Random, workers: Sequence[Worker], jobs: int) -> list[Job]:
         found, at = list[Job](), 0.0
