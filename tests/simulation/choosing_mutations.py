@@ -157,6 +157,11 @@ def offers_without_room_stay() -> AbstractContextManager[Any]:
     return mock.patch.object(copies, "waits", return_value=False)
 
 
+def what_has_no_nodes_is_forgotten() -> AbstractContextManager[Any]:
+    """Room: where nodes had no place for a job, the next of its shape is offered as if they had."""
+    return mock.patch.object(QueueFacts, "places", return_value=True)
+
+
 def room_that_has_grown_wakes_nobody() -> AbstractContextManager[Any]:
     """Hold: who is held is not looked at when room has come."""
     return mock.patch.object(Ledger, "woken", return_value=())
@@ -208,6 +213,7 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
             raced_copies_are_taken_back,
             offers_on_evidence_are_taken_back,
             offers_without_room_stay,
+            what_has_no_nodes_is_forgotten,
             room_that_has_grown_wakes_nobody,
             later_ones_overtake,
             given_up_is_tried_at_once,
@@ -228,6 +234,7 @@ UNSEEN: Final = frozenset(
         "raced_copies_are_taken_back",
         "offers_on_evidence_are_taken_back",
         "offers_without_room_stay",
+        "what_has_no_nodes_is_forgotten",
         "penalties_are_ignored",
         "trials_are_ignored",
         "an_accepted_deletion_is_a_removal",

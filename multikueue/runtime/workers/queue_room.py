@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Known, QueueFacts, Room
+from multikueue.core.dispatchers.scored.facts import JobFacts, Known, Place, QueueFacts, ResourceRequest, Room
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
@@ -152,9 +152,21 @@ class WorkerRooms:
         if claim is not None:
             self._leaving.pop(key, None)
             self.ledger.put(claim)
+            for place in claim.unplaced:
+                self._note_unplaced(place, claim.request)
         elif key not in self._leaving and key in self.ledger:
             self._leaving[key] = loop_time() + SHOWN_AFTER
             self._news.set()
+
+    def _note_unplaced(self, place: Place, request: ResourceRequest) -> None:
+        """The next ones of its shape are asked for elsewhere first."""
+        (worker, name), now = place, self.clock()
+        known = self._figures[worker].facts or {}
+        facts = known.get(name)
+        if facts is not None and facts.places(request, now):
+            facts = attrs.evolve(facts, unplaced={**facts.unplaced, request.shape: now})
+            self._figures[worker].facts = {**known, name: facts}
+            self.ledger.set_queue(place, facts)
 
     def shown(self, seen: Snapshot, config: Json | None) -> Snapshot:
         """A snapshot with what a dispatcher needs of a Workload that waits for a worker."""

@@ -50,6 +50,8 @@ class Entry:
     """Where it has, or is about to have, a copy without quota. Empty: it is held."""
     doubtful: bool = False
     """Whether nobody has taken it there in time: that takes no room, and it waits for the other places as if held."""
+    unplaced: tuple[Place, ...] = ()
+    """Where it was told that nodes have no place for its pods."""
     without_room: bool = False
     """Whether it fits nowhere where it is offered: that keeps what is free there, and it waits for the other places."""
 

@@ -30,6 +30,8 @@ Shape: TypeAlias = tuple[tuple[tuple[tuple[str, int], ...], Pods | None], ...]
 SILENT_AFTER: Final = timedelta(seconds=90)
 """A watch that says nothing for longer, bookmarks included, is no source of figures."""
 
+UNPLACED_FOR: Final = timedelta(hours=1)
+"""For so long at most what nodes had no place for is a reason to ask another worker."""
 OTHERS_FIRST: Final = timedelta(minutes=10)
 """For so long at most what is free belongs to the jobs of others that wait there: some may never fit."""
 
@@ -105,6 +107,8 @@ class QueueFacts:
     """Of its nominal quota, what others of the cohort use."""
     running: tuple[Running, ...] = ()
     """Our copies with quota there."""
+    unplaced: Mapping[Shape, datetime] = attrs.field(factory=dict)
+    """What nodes there had no place for although there was quota, and when that was told: until something ends."""
     penalized_until: datetime | None = None
     """Of the worker: until then it ranks last, and gets one job at a time (`penalties.py`)."""
 
@@ -127,6 +131,11 @@ class QueueFacts:
         """Whether jobs of others stand in its queue, and have for less than `OTHERS_FIRST`."""
         return self.others_pending > 0 and (self.others_since is None or now - self.others_since < OTHERS_FIRST)
 
+    def places(self, request: ResourceRequest, now: datetime) -> bool:
+        """Whether nodes may have a place for its pods: they had none for the same ones if not."""
+        at = self.unplaced.get(request.shape)
+        return at is None or now - at >= UNPLACED_FOR
+
     def penalized(self, now: datetime) -> bool:
         """Whether jobs have failed there by the worker's fault, and none has succeeded since."""
         return self.penalized_until is not None and now < self.penalized_until
@@ -138,6 +147,14 @@ class QueueFacts:
     def has_room_to_give(self, now: datetime) -> bool:
         """Whether its free figures mean anything."""
         return self.active and not self.is_raced and not self.others_wait(now) and not self.on_trial(now)
+
+
+def still_unplaced(facts: QueueFacts, before: QueueFacts | None) -> Mapping[Shape, datetime]:
+    """What of that holds on: nothing once the queue is another, or there is more free than before."""
+    if before is None or before.generation != facts.generation:
+        return {}
+    grown = any(amount > before.free.get(key, 0) for key, amount in facts.free.items())
+    return {} if grown else before.unplaced
 
 
 def others_since(others: int, now: datetime, before: QueueFacts | None) -> datetime | None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from datetime import datetime
 from typing import Any, Final
 
+import attrs
+
 from multikueue.core.config.quota import cohort_of, parent_of
 from multikueue.core.dispatchers.scored.facts import (
     Amounts,
@@ -18,6 +20,7 @@ from multikueue.core.dispatchers.scored.facts import (
     ResourceRequest,
     Running,
     others_since,
+    still_unplaced,
 )
 from multikueue.core.dispatchers.scored.flavors import Flavor, Pods
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
@@ -99,7 +102,7 @@ def queue_facts(
     groups = tuple(_groups(cluster_queue, worker.flavors))
     others = max(0, int(dig(cluster_queue, "status", "pendingWorkloads") or 0) - ours_pending)
     many = sum(len(group.flavors) for group in groups) > MAX_FLAVORS
-    return QueueFacts(
+    facts = QueueFacts(
         name,
         groups,
         free=worker.available(name),
@@ -118,6 +121,7 @@ def queue_facts(
         running=running(ours),
         penalized_until=penalized_until,
     )
+    return attrs.evolve(facts, unplaced=still_unplaced(facts, before))
 
 
 def request(workload: Json) -> ResourceRequest | None:

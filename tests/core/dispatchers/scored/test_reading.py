@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,6 +75,18 @@ def test_others_are_counted_from_when_they_were_first_seen() -> None:
     again = kueue_objects.queue_facts(tree, queue, NOW + timedelta(minutes=3), before=none)
 
     assert [one.others_since for one in (later, none, again)] == [NOW, None, NOW + timedelta(minutes=3)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [({}, True), ({"generation": "another.1"}, False), ({"free": {GPU: 1}}, False), ({"free": {GPU: 90_000}}, True)],
+)
+def test_what_nodes_had_no_place_for_is_known_until_something_ends_there(changes: dict[str, Any], kept: bool) -> None:
+    queue, unplaced = cluster_queue(), {ResourceRequest().shape: NOW}
+    tree = kueue_objects.tree([queue], [])
+    before = attrs.evolve(kueue_objects.queue_facts(tree, queue, NOW), unplaced=unplaced, **changes)
+
+    assert kueue_objects.queue_facts(tree, queue, NOW, before=before).unplaced == (unplaced if kept else {})
 
 
 def test_a_queue_with_more_flavors_than_a_status_lists_is_raced() -> None:
