@@ -144,7 +144,7 @@ def nightly(session: nox.Session) -> None:
     session.run("pytest", "-n", "auto", "-m", "not operators", *NIGHTLY)
     session.run("pytest", "-n", "auto", "-m", "hypothesis", "--hypothesis-profile=nightly", "--timeout=1200", "tests")
     session.run("python", "-m", "tests.simulation", "--seeds", "3000", "--first-seed", "300")
-    session.run("python", "-m", "tests.dispatch.family", "--all", "--seeds", "3", "--limit", "1.2")
+    session.run("python", "-m", "tests.dispatch.family", "--all", "--seeds", "3", "--limit", "1.05")
 
 
 @nox.session(tags=["gate"])
@@ -161,7 +161,7 @@ def dispatch(session: nox.Session) -> None:
     install(session, "tests")
     session.run("python", "-m", "tests.dispatch.floors", *(session.posargs or ("--gate",)))
     if not session.posargs:
-        session.run("python", "-m", "tests.dispatch.family", "--limit", "1.5")
+        session.run("python", "-m", "tests.dispatch.family", "--limit", "1.2")
 
 
 @nox.session

@@ -37,14 +37,18 @@ FLOOR: Final = 30.0
 """Seconds added to both sides of a ratio: waits of seconds do not count."""
 SAMPLE: Final = ("01", "04", "10", "12", "20", "24", "27", "30", "32", "35", "36", "40")
 """Of the gate: gangs and deep queues, one flavor and several, with and without users of workers' own."""
-MEASURES: Final = {
-    "wait_mean": "mean",
+MEASURES: Final = ("wait_mean", "wait_p99", "gang_mean", "gang_p99", "own_p99")
+TITLES: Final = {
+    "wait_mean": "mean wait",
     "wait_p99": "p99",
-    "gang_mean": "gangs",
-    "gang_p99": "p99",
-    "own_p99": "own p99",
+    "gang_mean": "gangs: mean",
+    "gang_p99": "gangs: p99",
+    "own_p99": "own users' p99",
+    BY_NAME: "by name",
+    BY_CHANCE: "by chance",
 }
-KEPT: Final = (*MEASURES, "requests", "preemptions", "unfinished")
+"""In the tables."""
+KEPT: Final = (*MEASURES, "requests", "preemptions", "unfinished", "hung_h", "hung_p99")
 """Of what a run shows."""
 SMALL: Final = {1: 0.6, 2: 0.15, 4: 0.15, 8: 0.1}
 """GPUs of other jobs, and how many of them have so many."""
@@ -86,6 +90,8 @@ class Fleet:
     """How long jobs run: as Philly's, `exp` of 90 minutes, or `short`, of 10 minutes in the median."""
     batch: int = attrs.field(converter=int)
     """Jobs that come together, in the mean."""
+    node: int = attrs.field(converter=int)
+    """GPUs of each node; 0: pods fit wherever there is quota."""
 
     @property
     def settings(self) -> Settings:
@@ -106,7 +112,9 @@ class Fleet:
             here = models if self.mixed else (models[i % len(models)],)
             each = gpus // len(here)
             speeds = SPEEDS if self.flavors > 1 else dict.fromkeys(models, 1.0)
-            yield Worker(f"worker-{i:02}", tuple(Flavor(one, each, each * CPUS, speeds[one]) for one in here))
+            yield Worker(
+                f"worker-{i:02}", tuple(Flavor(one, each, each * CPUS, speeds[one], self.node) for one in here)
+            )
 
     def _jobs(self, random: Random, workers: Sequence[Worker], jobs: int) -> list[Job]:
         found, at = list[Job](), 0.0
@@ -189,19 +197,62 @@ def medians(results: Results, base: str, measure: str) -> dict[str, float]:
 
 def table(results: Results) -> str:
     """The geometric mean over the fleets, how far it may be off, and the worst ones, as Markdown."""
-    titles = {"wait_mean": "mean wait", "wait_p99": "p99", "gang_mean": "gangs: mean", "gang_p99": "gangs: p99"}
     lines = [
         "| beside AllAtOnce | measure | fleets | mean | 95 % | worst fleets |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for base, title in ((BY_NAME, "by name"), (BY_CHANCE, "by chance")):
+    for base in (BY_NAME, BY_CHANCE):
         for measure in MEASURES:
             each = medians(results, base, measure)
             middle, factor = geometric([*each.values()])
             worst = ", ".join(f"{one:.2f} x (fleet {fleet})" for fleet, one in [*each.items()][:3])
-            shown = titles.get(measure, "own users' p99")
             span = f"{middle / factor:.2f} to {middle * factor:.2f} x"
-            lines.append(f"| {title} | {shown} | {len(each)} | {middle:.2f} x | {span} | {worst} |")
+            lines.append(f"| {TITLES[base]} | {TITLES[measure]} | {len(each)} | {middle:.2f} x | {span} | {worst} |")
+    return "\n".join(lines)
+
+
+AIMS: Final = (
+    (BY_NAME, "wait_mean", "mean", 1.05),
+    (BY_NAME, "wait_mean", "worst fleet", 2.5),
+    (BY_NAME, "gang_mean", "mean", 1.1),
+    (BY_NAME, "own_p99", "mean", 0.6),
+    (BY_CHANCE, "wait_mean", "mean", 0.75),
+)
+"""What we want: beside whom, of which measure, what of it, and the most that it may be."""
+
+
+def aims(results: Results) -> str:
+    """What we wanted, and what was found, as Markdown."""
+    lines = ["| beside AllAtOnce | measure | wanted, at most | found |", "| --- | --- | --- | --- |"]
+    for base, measure, part, limit in AIMS:
+        each = medians(results, base, measure)
+        value = geometric([*each.values()])[0] if part == "mean" else max(each.values())
+        missed = "" if value <= limit else ", missed"
+        lines.append(f"| {TITLES[base]} | {TITLES[measure]}, {part} | {limit:g} x | {value:.2f} x{missed} |")
+    requests = max(runs["requests"] or 0.0 for name, runs in results.items() if f" / {SCORED} / " in name)
+    lines.append(
+        f"| | requests to workers a job, worst run | 3 | {requests:.2f}{'' if requests <= 3 else ', missed'} |"
+    )
+    return "\n".join(lines)
+
+
+def hung(results: Results) -> str:
+    """Hours that jobs had quota and no node, over all seeds of the fleets that have nodes, as Markdown."""
+    with_nodes = [name for name, fleet in fleets().items() if fleet.node]
+    lines = [
+        f"| hours with quota and without a node | {' | '.join(with_nodes)} | all |",
+        "| --- " * (len(with_nodes) + 2) + "|",
+    ]
+    for policy, title in ((BY_NAME, "AllAtOnce, by name"), (BY_CHANCE, "AllAtOnce, by chance"), (SCORED, "scored")):
+        each = [
+            sum(
+                runs.get("hung_h") or 0.0
+                for name, runs in results.items()
+                if name.split(" / ")[0::2][:2] == [fleet, policy]
+            )
+            for fleet in with_nodes
+        ]
+        lines.append(f"| {title} | {' | '.join(f'{hours:,.0f}' for hours in (*each, sum(each)))} |")
     return "\n".join(lines)
 
 

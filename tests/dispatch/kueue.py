@@ -48,6 +48,10 @@ class Copy:
     """Seconds that each request of it takes beside its way: one after the other, so that they stay in their order."""
     blocked: bool = False
     """Whether only its gate keeps it from preempting."""
+    made: float = 0.0
+    """When its pods were made."""
+    job: Any = None
+    """What its pods run."""
 
 
 class Listener(Protocol):

@@ -48,6 +48,8 @@ class Flavor:
     gpus: int
     cpus: int
     speed: float = 1.0
+    node: int = 0
+    """GPUs of each of its nodes; 0: its pods fit wherever there is quota."""
 
     @property
     def quota(self) -> Request:

@@ -184,6 +184,10 @@ class Manager:
             workload.started = self.clock.now
             workload.writes += 1
 
+    def began(self, copy: Copy) -> None:
+        """The pods of one that is recorded have nodes."""
+        copy.owner.started = self.clock.now
+
     def answered(self, site: Site, copy: Copy) -> None:
         """A worker's Kueue says why a copy waits."""
         site.later(ADMISSION + ONE_WAY, self._answered, site, copy)

@@ -9,7 +9,7 @@ from multikueue.core.dispatchers.scored.facts import Group
 from multikueue.core.dispatchers.scored.flavors import Flavor
 from multikueue.core.dispatchers.scored.penalties import FAULT
 from multikueue.core.dispatchers.scored.room import Node, Quota
-from multikueue.core.dispatchers.scored.run_times import Size, size
+from multikueue.core.dispatchers.scored.starts import Size, size
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
 from tests.dispatch.clock import moment

@@ -88,6 +88,7 @@ def measure(manager: Manager, load: Load) -> Measures:
     own = [run for site in manager.sites.values() for run in site.own]
     own_waits = sorted(run.started - run.job.submit for run in own if run.started is not None)
     makespan = max((w.ended for w in done if w.ended is not None), default=0.0)
+    hung = sorted(seconds for site in manager.sites.values() for seconds in site.hung)
     with_data = [w for w in done if w.job.region]
     staged = [w for w in with_data if w.winner and manager.sites[w.winner].worker.region != w.job.region]
     jobs = max(1, len(manager.workloads))
@@ -107,6 +108,8 @@ def measure(manager: Manager, load: Load) -> Measures:
         "cost": sum(_cost(manager, w) for w in done),
         "own_mean": mean(own_waits),
         "own_p99": quantile(own_waits, 0.99),
+        "hung_h": sum(hung) / HOUR,
+        "hung_p99": quantile(hung, 0.99),
         "makespan_h": makespan / HOUR,
         "jain": fairness(done, _slowdown),
         **promises(done),

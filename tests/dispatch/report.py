@@ -90,7 +90,10 @@ def _figure(value: float, shape: str) -> str:
 def main(results: Path) -> None:
     """Print the tables as Markdown."""
     found = json.loads(results.read_text())
-    click.echo(f"{table(found)}\n\n{floors(found)}\n\n{family.table(family.known(family.RESULTS))}")
+    of_family = family.known(family.RESULTS)
+    click.echo(f"{table(found)}\n\n{floors(found)}")
+    for one in (family.table, family.aims, family.hung):
+        click.echo(f"\n{one(of_family)}")
 
 
 if __name__ == "__main__":

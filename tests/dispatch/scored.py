@@ -8,20 +8,19 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import USUAL, JobFacts, Place, QueueFacts, Running, times_of_others
+from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Running, others_since
 from multikueue.core.dispatchers.scored.kueue_objects import request
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import Failures
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.room import Tree
-from multikueue.core.dispatchers.scored.run_times import Ended, RunTimes
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.dispatchers.scored.starts import Starts
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from tests.dispatch.clock import moment
 from tests.dispatch.kueue import Copy
 from tests.dispatch.manager import Manager
-from tests.dispatch.manifests import NAMESPACE, RESOURCES, conditions, group, kind, manifest, node
+from tests.dispatch.manifests import NAMESPACE, conditions, group, kind, manifest, node
 from tests.dispatch.sites import ONE_WAY, OwnRun, Site
 from tests.dispatch.workloads import Workload
 
@@ -48,8 +47,6 @@ class _Known:
     offered: set[str] = attrs.field(factory=set)
     """Names of jobs whose copies have no quota there, as far as is known."""
     failures: Failures = attrs.field(factory=Failures)
-    running: dict[Copy, Running] = attrs.field(factory=dict)
-    """Ours that have quota there."""
 
 
 class ScoredPolicy:
@@ -66,7 +63,6 @@ class ScoredPolicy:
         self._objects: dict[ObjectKey, tuple[Workload, Json]] = {}
         self._entries: dict[ObjectKey, Entry] = {}
         self._jobs: dict[str, JobFacts] = {}
-        self._run_times = RunTimes()
         self._starts = Starts()
         self._ticking = False
         for known in self._known.values():
@@ -114,8 +110,7 @@ class ScoredPolicy:
                 self._blame(workload)
 
     def ended(self, workload: Workload, site: Site, copy: Copy) -> None:
-        """See `manager.Policy`: its run time is a sample, and its worker is well."""
-        self._run_times.add(Ended(*kind(workload), self._clock.now - (workload.started or 0.0)))
+        """See `manager.Policy`: its worker is well."""
         self._known[site.name].failures = Failures()
 
     def touched(self, site: Site) -> None:
@@ -151,10 +146,8 @@ class ScoredPolicy:
 
     def _facts(self, workload: Workload) -> JobFacts:
         known = self._jobs.get(workload.job.name)
-        run_time = self._run_times.run_time(*kind(workload))
-        if known is None or known.run_time != run_time:
-            known = JobFacts(request(manifest(workload)), run_time=run_time)
-            self._jobs[workload.job.name] = known
+        if known is None:
+            known = self._jobs[workload.job.name] = JobFacts(request(manifest(workload)))
         return known
 
     def _arrive(self, key: ObjectKey, workload: Workload) -> Json:
@@ -208,26 +201,18 @@ class ScoredPolicy:
         known.due = False
         known.site.later(ONE_WAY, self._status, known, *self._snapshot(known))
 
-    def _snapshot(self, known: _Known) -> tuple[Tree, int, tuple[Running, ...]]:
+    def _snapshot(self, known: _Known) -> tuple[Tree, int, bool]:
         """What the statuses of a worker say."""
         site, flavors = known.site, [flavor.model for flavor in known.site.worker.flavors]
         queues = {"pool": node(site.ours, flavors)}
         if site.theirs is not site.ours:
             queues["own"] = node(site.theirs, flavors)
-        ours = [copy for copy in site.ours.running if not isinstance(copy.owner, OwnRun)]
-        known.running = {copy: known.running.get(copy) or self._running(copy, flavors[copy.flavor]) for copy in ours}
-        return Tree(queues), site.ours.pending, tuple(known.running.values())
+        ours = any(not isinstance(copy.owner, OwnRun) for copy in site.ours.running)
+        return Tree(queues), site.ours.pending, ours
 
-    def _running(self, copy: Copy, flavor: str) -> Running:
-        """What is known of a copy when it has got quota."""
-        amounts = {(flavor, name): amount * 1000 for name, amount in zip(RESOURCES, copy.request, strict=True)}
-        usual = self._run_times.run_time(*kind(copy.owner)) or USUAL
-        return Running(copy.priority, amounts, moment(copy.reserved_at), usual)
-
-    def _status(self, known: _Known, tree: Tree, pending: int, running: tuple[Running, ...]) -> None:
+    def _status(self, known: _Known, tree: Tree, pending: int, ours: bool) -> None:
         now, before = moment(self._clock.now), known.facts
         others = max(0, pending - len(known.offered))
-        since, left = times_of_others(others, now, before)
         known.facts = QueueFacts(
             "pool",
             (group(known.site.worker),),
@@ -235,14 +220,13 @@ class ScoredPolicy:
             ceiling=tree.ceiling("pool"),
             nominal=tree.nominal("pool"),
             others_pending=others,
-            others_since=since,
-            others_left=left,
+            others_since=others_since(others, now, before),
             within="LowerPriority" if self._manager.urgent else "Never",
             reclaim="Any" if known.site.ours.reclaim else "Never",
             borrowable=tree.borrowable("pool"),
             lent=tree.lent("pool"),
             penalized_until=known.failures.until,
-            running=running,
+            running=(Running(0, {}),) if ours else (),
         )
         known.bare = attrs.evolve(known.base, queue=known.facts)
         self._ledger.set_queue(known.place, known.facts)

@@ -9,6 +9,7 @@ import attrs
 from tests.dispatch.clock import Call, Clock
 from tests.dispatch.kueue import ClusterQueue, Copy, Kueue, State
 from tests.dispatch.load import Job, Worker
+from tests.dispatch.nodes import Nodes, nodes_of
 from tests.dispatch.quota import QuotaNode
 
 ADMISSION: Final = 0.05
@@ -30,6 +31,9 @@ class Observer(Protocol):
 
     def ended(self, site: Site, copy: Copy) -> None:
         """The job of ours has ended."""
+
+    def began(self, copy: Copy) -> None:
+        """All pods of ours have a node, later than they were made."""
 
     def stopped(self, site: Site, copy: Copy, reason: str) -> None:
         """Ours has lost its quota."""
@@ -56,6 +60,9 @@ class Site:
         self.own = [OwnRun(job) for job in worker.own]
         self._clock = clock
         self._observer = observer
+        self.nodes = [Nodes(nodes_of(one.gpus, one.node)) if one.node else None for one in worker.flavors]
+        self.hung: list[float] = []
+        """Seconds with quota and without nodes, of each that all nodes had no room for at once."""
         amounts = [amount for flavor in worker.flavors for amount in flavor.quota]
         if worker.cohort:
             top = QuotaNode([0] * len(amounts))
@@ -92,7 +99,7 @@ class Site:
     def delete(self, copy: Copy) -> bool:
         """A request has arrived: take it away; says whether it had quota."""
         had_quota = copy.state is State.RESERVED
-        self.kueue.remove(copy, self.ours)
+        self._remove(copy, self.ours)
         return had_quota
 
     def start(self, copy: Copy, job: Job) -> bool:
@@ -102,7 +109,7 @@ class Site:
         if self.worker.broken:
             self._clock.after(PODS_READY, self._unready, copy)
         else:
-            self._clock.after(self.duration(copy, job), self._ended, copy)
+            self._make_pods(copy, job)
         return True
 
     def duration(self, copy: Copy, job: Job) -> float:
@@ -127,6 +134,7 @@ class Site:
 
     def preempted(self, copy: Copy) -> None:
         """See `kueue.Listener`: its user's job waits again, as old as before; ours is the manager's affair."""
+        self._stop_pods(copy)
         if isinstance(copy.owner, OwnRun):
             copy.owner.started = None
             self._clock.after(0.0, self._submit_own, copy.owner)
@@ -144,14 +152,44 @@ class Site:
     def _start_own(self, copy: Copy, run: OwnRun) -> None:
         if copy.state is State.RESERVED:
             run.started = self._clock.now
-            self._clock.after(self.duration(copy, run.job), self.kueue.remove, copy, self.theirs)
+            self._make_pods(copy, run.job)
+
+    def _make_pods(self, copy: Copy, job: Job) -> None:
+        nodes = self.nodes[copy.flavor]
+        copy.job, copy.made = job, self._clock.now
+        if nodes is None or nodes.start(copy):
+            self._clock.after(self.duration(copy, job), self._ended, copy)
+        else:
+            self._observer.touched(self)
+
+    def _begin(self, copy: Copy) -> None:
+        """The last of its pods has a node."""
+        self.hung.append(self._clock.now - copy.made)
+        if isinstance(copy.owner, OwnRun):
+            copy.owner.started = self._clock.now
+        else:
+            self._observer.began(copy)
+        self._clock.after(self.duration(copy, copy.job), self._ended, copy)
 
     def _ended(self, copy: Copy) -> None:
-        if copy.state is State.RESERVED:
-            self.kueue.remove(copy, self.ours)
+        if copy.state is not State.RESERVED:
+            return
+        if isinstance(copy.owner, OwnRun):
+            self._remove(copy, self.theirs)
+        else:
+            self._remove(copy, self.ours)
             self._observer.ended(self, copy)
+
+    def _remove(self, copy: Copy, queue: ClusterQueue) -> None:
+        self._stop_pods(copy)
+        self.kueue.remove(copy, queue)
+
+    def _stop_pods(self, copy: Copy) -> None:
+        nodes = self.nodes[copy.flavor] if copy.flavor >= 0 else None
+        for other in nodes.stop(copy) if nodes is not None else ():
+            self._begin(other)
 
     def _unready(self, copy: Copy) -> None:
         if copy.state is State.RESERVED:
-            self.kueue.remove(copy, self.ours)
+            self._remove(copy, self.ours)
             self._observer.stopped(self, copy, "PodsReadyTimeout")

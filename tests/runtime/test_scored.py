@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
 from unittest.mock import Mock
 
 import anyio
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import Candidates, Nomination
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.job_annotations import NAMES, TAINTS, TOGETHER, TOLERATIONS
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
@@ -27,7 +25,7 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
     WORKLOAD_PRIORITY_CLASS,
 )
-from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.names import ClusterName, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.runtime.manager import Manager
@@ -412,31 +410,6 @@ async def test_a_failure_that_could_not_be_written_is_written_later_and_asked_fo
         fleet.manager.faults.remove(refused)
         await anyio.sleep(10)
         assert await failures(fleet) is not None
-
-
-@attrs.frozen
-class Watched(Scored):
-    """One whose questions are looked at."""
-
-    run_times: list[float | None] = attrs.field(factory=list)
-
-    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
-        """See `Dispatcher.nominate`."""
-        self.run_times.append(candidates.job.run_time)
-        return super().nominate(workload, candidates, now)
-
-
-async def test_how_long_such_jobs_run_is_known_once_one_has_ended_and_after_a_restart() -> None:
-    fleet, dispatcher = Fleet.of("w1"), Watched()
-    await fleet.connect(cpu=1, on_manager=100)
-    async with fleet.kueues(SHORT):
-        for name in ("first", "second", "third"):
-            async with fleet.running(attrs.evolve(fleet.build(), dispatcher=dispatcher)):
-                dispatcher.run_times.clear()
-                await fleet.submit(name)
-                await anyio.sleep(90)
-            known = dispatcher.run_times[-1]
-            assert (known is None) if name == "first" else (known is not None and 60 <= known <= 65), name
 
 
 async def test_a_worker_with_more_figures_than_are_looked_at_is_asked_without_them(

@@ -12,7 +12,7 @@ from unittest import mock
 from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored import copies, filters, room, score, view
 from multikueue.core.dispatchers.scored import ledger as ledgers
-from multikueue.core.dispatchers.scored.entries import Entry, Kind, Rank
+from multikueue.core.dispatchers.scored.entries import Entry, Rank
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Group, Place, QueueFacts, ResourceRequest
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
@@ -157,9 +157,9 @@ def offers_without_room_stay() -> AbstractContextManager[Any]:
     return mock.patch.object(copies, "waits", return_value=False)
 
 
-def nobody_passes_a_reservation() -> AbstractContextManager[Any]:
-    """Hold: what is kept free is kept from jobs, too, that end before its owner could start."""
-    return mock.patch.object(Kind, "ends_within", return_value=False)
+def what_has_no_nodes_is_forgotten() -> AbstractContextManager[Any]:
+    """Room: where nodes had no place for a job, the next of its shape is offered as if they had."""
+    return mock.patch.object(QueueFacts, "places", return_value=True)
 
 
 def room_that_has_grown_wakes_nobody() -> AbstractContextManager[Any]:
@@ -213,7 +213,7 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
             raced_copies_are_taken_back,
             offers_on_evidence_are_taken_back,
             offers_without_room_stay,
-            nobody_passes_a_reservation,
+            what_has_no_nodes_is_forgotten,
             room_that_has_grown_wakes_nobody,
             later_ones_overtake,
             given_up_is_tried_at_once,
@@ -234,7 +234,7 @@ UNSEEN: Final = frozenset(
         "raced_copies_are_taken_back",
         "offers_on_evidence_are_taken_back",
         "offers_without_room_stay",
-        "nobody_passes_a_reservation",
+        "what_has_no_nodes_is_forgotten",
         "penalties_are_ignored",
         "trials_are_ignored",
         "an_accepted_deletion_is_a_removal",

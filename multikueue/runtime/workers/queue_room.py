@@ -12,16 +12,15 @@ import attrs
 
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Known, QueueFacts, Room
+from multikueue.core.dispatchers.scored.facts import JobFacts, Known, Place, QueueFacts, ResourceRequest, Room
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
-from multikueue.core.dispatchers.scored.run_times import RunTimes, size
 from multikueue.core.dispatchers.scored.starts import starves
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, is_finished, reserved_at
+from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, reserved_at
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
@@ -30,7 +29,6 @@ from multikueue.runtime.loop import loop_time
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.runtime.workers.own_queue_room import own_queue_room
 from multikueue.runtime.workers.pool import WorkerPool
-from multikueue.runtime.workers.running_copies import RunningCopies
 
 log = get_logger(__name__)
 
@@ -73,7 +71,6 @@ class WorkerFigures:
     due: float = 0.0
     """When they may be read again, on the loop's clock."""
     changed: bool = False
-    running: RunningCopies | None = None
 
 
 @attrs.define(eq=False)
@@ -85,7 +82,8 @@ class WorkerRooms:
     enqueue: Callable[[ObjectKey], object]
     clock: Callable[[], datetime]
     ledger: Ledger = attrs.field(factory=Ledger, init=False)
-    run_times: RunTimes = attrs.field(factory=RunTimes, init=False)
+    _latest: dict[str, datetime] = attrs.field(factory=dict, init=False)
+    """By ClusterQueue of the manager: when the last job got its quota that has started."""
     _figures: dict[ClusterName, WorkerFigures] = attrs.field(factory=lambda: defaultdict(WorkerFigures), init=False)
     _followers: dict[ObjectKey, Company] = attrs.field(factory=dict, init=False)
     """Workloads that wait for another job, or for room where it runs."""
@@ -98,13 +96,11 @@ class WorkerRooms:
         self._figures[worker].changed = True
         self._news.set()
 
-    def job_changed(self, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        """A Workload of the manager changed: the first time it is seen to have ended, its run time counts."""
+    def job_changed(self, _key: ObjectKey, _old: Json | None, new: Json | None) -> None:
+        """A Workload of the manager changed: it may have started."""
         if new is not None and cluster_name(new) is not None and (reserved := reserved_at(new)) is not None:
-            self.run_times.started(cluster_queue(new), reserved)
-        has_ended = new is not None and is_finished(new) and (old is None or not is_finished(old))
-        if new is not None and has_ended and (found := kueue_objects.ended(new)) is not None:
-            self.run_times.add(found)
+            queue = cluster_queue(new)
+            self._latest[queue] = max(reserved, self._latest.get(queue, reserved))
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -141,8 +137,8 @@ class WorkerRooms:
 
     def starving(self) -> int:
         """How many are held for too long (`starts.starves`)."""
-        now, latest = self.clock(), self.run_times.latest
-        return sum(starves(one.reserved, latest.get(one.queue), now) for one in self.ledger.waiting())
+        now = self.clock()
+        return sum(starves(one.reserved, self._latest.get(one.queue), now) for one in self.ledger.waiting())
 
     def planned(self, key: ObjectKey, claim: Entry | None) -> None:
         """A Workload has been planned.
@@ -156,9 +152,21 @@ class WorkerRooms:
         if claim is not None:
             self._leaving.pop(key, None)
             self.ledger.put(claim)
+            for place in claim.unplaced:
+                self._note_unplaced(place, claim.request)
         elif key not in self._leaving and key in self.ledger:
             self._leaving[key] = loop_time() + SHOWN_AFTER
             self._news.set()
+
+    def _note_unplaced(self, place: Place, request: ResourceRequest) -> None:
+        """The next ones of its shape are asked for elsewhere first."""
+        (worker, name), now = place, self.clock()
+        known = self._figures[worker].facts or {}
+        facts = known.get(name)
+        if facts is not None and facts.places(request, now):
+            facts = attrs.evolve(facts, unplaced={**facts.unplaced, request.shape: now})
+            self._figures[worker].facts = {**known, name: facts}
+            self.ledger.set_queue(place, facts)
 
     def shown(self, seen: Snapshot, config: Json | None) -> Snapshot:
         """A snapshot with what a dispatcher needs of a Workload that waits for a worker."""
@@ -197,16 +205,13 @@ class WorkerRooms:
             self._followers[seen.key] = company
         else:
             self._followers.pop(seen.key, None)
-        request = kueue_objects.request(workload)
-        run_time = None if request is None else self.run_times.run_time(cluster_queue(workload), size(request.total))
         return JobFacts(
-            request=request,
+            request=kueue_objects.request(workload),
             annotations=annotations,
             profile=annotations_of(config or {}).get(PROFILE_ANNOTATION) or "default",
             check=seen.check or "",
             company=company.worker if company is not None else None,
-            overtaken_by=self.run_times.latest.get(cluster_queue(workload)),
-            run_time=run_time,
+            overtaken_by=self._latest.get(cluster_queue(workload)),
         )
 
     def _company(self, namespace: str, job: str) -> Company:
@@ -237,9 +242,7 @@ class WorkerRooms:
         self._figures[worker] = figures
         if informers is not None and informers.queues.known:
             try:
-                running = earlier.running or RunningCopies(self.manager.workloads.get, self.run_times)
-                figures.running = running.again()
-                self._take_in(worker, informers, before, figures.running)
+                self._take_in(worker, informers, before)
             except Exception as error:  # whatever a worker shows costs its own figures only
                 if earlier.state is not Known.ODD:
                     log.error("figures of a worker cannot be read", cluster=worker, exc_info=error)
@@ -254,9 +257,7 @@ class WorkerRooms:
             for key in self.ledger.held({(worker, name) for name in before} if same else ()):
                 self.enqueue(key)
 
-    def _take_in(
-        self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts], running: RunningCopies
-    ) -> None:
+    def _take_in(self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts]) -> None:
         """Keep the facts of a worker's queues, unless it has too many figures; note when it is looked at again."""
         queues, figures = informers.queues, self._figures[worker]
         cohorts = queues.cohorts.values() if queues.cohorts is not None else ()
@@ -265,11 +266,11 @@ class WorkerRooms:
         if size > FIGURES:
             figures.unused = Known.TOO_MANY
         else:
-            found = dict(self._queues(worker, informers, before, running))
+            found = dict(self._queues(worker, informers, before))
             figures.targets, figures.facts = dict(queues.targets()), found
 
     def _queues(
-        self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts], running: RunningCopies
+        self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts]
     ) -> Iterator[tuple[str, QueueFacts]]:
         queues, copies = informers.queues, informers.workloads.informer
         until = self._penalized_until(worker)
@@ -289,7 +290,7 @@ class WorkerRooms:
                     self.clock(),
                     known=self._state(worker),
                     ours_pending=sum(len(copies.keys_by(PENDING, key)) for key in local.get(name, ())),
-                    running=tuple(running.of(ours)),
+                    ours=ours,
                     before=before.get(name),
                     penalized_until=until,
                 ),

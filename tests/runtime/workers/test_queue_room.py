@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import Known, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import Known, PodSet, ResourceRequest
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.conditions import timestamp
@@ -88,6 +88,20 @@ async def test_who_is_held_for_an_hour_while_later_ones_start_is_counted(minutes
     assert found.starving() == starving
     found.planned(KEY, attrs.evolve(CLAIM, reserved=reserved, offered=CLAIM.places))
     assert found.starving() == 0
+
+
+async def test_what_a_workers_nodes_had_no_place_for_is_known_to_those_that_come_later() -> None:
+    async with read("worker1") as found:
+        worker = ClusterName("worker1")
+        name, facts = next(iter((found._figures[worker].facts or {}).items()))
+        request = ResourceRequest((PodSet({"cpu": 1}),))
+        found.planned(KEY, attrs.evolve(CLAIM, request=request, unplaced=((worker, name),)))
+        for _ in range(2):  # as noted, and as carried on when the figures are read again
+            (facts,) = (found._figures[worker].facts or {}).values()
+            assert not facts.places(request, now())
+            assert facts.places(request, now() + timedelta(hours=1))
+            found.changed(worker)
+            found.look()
 
 
 def states(found: WorkerRooms) -> dict[str, Known | None]:

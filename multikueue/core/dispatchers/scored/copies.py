@@ -8,8 +8,10 @@ from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model.conditions import find
 
-REFUSALS: Final = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed"})
+REFUSALS: Final = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor"})
 """Reasons of QuotaReserved that only a change of the queue ends. Kueue before 0.19 has none of them."""
+UNPLACED: Final = "TopologyPlacementFailed"
+"""There is quota for it, and no nodes for its pods as they are free now."""
 PREEMPTING: Final = "WaitingForPreemptedWorkloads"
 BLOCKED: Final = "BlockedOnPreemptionGates"
 
@@ -18,6 +20,11 @@ def refuses(worker: Candidate) -> bool:
     """Whether it will not take the Workload."""
     quota = find(worker.conditions, "QuotaReserved")
     return quota is not None and quota.get("status") != "True" and quota.get("reason") in REFUSALS
+
+
+def is_unplaced(worker: Candidate) -> bool:
+    """Whether nodes there have no place for its pods."""
+    return (find(worker.conditions, "QuotaReserved") or {}).get("reason") == UNPLACED
 
 
 def waits(worker: Candidate) -> bool:

@@ -5,7 +5,6 @@ Amounts are in thousandths of a unit (`core.model.quantities`), `pods` included.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -31,14 +30,10 @@ Shape: TypeAlias = tuple[tuple[tuple[tuple[str, int], ...], Pods | None], ...]
 SILENT_AFTER: Final = timedelta(seconds=90)
 """A watch that says nothing for longer, bookmarks included, is no source of figures."""
 
+UNPLACED_FOR: Final = timedelta(hours=1)
+"""For so long at most what nodes had no place for is a reason to ask another worker."""
 OTHERS_FIRST: Final = timedelta(minutes=10)
 """For so long at most what is free belongs to the jobs of others that wait there: some may never fit."""
-OTHERS_START: Final = timedelta(hours=1)
-"""After the last of those has started they count as ones that may for so long."""
-
-
-USUAL: Final = 3600.0
-"""Seconds that a job runs of which nothing is known."""
 
 
 class Known(StrEnum):
@@ -74,19 +69,10 @@ class Group:
 
 @attrs.frozen
 class Running:
-    """A copy of ours that has quota on a worker."""
+    """Copies of ours of one priority that have quota on a worker."""
 
     priority: int
     amounts: FlavorAmounts
-    started: datetime | None = None
-    """When it got its quota; None: nobody knows."""
-    usual: float = USUAL
-    """Seconds that it runs, by estimate."""
-
-    def remaining(self, now: datetime) -> float:
-        """Seconds until it ends, by estimate: what has run for longer than usual runs for as long again."""
-        ran = (now - self.started).total_seconds() if self.started is not None else math.inf
-        return self.usual - ran if ran < self.usual else ran
 
 
 @attrs.frozen
@@ -109,8 +95,6 @@ class QueueFacts:
     """`status.pendingWorkloads` without our own copies."""
     others_since: datetime | None = None
     """Since when `others_pending` is above 0."""
-    others_left: datetime | None = None
-    """When `others_pending` fell last: one of them has started, or was taken away. None: not since it is watched."""
     generation: str = ""
     """UID and generation of the ClusterQueue: another one ends a refusal."""
     within: str = "Never"
@@ -123,6 +107,8 @@ class QueueFacts:
     """Of its nominal quota, what others of the cohort use."""
     running: tuple[Running, ...] = ()
     """Our copies with quota there."""
+    unplaced: Mapping[Shape, datetime] = attrs.field(factory=dict)
+    """What nodes there had no place for although there was quota, and when that was told: until something ends."""
     penalized_until: datetime | None = None
     """Of the worker: until then it ranks last, and gets one job at a time (`penalties.py`)."""
 
@@ -145,11 +131,10 @@ class QueueFacts:
         """Whether jobs of others stand in its queue, and have for less than `OTHERS_FIRST`."""
         return self.others_pending > 0 and (self.others_since is None or now - self.others_since < OTHERS_FIRST)
 
-    def is_contested(self, now: datetime) -> bool:
-        """Whether jobs of others have stood there for longer than `OTHERS_FIRST`, and still start: they get what would
-        be kept free for ours."""
-        start = self.others_left is not None and now - self.others_left < OTHERS_START
-        return start and self.others_pending > 0 and not self.others_wait(now)
+    def places(self, request: ResourceRequest, now: datetime) -> bool:
+        """Whether nodes may have a place for its pods: they had none for the same ones if not."""
+        at = self.unplaced.get(request.shape)
+        return at is None or now - at >= UNPLACED_FOR
 
     def penalized(self, now: datetime) -> bool:
         """Whether jobs have failed there by the worker's fault, and none has succeeded since."""
@@ -164,11 +149,17 @@ class QueueFacts:
         return self.active and not self.is_raced and not self.others_wait(now) and not self.on_trial(now)
 
 
-def times_of_others(others: int, now: datetime, before: QueueFacts | None) -> tuple[datetime | None, datetime | None]:
-    """The `others_since` and `others_left` of a queue in which so many jobs of others wait now."""
-    since = (before.others_since if before is not None and before.others_pending else now) if others else None
-    fell = before is not None and others < before.others_pending
-    return since, now if fell else before.others_left if before is not None else None
+def still_unplaced(facts: QueueFacts, before: QueueFacts | None) -> Mapping[Shape, datetime]:
+    """What of that holds on: nothing once the queue is another, or there is more free than before."""
+    if before is None or before.generation != facts.generation:
+        return {}
+    grown = any(amount > before.free.get(key, 0) for key, amount in facts.free.items())
+    return {} if grown else before.unplaced
+
+
+def others_since(others: int, now: datetime, before: QueueFacts | None) -> datetime | None:
+    """Since when jobs of others wait in a queue where so many do now."""
+    return (before.others_since if before is not None and before.others_pending else now) if others else None
 
 
 @attrs.frozen
@@ -237,5 +228,3 @@ class JobFacts:
     """Where the job runs that `multikueue.dev/same-cluster-as` names; None: nowhere yet."""
     overtaken_by: datetime | None = None
     """When the last job of its ClusterQueue got its quota that has started; None: none has."""
-    run_time: float | None = None
-    """Seconds: the median of ended Workloads of its queue and size."""

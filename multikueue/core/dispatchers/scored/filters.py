@@ -94,6 +94,8 @@ def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Ti
     others = queue.others_wait(now)
     free = queue.free if worker.net is None else worker.net
     if not others and placed(request, queue.groups, free) is not None:
+        if copies.is_unplaced(worker) or not queue.places(request, now):
+            return Tier.DOUBT, Reason(Why.NO_NODES)
         return Tier.DOUBT if worker.name in wanted.doubted else Tier.ROOM, None
     reason = _short(request, queue, free, others=others)
     if _evident(queue, request, wanted.priority) or (worker.nominated and copies.preempts(worker)):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from datetime import datetime
 from typing import Any, Final
 
+import attrs
+
 from multikueue.core.config.quota import cohort_of, parent_of
 from multikueue.core.dispatchers.scored.facts import (
-    USUAL,
     Amounts,
     Flavored,
     Group,
@@ -17,12 +19,12 @@ from multikueue.core.dispatchers.scored.facts import (
     QueueFacts,
     ResourceRequest,
     Running,
-    times_of_others,
+    others_since,
+    still_unplaced,
 )
 from multikueue.core.dispatchers.scored.flavors import Flavor, Pods
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
-from multikueue.core.dispatchers.scored.run_times import Ended, size
-from multikueue.core.dispatchers.scored.starts import Waited
+from multikueue.core.dispatchers.scored.starts import Waited, size
 from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of, uid
@@ -31,7 +33,6 @@ from multikueue.core.model.workloads import (
     cluster_name,
     cluster_queue,
     has_quota,
-    is_finished,
     is_live,
     is_replaced,
     pod_counts,
@@ -81,7 +82,7 @@ def queue_facts(
     *,
     known: Known = Known.YES,
     ours_pending: int = 0,
-    running: tuple[Running, ...] = (),
+    ours: Iterable[Json] = (),
     before: QueueFacts | None = None,
     penalized_until: datetime | None = None,
 ) -> QueueFacts:
@@ -93,16 +94,15 @@ def queue_facts(
         now: the manager's wall clock.
         known: whether its figures can be used.
         ours_pending: how many copies of ours wait there.
-        running: our copies with quota there.
+        ours: our copies with quota there.
         before: what this function said the last time.
         penalized_until: of the worker.
     """
     name = name_of(cluster_queue)
     groups = tuple(_groups(cluster_queue, worker.flavors))
     others = max(0, int(dig(cluster_queue, "status", "pendingWorkloads") or 0) - ours_pending)
-    since, left = times_of_others(others, now, before)
     many = sum(len(group.flavors) for group in groups) > MAX_FLAVORS
-    return QueueFacts(
+    facts = QueueFacts(
         name,
         groups,
         free=worker.available(name),
@@ -112,16 +112,16 @@ def queue_facts(
         active=is_true(cluster_queue, "Active"),
         has_checks=_has_checks(cluster_queue),
         others_pending=others,
-        others_since=since,
-        others_left=left,
+        others_since=others_since(others, now, before),
         generation=f"{uid(cluster_queue)[:8]}.{dig(cluster_queue, 'metadata', 'generation') or 0}",
         within=dig(cluster_queue, "spec", "preemption", "withinClusterQueue") or "Never",
         reclaim=dig(cluster_queue, "spec", "preemption", "reclaimWithinCohort") or "Never",
         borrowable=worker.borrowable(name),
         lent=worker.lent(name),
-        running=running,
+        running=running(ours),
         penalized_until=penalized_until,
     )
+    return attrs.evolve(facts, unplaced=still_unplaced(facts, before))
 
 
 def request(workload: Json) -> ResourceRequest | None:
@@ -150,16 +150,13 @@ def usage(workload: Json) -> dict[Flavored, int]:
     return used
 
 
-def running(copy: Json) -> Running:
-    """A copy with quota, of which nobody knows how long it usually runs: for as long as it may."""
-    limit, started = longest(copy), changed_at(copy, "QuotaReserved")
-    return Running(int(dig(copy, "spec", "priority") or 0), usage(copy), started, USUAL if limit is None else limit)
-
-
-def longest(workload: Json) -> float | None:
-    """Seconds after which Kueue stops it; None: never."""
-    told = dig(workload, "spec", "maximumExecutionTimeSeconds")
-    return float(told) if isinstance(told, int) and told > 0 else None
+def running(copies: Iterable[Json]) -> tuple[Running, ...]:
+    """Copies with quota, those of one priority as one."""
+    found: dict[int, Counter[Flavored]] = {}
+    for copy in copies:
+        priority = int(dig(copy, "spec", "priority") or 0)
+        found.setdefault(priority, Counter()).update(usage(copy))
+    return tuple(Running(priority, dict(amounts)) for priority, amounts in sorted(found.items()))
 
 
 def flavors(workload: Json) -> frozenset[str]:
@@ -174,14 +171,6 @@ def queued_at(workload: Json) -> datetime | None:
     return parse_timestamp(
         evicted.get("lastTransitionTime") if by_check else dig(workload, "metadata", "creationTimestamp")
     )
-
-
-def ended(workload: Json) -> Ended | None:
-    """How long a job ran on the worker that is recorded; None: it has not ended on one, or that cannot be read."""
-    needs, start, end = request(workload), _started_at(workload), changed_at(workload, "Finished")
-    if not is_finished(workload) or is_replaced(workload) or needs is None or start is None or end is None:
-        return None
-    return Ended(cluster_queue(workload), size(needs.total), max(0.0, (end - start).total_seconds()))
 
 
 def waited(workload: Json) -> Waited | None:

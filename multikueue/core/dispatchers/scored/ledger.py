@@ -11,9 +11,9 @@ from collections.abc import Container
 from datetime import datetime
 from heapq import heapify, heappop, heappush, merge
 
-from multikueue.core.dispatchers.scored.entries import RESERVED_AFTER, Entry, Held, Kind, Line, Rank, Reservation
+from multikueue.core.dispatchers.scored.entries import Entry, Kind, Line, Rank
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Place, QueueFacts
-from multikueue.core.dispatchers.scored.room import missing, placed, wait, without
+from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ObjectKey
 
 
@@ -25,15 +25,13 @@ class Ledger:
         self._entries: dict[ObjectKey, Entry] = {}
         self._queues: dict[Place, QueueFacts] = {}
         self._offers: dict[Place, dict[ObjectKey, Entry]] = {}
-        self._held: dict[Kind, Held] = {}
+        self._held: dict[Kind, list[Rank]] = {}
         self._kinds: dict[Place, dict[Kind, None]] = {}
         self._lines: dict[Place, Line] = {}
         self._woken: dict[Place, dict[ObjectKey, bool]] = {}
         self._dirty: set[Place] = set()
         self._bases: dict[Place, tuple[tuple[bool, bool], FlavorAmounts]] = {}
         self._taken: dict[Place, dict[ObjectKey, FlavorAmounts]] = {}
-        self._version = 0
-        self._reserved: tuple[int, datetime | None, dict[Place, Reservation]] = (0, None, {})
 
     def __contains__(self, key: ObjectKey) -> bool:
         """Whether a Workload is counted."""
@@ -44,7 +42,6 @@ class Ledger:
         if self._entries.get(entry.key) == entry:
             return
         self.drop(entry.key)
-        self._version += 1
         self._entries[entry.key] = entry
         for place in entry.offered:
             self._offers.setdefault(place, {})[entry.key] = entry
@@ -52,9 +49,7 @@ class Ledger:
         if entry.waits_for is None:
             return
         kind = entry.kind
-        held = self._held.setdefault(kind, Held())
-        bisect.insort(held.ranked, entry.rank)
-        bisect.insort(held.aged, entry.age)
+        bisect.insort(self._held.setdefault(kind, []), entry.rank)
         for place in entry.waits_for:
             self._kinds.setdefault(place, {})[kind] = None
             line = self._lines.get(place)
@@ -66,18 +61,16 @@ class Ledger:
         entry = self._entries.pop(key, None)
         if entry is None:
             return
-        self._version += 1
         for place in entry.offered:
             del self._offers[place][key]
             self._forget(place)
         if entry.waits_for is None:
             return
         kind = entry.kind
-        held = self._held[kind]
-        del held.ranked[bisect.bisect_left(held.ranked, entry.rank)]
-        del held.aged[bisect.bisect_left(held.aged, entry.age)]
+        ranked = self._held[kind]
+        del ranked[bisect.bisect_left(ranked, entry.rank)]
         for place in entry.waits_for:
-            if not held.ranked:
+            if not ranked:
                 del self._kinds[place][kind]
             line = self._lines.get(place)
             if line is not None and (key in line.before or self._place(entry, place, line.base) is not None):
@@ -85,14 +78,13 @@ class Ledger:
             self._woken.get(place, {}).pop(key, None)
             if (facts := self._queues.get(place)) is not None and facts.may_preempt:
                 self._dirty.add(place)
-        if not held.ranked:
+        if not ranked:
             del self._held[kind]
 
     def set_queue(self, place: Place, facts: QueueFacts | None) -> None:
         """A queue as it is now; None: it is gone, or the worker is."""
         if facts == self._queues.get(place):
             return
-        self._version += 1
         if facts is None:
             del self._queues[place]
         else:
@@ -111,10 +103,6 @@ class Ledger:
         own = self._taken[place].get(key, {})
         return {one: amount + own.get(one, 0) for one, amount in line.rest.items()}
 
-    def reservation(self, place: Place, now: datetime) -> Reservation | None:
-        """Who is to start next at a place where it has no room yet."""
-        return self._line(place, now).reservation if place in self._queues else None
-
     def leads(self, key: ObjectKey, place: Place) -> bool:
         """Whether it is the first of its priority that is held for a place, and none of that priority is offered there:
         then it may be offered there to see whether the worker preempts for it."""
@@ -124,7 +112,7 @@ class Ledger:
         ):
             return False
         for kind in self._kinds.get(place, {}) if place not in entry.offered else ():
-            ranked = self._held[kind].ranked
+            ranked = self._held[kind]
             at = bisect.bisect_left(ranked, (-entry.priority,))
             if at < len(ranked) and ranked[at].lower == -entry.priority and ranked[at][1:3] < entry.rank[1:3]:
                 return False
@@ -140,9 +128,6 @@ class Ledger:
         found: dict[ObjectKey, None] = {}
         for place in self._queues:
             self._base(place, now)
-        reservations = self._reservations(now)
-        for place in [place for place, line in self._lines.items() if line.reservation != reservations.get(place)]:
-            self._forget_line(place)
         for place in sorted(self._dirty):
             before, here = self._woken.get(place, {}), self._candidates(place, now)
             found.update((key, None) for key, fits in here.items() if fits > before.get(key, -1))
@@ -152,8 +137,8 @@ class Ledger:
 
     def held(self, apart_from: Container[Place] = ()) -> list[ObjectKey]:
         """Held Workloads that go to none of these places, in their order."""
-        kinds = [one for kind, one in self._held.items() if not any(place in apart_from for place in kind.places)]
-        return [rank.key for rank in merge(*(held.ranked for held in kinds))]
+        kinds = [ranked for kind, ranked in self._held.items() if not any(place in apart_from for place in kind.places)]
+        return [rank.key for rank in merge(*kinds)]
 
     def waiting(self) -> list[Entry]:
         """All that no worker is offered."""
@@ -165,8 +150,8 @@ class Ledger:
         if facts is None or not facts.active:
             return {}
         if facts.is_raced:
-            return {rank.key: True for kind in self._kinds.get(place, {}) for rank in self._held[kind].ranked}
-        fits = dict.fromkeys(self._line(place, now).fits, True)
+            return {rank.key: True for kind in self._kinds.get(place, {}) for rank in self._held[kind]}
+        fits = dict.fromkeys(self._line(place, now).before, True)
         return fits | {key: False for key in (self._leaders(place) if facts.may_preempt else ()) if key not in fits}
 
     def _leaders(self, place: Place) -> list[ObjectKey]:
@@ -174,7 +159,7 @@ class Ledger:
         taken = {-entry.priority for entry in self._offers.get(place, {}).values()}
         found: dict[int, Rank] = {}
         for kind in self._kinds.get(place, {}):
-            ranked, at = self._held[kind].ranked, 0
+            ranked, at = self._held[kind], 0
             while at < len(ranked):
                 first = ranked[at]
                 found[first.lower] = min(first, found.get(first.lower, first))
@@ -192,29 +177,23 @@ class Ledger:
 
     def _line(self, place: Place, now: datetime) -> Line:
         self._base(place, now)
-        reservation = self._reservations(now).get(place)
         line = self._lines.get(place)
-        if line is None or line.reservation != reservation:
-            line = self._lines[place] = self._walk(place, reservation, now)
+        if line is None:
+            line = self._lines[place] = self._walk(place, now)
             woken = {} if self._queues[place].is_raced else self._woken.get(place, {})
-            for key in [key for key, fits in woken.items() if fits and key not in line.fits]:
+            for key in [key for key, fits in woken.items() if fits and key not in line.before]:
                 del woken[key]  # it came too late, and is woken when it fits again
         return line
 
-    def _walk(self, place: Place, reservation: Reservation | None, now: datetime) -> Line:
-        """Let all that are held for a place pass in their order, and take what they need. Behind the owner of the
-        reservation what is kept for it is free for those that end before it could start."""
-        left = whole = base = self._base(place, now)
-        before, fits, spare = dict[ObjectKey, FlavorAmounts](), dict[ObjectKey, None](), 0.0
-        owner = None if reservation is None else self._entries[reservation.owner]
+    def _walk(self, place: Place, now: datetime) -> Line:
+        """Let all that are held for a place pass in their order, and take what they need."""
+        left = base = self._base(place, now)
+        before = dict[ObjectKey, FlavorAmounts]()
         queues: dict[str, list[tuple[Rank, int, Kind]]] = {}
         for kind in self._kinds.get(place, {}):
-            ranked, first = self._held[kind].ranked, 0
-            if self._place(self._entries[ranked[0].key], place, base) is None:
-                if owner is None or owner.kind != kind:
-                    continue  # what fits nowhere here must not hold up those behind it
-                first = bisect.bisect_left(ranked, owner.rank)
-            queues.setdefault(kind.queue, []).append((ranked[first], first, kind))
+            first = self._held[kind][0]
+            if self._place(self._entries[first.key], place, base) is not None:
+                queues.setdefault(kind.queue, []).append((first, 0, kind))  # what fits nowhere here holds up nobody
         for heads in queues.values():
             heapify(heads)
         waiting = [(self._entries[heads[0][0].key].reserved, name) for name, heads in queues.items()]
@@ -223,25 +202,15 @@ class Ledger:
             name = heappop(waiting)[1]
             heads = queues[name]
             rank, index, kind = heappop(heads)
-            entry, ranked = self._entries[rank.key], self._held[kind].ranked
-            free, taken = left, self._place(entry, place, left)
-            if taken is None and kind.ends_within(spare):
-                free, taken = whole, self._place(entry, place, whole)
-            if taken is not None:
-                before[rank.key], fits[rank.key] = free, None
-                left, whole = without(left, taken), without(whole, taken)
-                index += 1
-            else:  # none of its kind fits any more; the reservation keeps its turn
-                later = owner is not None and owner.kind == kind and owner.rank > rank
-                index = bisect.bisect_left(ranked, owner.rank) if later and owner is not None else len(ranked)
-                if owner is entry and reservation is not None:
-                    before[rank.key], spare = left, reservation.wait
-                    left = without(left, self._taken_by(entry, place, base))
-            if index < len(ranked):
-                heappush(heads, (ranked[index], index, kind))
+            ranked = self._held[kind]
+            taken = self._place(self._entries[rank.key], place, left)
+            if taken is not None:  # else none of its kind fits any more
+                before[rank.key], left = left, without(left, taken)
+                if index + 1 < len(ranked):
+                    heappush(heads, (ranked[index + 1], index + 1, kind))
             if heads:
                 heappush(waiting, (self._entries[heads[0][0].key].reserved, name))
-        return Line(base, before, fits, left, reservation)
+        return Line(base, before, left)
 
     def _base(self, place: Place, now: datetime) -> FlavorAmounts:
         """What is free net of offers. Time alone may change it: others count for a while, and so does a penalty."""
@@ -250,7 +219,6 @@ class Ledger:
         if known is not None and known[0] == state:
             return known[1]
         if known is not None:
-            self._version += 1
             self._forget_line(place)
         self._bases[place] = state, self._net_of_offers(place, now)
         return self._bases[place][1]
@@ -275,24 +243,3 @@ class Ledger:
         """What it would take of a place that may have no room for it now: of the flavors of which least is missing."""
         facts = self._queues[place]
         return placed(entry.request, facts.groups, facts.ceiling, free) or {}
-
-    def _reservations(self, now: datetime) -> dict[Place, Reservation]:
-        """At most one. Nobody has one where others would take what it keeps free."""
-        then = Reservation.estimated_at(now)
-        if self._reserved[:2] != (self._version, then):
-            self._reserved = (self._version, then, self._reserve(then, now))
-        return self._reserved[2]
-
-    def _reserve(self, then: datetime, now: datetime) -> dict[Place, Reservation]:
-        """That of the one that has been held for the longest, where least is missing."""
-        reserved, _, key = min((held.aged[0] for held in self._held.values()), default=(then, "", None))
-        if key is None or then - reserved < RESERVED_AFTER:
-            return {}
-        entry = self._entries[key]
-        open_to_it = [one for one in entry.waits_for or () if one in self._queues]
-        free = {one: self._base(one, now) for one in open_to_it if not self._queues[one].is_contested(then)}
-        short = {one: missing(taken, free[one]) for one in free if (taken := self._taken_by(entry, one, free[one]))}
-        if not short:
-            return {}
-        place = min(short, key=short.__getitem__)
-        return {place: Reservation(key, wait(entry.request, self._queues[place], free[place], then))}

@@ -36,6 +36,7 @@ class Why(StrEnum):
     FAILED_BEFORE = "FailedBefore"
     ASKED_BEFORE = "AskedBefore"
     NO_ROOM = "NoRoom"
+    NO_NODES = "NoNodes"
     CLAIMED = "Claimed"
     OTHERS_WAIT = "OthersWait"
     ON_TRIAL = "OnTrial"
@@ -76,6 +77,7 @@ _WORDS = {
     Why.FAILED_BEFORE: "the job failed there, and others have not been tried",
     Why.ASKED_BEFORE: "it did not take the job in time, and others have not been asked",
     Why.NO_ROOM: "it has no room",
+    Why.NO_NODES: "its nodes had no place for such pods, and nothing has ended there since",
     Why.CLAIMED: "its room goes to jobs that are ahead",
     Why.OTHERS_WAIT: "jobs of others wait there",
     Why.ON_TRIAL: "jobs have failed there, and it gets one at a time until one succeeds",

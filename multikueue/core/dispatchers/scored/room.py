@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from functools import cached_property
 from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Group, QueueFacts, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Group, ResourceRequest
 from multikueue.core.dispatchers.scored.flavors import Flavor
 
 UNLIMITED: Final = 1 << 100
@@ -220,17 +218,6 @@ def missing(taken: FlavorAmounts, free: FlavorAmounts) -> float:
         if amount > max(0, free.get(key, 0))
     )
     return max(shares, default=0.0)
-
-
-def wait(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts, now: datetime) -> float:
-    """Seconds until a request fits where only our copies are seen to end, by estimate; infinity: not by them alone."""
-    later = dict(free)
-    for remaining, _, copy in sorted((one.remaining(now), i, one) for i, one in enumerate(queue.running)):
-        for key, amount in copy.amounts.items():
-            later[key] = later.get(key, 0) + amount
-        if placed(request, queue.groups, later) is not None:
-            return remaining
-    return math.inf
 
 
 def unknown(request: ResourceRequest, groups: Iterable[Group]) -> frozenset[str]:

@@ -35,7 +35,7 @@ def ordered(workers: Sequence[Candidate], taste: Taste, now: datetime) -> list[C
     """The workers of a tier, best first; those with a penalty last. Of equal ones those first where the
     Workload does not borrow, and then in the config's order: what fills one before the next leaves the last ones empty
     for jobs that need a whole one."""
-    figures = {worker.name: _Figures.of(worker, taste.job) for worker in workers}
+    figures = {worker.name: _Figures.of(worker) for worker in workers}
     cheapest = min((one.price for one in figures.values()), default=0.0)
     soonest = min((one.finish for one in figures.values()), default=0.0)
 
@@ -60,14 +60,14 @@ class _Figures:
 
     price: float
     finish: float
-    """In seconds, or in any unit if the run time is not known."""
+    """How long the job takes there, beside others. Where quota tells that there is room, nobody who waits is before it:
+    when such jobs counted there, small ones of ours went elsewhere, and no worker stayed empty for a gang."""
 
     @classmethod
-    def of(cls, worker: Candidate, job: JobFacts) -> _Figures:
+    def of(cls, worker: Candidate) -> _Figures:
         speed = _positive(worker.annotations.get(SPEED))
-        run_time = (job.run_time or 1.0) / speed
-        backlog = worker.queue.others_pending if worker.queue is not None else 0
-        return cls(_positive(worker.annotations.get(COST)) / speed, run_time * (1 + backlog))
+        ahead = worker.queue.others_pending if worker.queue is not None and worker.queue.is_raced else 0
+        return cls(_positive(worker.annotations.get(COST)) / speed, (1 + ahead) / speed)
 
 
 def _borrows(worker: Candidate, job: JobFacts) -> bool:

@@ -159,8 +159,8 @@ class Scored:
 
 
 def _is_in_vain(worker: Candidate, seen: View) -> bool:
-    without_room = seen.tiers[worker.name] in (Tier.PREEMPTION, Tier.PROBE, Tier.NONE)
-    return seen.best is Tier.ROOM and without_room and copies.waits(worker)
+    is_surer = seen.tiers[worker.name] in (Tier.ROOM, Tier.RACE)
+    return seen.best is Tier.ROOM and not is_surer and copies.waits(worker)
 
 
 def _try_preemption(

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
-from multikueue.core.dispatchers.scored.run_times import KINDS, Size
 from multikueue.core.model.names import ObjectKey
 
+Size: TypeAlias = tuple[tuple[str, int], ...]
+"""What all pods of a job need together, by resource in their order: `size` makes it."""
+
+KINDS: Final = 1_000
+"""Of how many queues and sizes: those of which one has come last."""
 KEPT: Final = 2_000
 """How many jobs of a queue and size count: those that started last."""
 LEAST: Final = 20
@@ -28,9 +32,13 @@ OUTSIDE: Final = 15
 """One in so many of those seen is left out on each side. One in ten would do if the next were like them: waits come in
 busy hours, and `tests.dispatch` finds four of five in this."""
 
-
 STARVES_AFTER: Final = timedelta(hours=1)
 STARVING: Final = "held for more than an hour, while jobs of its queue that came later have started"
+
+
+def size(total: Mapping[str, int]) -> Size:
+    """Of a request's total."""
+    return tuple(sorted(total.items()))
 
 
 def starves(reserved: datetime, latest: datetime | None, now: datetime) -> bool:

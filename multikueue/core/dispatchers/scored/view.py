@@ -8,9 +8,8 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
-from multikueue.core.dispatchers.scored import kueue_objects
+from multikueue.core.dispatchers.scored import copies, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import USUAL
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload, Tier, obstacle, tier
 from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE, Narrowing, read
 from multikueue.core.dispatchers.scored.penalties import failed_on
@@ -119,7 +118,7 @@ def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, 
         request=request,
         places=tuple((worker.name, queues[worker.name]) for worker in seen.able if worker.name in queues),
         offered=tuple((ClusterName(name), queues[name]) for name in map(ClusterName, names) if name in queues),
-        run_time=kueue_objects.longest(workload) or candidates.job.run_time or USUAL,
+        unplaced=tuple((one.name, queues[one.name]) for one in seen.able if copies.is_unplaced(one)),
         doubtful=tiers == {Tier.DOUBT},
         without_room=bool(tiers) and tiers <= {Tier.PREEMPTION, Tier.PROBE, Tier.NONE},
     )

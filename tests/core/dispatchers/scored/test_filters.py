@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.scored.facts import Group, Running
+from multikueue.core.dispatchers.scored.facts import Group, PodSet, ResourceRequest, Running
 from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, SELECTOR, TOGETHER
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from tests.core.dispatchers.scored.pending import GPU, copy, pending, queue, why
@@ -92,7 +92,7 @@ def test_an_unreadable_narrowing_holds_the_job_and_tells_it() -> None:
     assert answer.problem == f"Ignored, as it cannot be read: {PREFERENCE}"
 
 
-@pytest.mark.parametrize("reason", ["ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed"])
+@pytest.mark.parametrize("reason", ["ExceedsMaxQuota", "NoMatchingFlavor"])
 def test_a_refusal_holds_until_the_queue_changes_or_an_hour_has_passed(reason: str) -> None:
     waiting = pending({"w1": queue()})
     waiting.ask()
@@ -105,6 +105,30 @@ def test_a_refusal_holds_until_the_queue_changes_or_an_hour_has_passed(reason: s
     waiting.ask(1)
     waiting.change("w1", conditions=(), queue=queue(generation="q.2"))
     assert waiting.ask(1).names == ("w1",)
+
+
+@pytest.mark.parametrize(("minutes", "names"), [(59, ("w2",)), (60, ("w1",))])
+def test_what_nodes_had_no_place_for_goes_elsewhere_first(minutes: int, names: tuple[str, ...]) -> None:
+    """For an hour, and not where it is the only one."""
+    shape, at = ResourceRequest((PodSet({"gpu": 4}),)).shape, NOW - timedelta(minutes=minutes)
+    full = queue(8, unplaced={shape: at})
+
+    assert pending({"w1": full, "w2": queue(8)}).ask().names == names
+    assert pending({"w1": full, "w2": queue(8)}, gpus=3).ask().names == ("w1",)
+    assert pending({"w1": full, "w2": queue(0)}).ask().names == ("w1",)
+
+
+def test_one_that_nodes_have_no_place_for_is_taken_back_for_another_worker_and_stays_at_the_only_one() -> None:
+    waiting = pending({"w1": queue(8), "w2": queue(0)})
+    waiting.ask()
+    waiting.change("w1", conditions=copy("QuotaReserved", "TopologyPlacementFailed", status=False))
+    answer = waiting.ask(1)
+    assert (answer.names, waiting.ask(60).names) == (("w1",), ("w1",))
+    assert answer.claim is not None
+    assert (answer.claim.unplaced, answer.claim.doubtful) == ((("w1", "queue"),), True)
+    waiting.change("w2", queue=queue(8))
+
+    assert (waiting.ask(1).names, why(waiting.ask())) == (("w2",), {"w1": Why.NO_NODES})
 
 
 @pytest.mark.parametrize("more", [{}, {"within": "LowerPriority"}])

@@ -1,10 +1,10 @@
-"""Claims: who is ahead on which queue, whom a grown queue wakes, and who has the reservation."""
+"""Claims: who is ahead on which queue, and whom a grown queue wakes."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import attrs
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored import ledger as ledger_module
-from multikueue.core.dispatchers.scored.entries import RESERVED_AFTER, Entry
+from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import (
     Flavored,
     Group,
@@ -81,17 +81,6 @@ def net(made: Ledger, name: str, place: Place = W1) -> int:
     return free.get(GPU, 0)
 
 
-def owner(made: Ledger, place: Place, now: datetime = NOW) -> str:
-    found = made.reservation(place, now)
-    return found.owner.name if found is not None else ""
-
-
-def full(free: int, *minutes: int, usual: float = 3600.0) -> QueueFacts:
-    """A queue where our copies of 4 GPUs have run for so long."""
-    ours = (Running(0, {GPU: 4}, NOW - timedelta(minutes=one), usual) for one in minutes)
-    return attrs.evolve(queue(free), running=tuple(ours))
-
-
 def test_a_younger_one_does_not_overtake() -> None:
     made = ledger(entry("old", 6, age=20), entry("young", 4, age=10), w1=8)
 
@@ -140,6 +129,14 @@ def test_an_offer_without_room_has_its_turn_elsewhere() -> None:
 
     assert made.woken(NOW) == (key("probing"),)
     assert net(made, "young", W2) == 0
+
+
+def test_what_is_free_goes_to_whom_it_fits_however_long_a_larger_one_is_held() -> None:
+    """What was kept free for it stayed idle, and it waited no less for it."""
+    made = ledger(entry("gang", 12, age=86_400), entry("small", 8, age=5), w1=8)
+
+    assert made.woken(NOW) == (key("small"),)
+    assert net(made, "gang") == 0
 
 
 def test_an_offer_without_room_takes_all_that_is_free() -> None:
@@ -204,56 +201,6 @@ def test_one_that_was_woken_to_probe_is_woken_when_it_fits() -> None:
     assert made.woken(NOW) == (key("job"),)
 
 
-def test_a_reservation_that_moves_away_wakes() -> None:
-    made = ledger(entry("second", 12, age=90), entry("small", 2, age=5), w2=0)
-    made.set_queue(W1, full(8, 10))
-    assert (made.woken(NOW), net(made, "small")) == ((), -4)
-    made.put(entry("eldest", 12, age=110, places=(W2,)))
-
-    assert made.woken(NOW) == (key("small"),)
-
-
-@pytest.mark.parametrize(("lasts", "passes"), [(900.0, True), (2000.0, True), (3600.0, False)])
-def test_what_ends_before_its_owner_could_start_passes_a_reservation(lasts: float, passes: bool) -> None:
-    """Two copies of 4 end in 40 and 50 minutes: then 12 are free. What was idle until then cost small jobs a day."""
-    made = ledger(entry("big", 12, age=90), attrs.evolve(entry("small", 4, age=5), run_time=lasts))
-    made.set_queue(W1, full(4, 10, 20))
-
-    assert owner(made, W1) == "big"
-    assert made.woken(NOW) == ((key("small"),) if passes else ())
-
-
-def test_where_the_start_cannot_be_reckoned_everybody_passes() -> None:
-    """Jobs of workers' own users are not seen to end: that nobody passed was worse than no reservation."""
-    made = ledger(entry("big", 12, age=90), entry("small", 4, age=5))
-    made.set_queue(W1, full(4, 10))
-
-    assert (owner(made, W1), made.woken(NOW)) == ("big", (key("small"),))
-
-
-def test_those_that_pass_take_the_room_from_each_other() -> None:
-    small = [attrs.evolve(entry(f"j{age}", 2, age=age), run_time=60.0) for age in (3, 5, 7)]
-    made = ledger(entry("big", 12, age=90), *small)
-    made.set_queue(W1, full(4, 10, 20))
-
-    assert made.woken(NOW) == (key("j7"), key("j5"))
-
-
-def test_what_has_run_for_longer_than_usual_runs_for_as_long_again() -> None:
-    one = Running(0, {}, NOW - timedelta(minutes=90), usual=3600.0)
-
-    assert [one.remaining(NOW - timedelta(minutes=minutes)) for minutes in (45, 30, 0)] == [900.0, 3600.0, 5400.0]
-
-
-def test_nobody_passes_any_more_as_the_start_comes_near() -> None:
-    made = ledger(entry("big", 12, age=90), attrs.evolve(entry("small", 4, age=5), run_time=1500.0))
-    made.set_queue(W1, full(4, 10, 20))
-    later = NOW + timedelta(minutes=20)
-
-    assert net(made, "small") == 4
-    assert made.net(key("small"), W1, later) == {GPU: -8}
-
-
 def test_jobs_of_others_keep_what_is_free_for_ten_minutes() -> None:
     made = ledger(entry("one", 4))
     made.set_queue(W1, attrs.evolve(queue(8), others_pending=1, others_since=NOW))
@@ -278,69 +225,6 @@ def test_all_are_asked_again_when_figures_say_nothing_any_more(change: dict[str,
     assert set(made.woken(NOW)) == {key("one"), key("two")}
 
 
-def test_the_eldest_of_a_minute_has_a_reservation_and_one_place() -> None:
-    big = entry("big", 12, age=90, places=(W2, W1))
-    made = ledger(big, entry("small", 2, age=5, places=(W1, W2)))
-    for place in (W1, W2):
-        made.set_queue(place, full(8, 10))
-
-    assert (owner(made, W2), owner(made, W1)) == ("big", "")
-    assert net(made, "small", W2) < 0
-    assert net(made, "small", W1) == 8
-
-
-@given(
-    st.lists(st.tuples(st.integers(25, 90), st.sets(st.sampled_from([W1, W2, W3]))), max_size=6),
-    st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), st.integers(0, 8)),
-)
-def test_the_eldest_has_the_only_reservation(held: list[tuple[int, set[Place]]], free: dict[str, int]) -> None:
-    """Of those held for a minute."""
-    waiting = [entry(f"{i}", 12, age=age, places=sorted(places)) for i, (age, places) in enumerate(held)]
-    made = ledger(*waiting, **free)
-
-    found = {place: name for place in (W1, W2, W3) if (name := owner(made, place))}
-
-    assert len(found) <= 1
-    eldest = min(waiting, key=lambda one: one.age, default=None)
-    for place, name in found.items():
-        assert eldest is not None
-        assert (name, place in eldest.places, NOW - eldest.reserved >= RESERVED_AFTER) == (eldest.uid, True, True)
-
-
-@pytest.mark.parametrize(
-    ("minutes", "left", "kept"), [(9, 1, True), (10, 1, False), (90, 59, False), (90, 60, True), (90, None, True)]
-)
-def test_nothing_is_kept_free_where_jobs_of_others_wait_and_start(minutes: int, left: int | None, kept: bool) -> None:
-    """They took it each time, and small ones of ours waited beside it. One that never fits takes nothing."""
-    made = ledger(entry("big", 8, age=9000), entry("small", 1, age=1), w1=4)
-    since = NOW - timedelta(minutes=minutes)
-    fell = NOW - timedelta(minutes=left) if left is not None else None
-    made.set_queue(W1, attrs.evolve(full(4, 10), others_pending=1, others_since=since, others_left=fell))
-
-    assert owner(made, W1) == ("big" if kept else "")
-    assert (key("small") in made.woken(NOW)) is not kept
-
-
-def test_a_reservation_keeps_the_flavor_of_which_least_is_missing() -> None:
-    """It kept the first that could ever hold it, which may never be free; small jobs went on filling the others."""
-    made = ledger(entry("big", 12, age=90), entry("small", 2, age=5))
-    ours = (Running(0, {("a100", "gpu"): 14}, NOW),)
-    made.set_queue(W1, attrs.evolve(several({("a100", "gpu"): 2, ("t4", "gpu"): 10}, 16), running=ours))
-
-    assert made.net(key("small"), W1, NOW) == {("a100", "gpu"): 2, ("t4", "gpu"): -2}
-
-
-def test_what_is_missing_is_a_share_of_what_it_needs() -> None:
-    """A GPU is worth more than a byte: 2 of 16 are missing at one place, and half of the memory at the other."""
-    needs = {"gpu": 8, "memory": 1 << 40}
-    big = attrs.evolve(entry("big", 0, age=90, places=(W1, W2)), request=ResourceRequest((PodSet(needs),)))
-    made = ledger(big)
-    made.set_queue(W1, several({("a100", "gpu"): 0, ("a100", "memory"): 1 << 40}, 1 << 40))
-    made.set_queue(W2, several({("a100", "gpu"): 7, ("a100", "memory"): 1 << 39}, 1 << 40))
-
-    assert (owner(made, W1), owner(made, W2)) == ("", "big")
-
-
 def test_an_offer_has_room_only_in_the_flavor_that_it_is_reckoned_in() -> None:
     """It counted as free for it what others used of the first flavor: it stayed where it would have to wait."""
     made = ledger(entry("offered", 8, offered=[W1]), entry("other", 4, offered=[W1], age=20))
@@ -348,27 +232,6 @@ def test_an_offer_has_room_only_in_the_flavor_that_it_is_reckoned_in() -> None:
 
     assert made.net(key("other"), W1, NOW) == {("a100", "gpu"): 0, ("t4", "gpu"): 0}
     assert made.net(key("offered"), W1, NOW) == {("a100", "gpu"): 0, ("t4", "gpu"): 4}
-
-
-def test_a_reservation_lapses_with_its_owner() -> None:
-    made = ledger(entry("big", 12, age=90), entry("small", 2, age=5), w1=8)
-    made.drop(key("big"))
-
-    assert (owner(made, W1), net(made, "small")) == ("", 8)
-
-
-def test_who_is_more_urgent_passes_a_reservation() -> None:
-    made = ledger(entry("big", 12, age=90), entry("urgent", 2, age=5, priority=1), w1=8)
-
-    assert net(made, "urgent") == 8
-
-
-def test_a_reservation_keeps_its_turn_among_its_own_kind() -> None:
-    """A more urgent one of the same size is not the eldest."""
-    made = ledger(entry("eldest", 12, age=90), entry("urgent", 12, priority=1), entry("small", 2))
-    made.set_queue(W1, full(8, 10))
-
-    assert net(made, "small") < 0
 
 
 def test_one_of_a_priority_may_probe() -> None:
@@ -422,9 +285,7 @@ def test_a_change_looks_at_each_kind_of_request_twice_at_most(monkeypatch: pytes
 
 
 entries = st.builds(
-    lambda name, gpus, run_time, without_room, **more: attrs.evolve(
-        entry(name, gpus, **more), run_time=run_time, without_room=without_room
-    ),
+    lambda name, gpus, without_room, **more: attrs.evolve(entry(name, gpus, **more), without_room=without_room),
     st.sampled_from("abcdefgh"),
     st.integers(1, 6),
     age=st.integers(0, 100),
@@ -433,7 +294,6 @@ entries = st.builds(
     places=st.sampled_from([(W1,), (W2,), (W1, W2), (W2, W1)]),
     offered=st.sampled_from([(), (), (W1,), (W2,)]),
     doubtful=st.booleans(),
-    run_time=st.sampled_from([60.0, 3600.0]),
     without_room=st.booleans(),
 )
 
@@ -445,7 +305,7 @@ facts = st.builds(
         [
             {},
             {"within": "LowerPriority"},
-            {"running": (Running(0, {GPU: 4}, NOW - timedelta(minutes=50)),)},
+            {"running": (Running(0, {GPU: 4}),)},
             {"others_pending": 1, "others_since": NOW - timedelta(minutes=9)},
             {"penalized_until": NOW + timedelta(seconds=30)},
         ]
@@ -488,7 +348,6 @@ def test_it_is_a_function_of_what_was_put_in_last(first: Sequence[QueueFacts], a
 
     for name, place in itertools.product((*waiting, key("another")), (W1, W2)):
         assert grown.net(name, place, now) == fresh.net(name, place, now)
-        assert grown.reservation(place, now) == fresh.reservation(place, now)
         assert grown.leads(name, place) == fresh.leads(name, place)
 
 

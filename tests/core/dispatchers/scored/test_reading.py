@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored import kueue_objects
-from multikueue.core.dispatchers.scored.facts import USUAL, Group, Known, PodSet, ResourceRequest, Running
-from multikueue.core.dispatchers.scored.run_times import Ended
+from multikueue.core.dispatchers.scored.facts import Group, Known, PodSet, ResourceRequest, Running
 from multikueue.core.dispatchers.scored.starts import Waited
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey
@@ -75,7 +75,18 @@ def test_others_are_counted_from_when_they_were_first_seen() -> None:
     again = kueue_objects.queue_facts(tree, queue, NOW + timedelta(minutes=3), before=none)
 
     assert [one.others_since for one in (later, none, again)] == [NOW, None, NOW + timedelta(minutes=3)]
-    assert [one.others_left for one in (first, later, none, again)] == [None, None, NOW, NOW]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [({}, True), ({"generation": "another.1"}, False), ({"free": {GPU: 1}}, False), ({"free": {GPU: 90_000}}, True)],
+)
+def test_what_nodes_had_no_place_for_is_known_until_something_ends_there(changes: dict[str, Any], kept: bool) -> None:
+    queue, unplaced = cluster_queue(), {ResourceRequest().shape: NOW}
+    tree = kueue_objects.tree([queue], [])
+    before = attrs.evolve(kueue_objects.queue_facts(tree, queue, NOW), unplaced=unplaced, **changes)
+
+    assert kueue_objects.queue_facts(tree, queue, NOW, before=before).unplaced == (unplaced if kept else {})
 
 
 def test_a_queue_with_more_flavors_than_a_status_lists_is_raced() -> None:
@@ -119,16 +130,14 @@ def ran(*conditions: Json, **facts: Any) -> Json:
     return made
 
 
-def test_how_long_a_job_ran() -> None:
-    admitted = condition("Admitted", at=timestamp(NOW - timedelta(minutes=7)))
-    finished = condition("Finished", "Succeeded", at=timestamp(NOW))
+def test_copies_with_quota_count_together_by_their_priority() -> None:
+    plain = workload(assignments=[ASSIGNED], reserved_at=timestamp(NOW))
+    urgent = {**plain, "spec": {**plain["spec"], "priority": 3}}
 
-    assert kueue_objects.ended(ran(admitted, finished)) == Ended("cq", (("cpu", 3_000), ("pods", 2_000)), 420.0)
-    assert kueue_objects.ended(ran(admitted)) is None
-    assert kueue_objects.ended(ran(finished)) is None
-    nowhere = ran(admitted, finished)
-    del nowhere["status"]["clusterName"]
-    assert kueue_objects.ended(nowhere) is None
+    assert kueue_objects.running([plain, urgent, plain]) == (
+        Running(0, {("a100", "gpu"): 4_000}),
+        Running(3, {("a100", "gpu"): 2_000}),
+    )
 
 
 def test_who_waits_and_who_has_waited() -> None:
@@ -141,15 +150,6 @@ def test_who_waits_and_who_has_waited() -> None:
     assert kueue_objects.waited(ran()) == attrs.evolve(began, started=None)
     assert kueue_objects.waited(ran(finished)) is None
     assert kueue_objects.waited({"spec": {"podSets": [{"name": "main"}]}}) is None
-
-
-def test_a_copy_with_quota_runs_since_it_got_it_and_for_as_long_as_it_may() -> None:
-    started = NOW - timedelta(minutes=9)
-    plain = workload(assignments=[ASSIGNED], reserved_at=timestamp(started))
-    limited = {**plain, "spec": {**plain["spec"], "maximumExecutionTimeSeconds": 600, "priority": 3}}
-
-    assert kueue_objects.running(plain) == Running(0, {("a100", "gpu"): 2_000}, started, USUAL)
-    assert kueue_objects.running(limited) == Running(3, {("a100", "gpu"): 2_000}, started, 600.0)
 
 
 ASSIGNED = {"name": "main", "count": 2, "flavors": {"gpu": "a100"}, "resourceUsage": {"gpu": "2"}}
@@ -178,4 +178,4 @@ def test_workloads_of_any_shape_that_is_let_in_can_be_read(data: st.DataObject, 
         kueue_objects.usage(shown)
         kueue_objects.request(shown)
         kueue_objects.queued_at(shown)
-        kueue_objects.running(shown)
+        kueue_objects.running([shown])

@@ -240,6 +240,15 @@ def test_an_offer_without_room_is_taken_back_as_soon_as_another_worker_has_room(
     assert waiting.ask(1).names == ("w2",)
 
 
+def test_an_offer_by_figures_that_were_old_goes_on_to_a_worker_with_room() -> None:
+    """They are a second old, and a burst fills a worker in that time: the rest of it waited for `retry` there."""
+    waiting = pending({"w1": queue(4), "w2": queue(8)})
+    waiting.ask()
+    waiting.change("w1", queue=queue(0), conditions=copy("QuotaReserved", "Pending", status=False))
+
+    assert waiting.ask(1).names == ("w2",)
+
+
 def test_an_offer_of_which_its_kueue_has_said_nothing_stays_whatever_the_figures_are() -> None:
     """They may show already what its copy has got."""
     waiting = pending({"w1": queue(4), "w2": queue(4)})

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.scored.run_times import KINDS, size
-from multikueue.core.dispatchers.scored.starts import FEW, KEPT, LEAST, Interval, Starts, Waited
+from multikueue.core.dispatchers.scored.starts import FEW, KEPT, KINDS, LEAST, Interval, Starts, Waited, size
 from multikueue.core.model.names import ObjectKey
 
 GPU = size({"cpu": 4000, "nvidia.com/gpu": 1000})
