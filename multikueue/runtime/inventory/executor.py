@@ -18,7 +18,7 @@ from multikueue.runtime.events import EventRecorder
 APPLIES: Final = 8
 """Objects that are applied at a time."""
 
-Failed: TypeAlias = tuple[Effect, ApiError]
+Failed: TypeAlias = tuple[Write, ApiError]
 """The effect that failed, and why."""
 OnWritten: TypeAlias = Callable[[Write, Json], None]
 
@@ -44,6 +44,9 @@ class Executor:
             if isinstance(effect, Apply):
                 applied.append(effect)
                 continue
+            if isinstance(effect, Announce):
+                self.events.emit(effect.regarding, effect.type, effect.reason, "Placement", effect.note)
+                continue
             try:
                 await self._execute(effect, on_written)
             except ApiError as error:
@@ -51,10 +54,7 @@ class Executor:
                 return None if isinstance(error, NotFound) and isinstance(effect, Patch) else (effect, error)
         return await self._apply(applied, on_written)
 
-    async def _execute(self, effect: Create | Patch | Delete | Announce, on_written: OnWritten) -> None:
-        if isinstance(effect, Announce):
-            self.events.emit(effect.regarding, effect.type, effect.reason, "Placement", effect.note)
-            return
+    async def _execute(self, effect: Create | Patch | Delete, on_written: OnWritten) -> None:
         client, resource, obj = self.writers.get(effect.resource, self.client), effect.resource, effect.object
         match effect:
             case Create():
