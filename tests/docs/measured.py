@@ -13,6 +13,7 @@ from typing import Final
 import orjson
 
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 from tests.benchmarks.compare import Compared, compared, read
 from tests.benchmarks.scenarios import SCENARIOS
 from tests.docs.aims import AIMS
@@ -76,6 +77,8 @@ def tables() -> str:
         _comparison(pythons, "burst-300-sandbox", "burst-300-python-3.13", BURST),
         _comparison(small, "burst-sandbox/before", "burst-sandbox/after", BURST),
         _comparison(deciding, "deciding/before", "deciding/after", DECIDING),
+        "### Two tenants",
+        *map(_tenants, sorted((RESULTS / "tenants").glob("*.json"))),
     ]
     return "\n\n".join(parts)
 
@@ -110,6 +113,48 @@ def _upstream() -> str:
     heading = f"| | {' | '.join(UPSTREAM.values())} |\n|---|---|---|---|"
     told = f"Kueue's own benchmark in shape, {runs[0]['jobs']:,} jobs, a Kueue 0.17 on all sides, one run each"
     return "\n".join([f"{told} (`docs/results/upstream`):", "", heading, *lines, "", _machine(runs)])
+
+
+TENANTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "created → Ready of the victim, p50, ms": ("created_ready_ms", "p50"),
+    "p99, ms": ("created_ready_ms", "p99"),
+    "of that from its quota on, p99, ms": ("quota_ready_ms", "p99"),
+    "memory of the daemon at most, MB": ("peak_memory_mb",),
+    "workers that can be read": ("workers_readable",),
+    "copies of the attacker's on workers": ("copies_of_attacker",),
+    "all of them gone after its last deletion, s": ("gone_s",),
+}
+
+
+def _tenants(file: Path) -> str:
+    """What one tenant's large jobs cost the other, and the daemon."""
+    run = orjson.loads(file.read_bytes())
+    found = run["tenants"]
+    fleets = ("alone", "beside", "restarted")
+    rows = [
+        f"| {told} | {' | '.join(str(dig(found[fleet], *path) or 0) for fleet in fleets)} |"
+        for told, path in TENANTS.items()
+    ]
+    told = (
+        f"`tenants --control-plane {run['control_plane']}`, one run ([result](results/tenants/{file.name})): one "
+        f"tenant submits {run['offered_per_s']:g} jobs a second, the other {found['attackers']} jobs of "
+        f"{found['bytes_each'] / 1e6:g} MB within a minute, for which workers have no quota. {run['workers']} workers."
+    )
+    times = {
+        "the p99 at most twice as long": ("p99_ratio", "p99_ratio_restarted", 2.0),
+        "memory at most 1.5 times": ("memory_ratio", "memory_ratio_restarted", 1.5),
+    }
+    aims = [
+        f"{aim} ({' and '.join(f'{found[one]:g}, {_reached(found[one], most)}' for one in names)})"
+        for aim, (*names, most) in times.items()
+    ]
+    aimed = f"Aimed at: {'; '.join(aims)}; all gone within a minute."
+    heading = "| | alone | beside the other | the same, all of it there at a restart |\n|---|---|---|---|"
+    return "\n".join([told, "", heading, *rows, "", aimed, "", _machine([run])])
+
+
+def _reached(value: float, most: float) -> str:
+    return "reached" if value <= most else "**not reached**"
 
 
 def _both(name: str) -> tuple[Json, Json]:
