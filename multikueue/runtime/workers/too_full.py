@@ -133,13 +133,16 @@ class FullWorker:
         )
 
     async def sleep(self, seconds: float) -> None:
-        """Wait out a back-off, or until what was deleted on the manager has gone."""
+        """Wait out a back-off, or until the worker has answered, or what was deleted on the manager has gone."""
         until, names = loop_time() + seconds, len(self._there)
         while (rest := until - loop_time()) > 0:
             await self._look()
             if len(self._there) < names and not self.copies:
                 return
-            await self.worker.sleep(min(LOOK_EVERY, rest) if self._there else rest)
+            woken_at = loop_time() + (min(LOOK_EVERY, rest) if self._there else rest)
+            await self.worker.sleep(woken_at - loop_time())
+            if loop_time() < woken_at:
+                return
 
     async def _look(self) -> None:
         """Read what is left of Workloads that are gone, and have them planned."""
