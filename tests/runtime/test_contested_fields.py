@@ -8,10 +8,10 @@ import pytest
 from multikueue.core.model.kinds import EVENT, JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, uid
-from multikueue.core.workload.effects import MANAGER, PatchJob
 from multikueue.runtime import contested_fields
 from multikueue.runtime.contested_fields import KEPT, MOST, WITHIN, ContestedFields, contested
 from multikueue.sandbox.apiserver import DirectClient
+from tests.core.door import MANAGER, PatchJob
 from tests.runtime.executing import W1, Fleet, a_job, a_workload
 
 pytestmark = pytest.mark.looptime
