@@ -34,6 +34,7 @@ from multikueue.errors import (
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook, Propagation, Subresource
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
+from multikueue.runtime.contested_fields import ContestedFields, contested
 from multikueue.runtime.create_conflicts import CERTAIN_AFTER, facts_of
 from multikueue.runtime.dependency_copies import DependencyCopies
 from multikueue.runtime.events import EventRecorder
@@ -62,6 +63,7 @@ class EffectExecutor:
     """Has a Workload planned again that a worker had refused."""
     origin: Origin | None = None
     """What copies say of where they come from; None: nothing."""
+    _contested: ContestedFields = attrs.field(factory=ContestedFields, init=False)
     _dependencies: DependencyCopies = attrs.field(factory=DependencyCopies, init=False)
 
     async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...]) -> None:
@@ -172,10 +174,16 @@ class EffectExecutor:
         part: Subresource = "status" if behind_status else ""
         resource, key = effect.resource, effect.key
         cache = target.cache_of(resource.gvk)
+        of_copy = isinstance(effect, effects.PatchJob)
+        if of_copy and self._contested.given_up(effect.cluster, effect.patch):
+            await self._tell_contested(target, effect, workload)
+            return
         try:
             written = await target.client.merge_patch(resource, key, effect.patch, subresource=part)
             if cache is not None:
                 cache.patched(effect.patch, written)
+            if of_copy:
+                self._contested.made(effect.cluster, effect.patch)
         except (Forbidden, Invalid, NotFound) as error:
             in_vain = isinstance(error, Invalid) and behind_status
             if in_vain and cache is not None:
@@ -187,6 +195,21 @@ class EffectExecutor:
                 note = f'{where} refuses {what}{resource} "{key}": {error}'
                 self._emit(workload, "Warning", note, effect.cluster, label=STATUS_REFUSED_LABEL if in_vain else "")
             raise
+
+    async def _tell_contested(
+        self, target: Target, effect: effects.PatchJobStatus | effects.PatchJob, workload: Json | None
+    ) -> None:
+        """Tell once that something there sets what we set back, and that we do so no more."""
+        if self._contested.is_told(effect.cluster, effect.patch):
+            return
+        what = contested(effect.patch, await target.client.get(effect.resource, effect.key))
+        of = f'{effect.resource} "{effect.key}" on worker cluster "{effect.cluster}"'
+        log.warning(
+            "a field of a copy is left to who else sets it", cluster=effect.cluster, key=str(effect.key), field=what
+        )
+        if workload is not None:
+            note = f"{of}: {what} does not stay as here: it is set back no more until it is changed here"
+            self._emit(workload, "Warning", note)
 
     async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
         created = await self._create(target, effect, WORKLOAD, workload)

@@ -11,7 +11,7 @@ import anyio
 import attrs
 
 from multikueue.core.config.admission_check import clusters
-from multikueue.core.effects import Create, Delete, Patch, Write
+from multikueue.core.effects import Announce, Apply, Create, Delete, Patch, Write
 from multikueue.core.inventory.names import CLUSTER_PERMISSION, kubeconfig_secret, older_secret, synced_secret
 from multikueue.core.inventory.ocm_workers.plan import SpokePlan, plan_spoke
 from multikueue.core.inventory.ocm_workers.spoke import Spoke, spokes_of
@@ -75,8 +75,8 @@ class SpokeReconciler:
         if not tries:
             self._report(spoke, found)
         failed = await self.executor.execute(found.effects, partial(self._written, key.name))
-        if failed is not None and isinstance(failed[1], Forbidden):
-            self._report(spoke, attrs.evolve(found, problem=_forbidden(*failed)))
+        if failed is not None and isinstance(failed[1], Forbidden) and not isinstance(failed[0], Announce):
+            self._report(spoke, attrs.evolve(found, problem=_forbidden(failed[0], failed[1])))
             self._refusals[key.name] = tries + 1
             return Action.after(min(FORBIDDEN * 2 ** min(tries, 8), LONGEST))
         if tries:
@@ -119,7 +119,7 @@ class SpokeReconciler:
                 self.events.emit(regarding, "Warning", reason, "Connect", found.problem)
 
 
-def _forbidden(effect: Write, error: ApiError) -> str:
+def _forbidden(effect: Write | Apply, error: ApiError) -> str:
     """What a person can do where settings have changed, and with them rights: what was made before is still there."""
     made, kind = ObjectKey.of(effect.object), effect.resource
     right = (

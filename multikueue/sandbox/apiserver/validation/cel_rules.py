@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -82,7 +83,26 @@ def check_rules(schema: Json, value: Any, old: Any = None, path: str = "") -> It
             yield from check_rules(schema["items"], item, before, f"{path}[{index}]")
 
 
+def _in_its_order(schema: Json, value: Any, old: Any) -> Any:
+    """An old value with its sets, and lists with keys, in the order of the new one: to rules they have none."""
+    if isinstance(old, dict) and isinstance(value, dict):
+        return {key: _in_its_order(field_schema(schema, key) or {}, value.get(key), item) for key, item in old.items()}
+    if not (isinstance(old, list) and isinstance(value, list)):
+        return old
+    items, unordered = schema.get("items") or {}, schema.get("x-kubernetes-list-type") in ("set", "map")
+    if not unordered:
+        return [_in_its_order(items, now, item) for now, item in itertools.zip_longest(value, old)][: len(old)]
+    identities = [item_identity(schema, item) for item in value]
+    places = {identity: place for place, identity in enumerate(identities)}
+    known = sorted(old, key=lambda item: places.get(item_identity(schema, item), len(places)))
+    return [
+        _in_its_order(items, value[places[name]], item) if (name := item_identity(schema, item)) in places else item
+        for item in known
+    ]
+
+
 def _check_own(schema: Json, value: Any, old: Any, path: str) -> Iterator[Cause]:
+    old = _in_its_order(schema, value, old) if schema.get("x-kubernetes-validations") else old
     for rule in schema.get("x-kubernetes-validations") or ():
         if old is None and "oldSelf" in rule["rule"]:
             continue  # transition rules need an old value
