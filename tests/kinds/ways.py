@@ -41,7 +41,7 @@ WAYS: Final = (
     Way(journeys.finishes, on_servers=_always),
     Way(journeys.fails, lambda case: case.kind.course.ends, of_each_sort),
     Way(journeys.leaves_foreign_jobs_alone, lambda case: case.is_copied, of_each_sort),
-    Way(journeys.follows, lambda case: bool(case.adapter.sync.forwarded), _always),
+    Way(journeys.follows, lambda case: case.is_copied and bool(case.adapter.sync.forwarded), _always),
     Way(journeys.scales, lambda case: case.adapter.sync.resized is not None, _always),
     Way(journeys.shrinks, lambda case: case.name == "leaderworkerset", _always),
     Way(journeys.waits_for_its_user, lambda case: case.name == "rayjob", _always),
