@@ -209,6 +209,21 @@ def test_what_stands_beside_a_job_is_made_on_the_manager_or_passed_over_with_a_l
     assert [(job.name, job.objects[0]["metadata"]["namespace"]) for job in found.jobs] == [("mine", "team")]
 
 
+def test_a_job_gets_what_its_controller_asks_of_suspended_ones(tmp_path: Path) -> None:
+    """KubeRay holds a RayJob for its `shutdownAfterJobFinishes`, which most samples do without."""
+    file = tmp_path / "job.yaml"
+    head = "template: {spec: {containers: [{name: head, image: ray}]}}"
+    ray = f"rayClusterSpec: {{headGroupSpec: {{rayStartParams: {{}}, {head}}}}}"
+    metadata = f"{{name: tune, {LABELS}}}"
+    file.write_text(f"{{apiVersion: ray.io/v1, kind: RayJob, metadata: {metadata}, spec: {{entrypoint: x, {ray}}}}}")
+    found = load_files([file])
+    (job,) = found.jobs
+
+    assert job.objects[0]["spec"]["shutdownAfterJobFinishes"] is True
+    (note,) = found.notes
+    assert "spec.shutdownAfterJobFinishes: true" in note
+
+
 def test_a_job_without_a_queue_gets_the_one_of_its_namespace(tmp_path: Path) -> None:
     """The samples of KubeRay, JobSet and the training projects name none."""
     file = tmp_path / "job.yaml"

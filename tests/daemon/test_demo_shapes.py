@@ -32,7 +32,7 @@ spec:
   runtimeEnvYAML: |
     pip: [requests==2.26.0]
     env_vars: {{count: "1"}}
-  shutdownAfterJobFinishes: true
+  ttlSecondsAfterFinished: 60
   rayClusterSpec:
     rayVersion: '2.46.0'
     headGroupSpec: {{rayStartParams: {{}}, template: {{{RAY}}}}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -155,6 +156,11 @@ class _Reader:
         if not isinstance(job.get("spec"), dict):
             raise SettingsError(f"{what} has no spec")
         job["metadata"].setdefault("namespace", DEFAULT)
+        for path, value in kind.to_wait.items():
+            if dig(job, *path) != value:
+                field = f"{'.'.join(path)}: {json.dumps(value)}"
+                self.notes.append(f"{what} gets {field}: its controller refuses one that is suspended without it")
+                job = with_value(job, path, value)
         try:
             if isinstance(job["metadata"].get("labels") or {}, dict):
                 job = with_value(job, ("metadata", "labels", QUEUE_LABEL), self._queue_of(job, what))

@@ -57,6 +57,8 @@ class SandboxKind:
     """Whether its API refuses to change what Kueue has put in while the status shows pods, though it is suspended."""
     on_hold: Callable[[Json], bool] = lambda job: False
     """Whether a job's status says that it is not run as it is: Kueue puts it on hold, without an eviction."""
+    to_wait: Mapping[tuple[str, ...], Any] = attrs.field(factory=dict)
+    """What a job must say, or its controller refuses it while it is suspended."""
     resets_start_time: bool = False
     """Whether the template may only be edited once `status.startTime` is gone."""
     spec: Mapping[str, Any] = attrs.field(factory=dict)

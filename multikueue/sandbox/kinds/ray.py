@@ -208,10 +208,11 @@ KINDS: Final = (
         pods=_pods("rayClusterSpec"),
         course=_JOB_COURSE,
         on_hold=_is_refused,
+        to_wait={("spec", "shutdownAfterJobFinishes"): True},
         spec={
             "entrypoint": "python -c 'import ray; ray.init()'",
             "rayClusterSpec": _CLUSTER,
-            "shutdownAfterJobFinishes": True,  # without it KubeRay refuses a job that is suspended
+            "shutdownAfterJobFinishes": True,
         },
         columns=(("job status", ".status.jobStatus"), ("deployment status", ".status.jobDeploymentStatus")),
     ),
