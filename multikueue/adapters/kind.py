@@ -166,8 +166,9 @@ class JobKind:
         runs = not self._is_suspended(remote) and self._may_run(remote)
         if suspended and runs:
             return self.waiting_patch(local, now)
-        if suspended and not dig(remote, "status") and self.status.words is not None and not self._is_held(local):
-            return None  # a copy that says nothing yet takes no word away
+        says_nothing = not dig(remote, "status") and self.status.words is not None and not self._is_held(local)
+        if says_nothing and (suspended or self.release_patch(local) is None):
+            return None  # a copy that says nothing yet takes no word away, but those of a run before
         shown = rule(local, observed, now)
         if shown and not suspended and self.status.words is not None:
             shown = self.status.words.of_started(shown)

@@ -22,7 +22,21 @@ _END: Final = ",;:)`\"'"
 _VERBS: Final = frozenset({"annotate", "apply", "auth", "create", "delete", "explain", "get", "patch"})
 _KUBECTL: Final = {
     **dict.fromkeys(
-        ("-n", "-f", "-l", "-o", "-p", "--as", "--context", "--kubeconfig", "--type", "--from-file", "--dry-run"), True
+        (
+            "-n",
+            "-f",
+            "-l",
+            "-o",
+            "-p",
+            "--as",
+            "--context",
+            "--kubeconfig",
+            "--type",
+            "--from-file",
+            "--dry-run",
+            "--hard",
+        ),
+        True,
     ),
     **dict.fromkeys(("-A", "--ignore-not-found", "--overwrite", "--show-labels", "--show-managed-fields"), False),
 }

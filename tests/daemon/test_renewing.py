@@ -8,10 +8,11 @@ import anyio
 import orjson
 
 from multikueue import ClientOptions
-from multikueue.core.model.kinds import JOB, LEASE
+from multikueue.core.model.kinds import JOB, LEASE, LOCAL_QUEUE, NAMESPACE
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import Hang, Match
+from multikueue.sandbox.setting_up import local_queue, namespace
 from multikueue.testing import job
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
@@ -31,8 +32,11 @@ async def test_writes_that_hang_do_not_cost_the_lease() -> None:
     term = Leadership(elected=True)
     async with Sandbox(workers=1) as sandbox, anyio.create_task_group() as tasks:
         admin = sandbox.manager.client("admin")
-        for number in range(CONNECTIONS + 8):
-            await admin.create(JOB, job(f"job{number}", cpu="10m"))
+        await admin.create(NAMESPACE, namespace("other"))
+        await admin.create(LOCAL_QUEUE, local_queue("other"))
+        for place in ("default", "other"):  # one has half of what is reconciled at a time
+            for number in range(CONNECTIONS + 8):
+                await admin.create(JOB, job(f"job{number}", namespace=place, cpu="10m"))
         hung = sandbox.manager.server.faults.add(Hang(), on=OUR_WRITES)
         config = parse_worker_kubeconfig(orjson.dumps(sandbox.manager.server.kubeconfig("multikueue")))
         settings = Settings(namespace=LEASE_KEY.namespace, leader_election=election, serving=ANY_PORT)

@@ -127,18 +127,18 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
             assert not (await DirectClient(worker).list(WORKLOAD)).items, "all have ended"
 
     assert plans == {
-        "not ours, nothing follows": 39,
-        "no quota, nothing follows": 66,
-        "pending": 231,
+        "not ours, nothing follows": 26,
+        "no quota, nothing follows": 43,
+        "pending": 214,
         "assigned": 400,
         "assigned, nothing follows": 100,
-        "finished": 132,
-        "finished, nothing follows": 192,
+        "finished": 108,
+        "finished, nothing follows": 128,
     }
     assert counted.reconciles == len(snapshots) == plans.total()
     assert requests(fleet.manager) - at_start == {
-        "patch workloads.kueue.x-k8s.io": 331,  # offered, recorded, Ready; the rest met a newer Workload
-        "patch jobs.batch": 269,  # the start and the end; the rest met a newer job
+        "patch workloads.kueue.x-k8s.io": 314,  # offered, recorded, Ready; the rest met a newer Workload
+        "patch jobs.batch": 284,  # that it waits, for some; the start and the end; the rest met a newer job
         "create events.events.k8s.io": 100,
     }
     assert requests(*workers) == {
