@@ -149,7 +149,7 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
         "get deployments.apps": 3,  # Kueue's version, once for each connection
         "get namespaces": 3,  # which cluster it is, likewise
     }
-    assert Weighed.sent == pytest.approx(5_610 * JOBS, rel=0.01)
+    assert Weighed.sent == pytest.approx(5_497 * JOBS, rel=0.01)
 
 
 @pytest.mark.gate
