@@ -109,6 +109,12 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
     return wanted
 
 
+def _never_runs(pod: Json) -> bool:
+    """Whether it is being deleted behind its gates: it has no node, and no server gives it one any more."""
+    waits = dig(pod, "status", "phase") == "Pending" and bool(dig(pod, "spec", "schedulingGates"))
+    return waits and is_terminating(pod)
+
+
 def _is_gated(pod: Json) -> bool:
     return not _gates(pod).isdisjoint((labels.ADMISSION_GATE, labels.HOLDING_GATE))
 
@@ -198,7 +204,7 @@ KINDS = (
             addresses=_ADDRESSES,
             all_finished=pods_outcome,
             stopped=_stopped,
-            pods_are_gone=lambda pod: pod_outcome(pod) is not None,
+            pods_are_gone=lambda pod: pod_outcome(pod) is not None or _never_runs(pod),
         ),
         sync=SyncRules(forwarded=(("spec", "activeDeadlineSeconds"),)),
         membership=Membership(selector=f"{labels.MANAGED_LABEL}=true", group=group_name),

@@ -188,3 +188,13 @@ class TestGroups:
 def test_only_pods_that_kueue_manages_are_read_on_the_manager() -> None:
     """A cluster has many others."""
     assert POD.membership.selector == "kueue.x-k8s.io/managed=true"
+
+
+@pytest.mark.parametrize(
+    ("gated", "deleting", "gone"),
+    [(True, True, True), (True, False, False), (False, True, False)],
+    ids=["behind its gates", "not deleted", "may run"],
+)
+def test_a_pod_that_is_deleted_behind_its_gates_never_runs(gated: bool, deleting: bool, gone: bool) -> None:
+    """Kueue's finalizer holds it until the Workload copy of its group goes, which waits for pods that may run."""
+    assert POD.pods_are_gone(local(gated=gated, deleting=deleting)) is gone
