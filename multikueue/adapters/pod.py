@@ -111,8 +111,7 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
 
 def _never_runs(pod: Json) -> bool:
     """Whether it is being deleted behind its gates: it has no node, and no server gives it one any more."""
-    waits = dig(pod, "status", "phase") == "Pending" and bool(dig(pod, "spec", "schedulingGates"))
-    return waits and is_terminating(pod)
+    return is_terminating(pod) and dig(pod, "status", "phase") == "Pending" and bool(_gates(pod))
 
 
 def _is_gated(pod: Json) -> bool:

@@ -128,8 +128,9 @@ def overdue(situation: Situation) -> Iterator[Leftover]:
 
 def ending_run(situation: Situation) -> str:
     """What the check of a job that is to run nowhere says while there is something of it; else what it said before."""
-    shown = [(worker, job) for worker in situation.workers if worker.in_sight for job in worker.all_jobs]
-    return next((f"Waiting for {_leftover(*place, _state(place[1].object))}" for place in shown), situation.head)
+    listed = ((worker, job) for worker in situation.workers if worker.in_sight for job in worker.all_jobs)
+    shown = (_leftover(worker, job, _state(job.object)) for worker, job in listed)
+    return next((f"Waiting for {leftover}" for leftover in shown), situation.head)
 
 
 def ends_in(situation: Situation) -> Iterator[timedelta]:
