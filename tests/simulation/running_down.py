@@ -113,11 +113,14 @@ async def settle_as(scene: Scene, job: Json, end: str, conditions: Sequence[Json
     """Write conditions on a job of the manager after which it can only end in one way."""
     status: Json = {**(job.get("status") or {}), **fields}
     status["conditions"] = [*(status.get("conditions") or ()), *conditions]
-    scene.promises.settled[uid(job)] = end
+    settled, before = scene.promises.settled, scene.promises.settled.get(uid(job))
+    settled[uid(job)] = end
     try:
         await write_status(scene, job, status)
     except ApiError:
-        del scene.promises.settled[uid(job)]
+        del settled[uid(job)]
+        if before is not None:
+            settled[uid(job)] = before
         raise
 
 

@@ -41,9 +41,10 @@ class UnitSituation:
 
 
 def decide_unit(situation: UnitSituation) -> Decision:
-    """The next thing to do."""
-    if situation.workload is None:  # one that somebody else made may be gone, and with it who would let the pods go
-        return _to_hold(situation) or _to_create(situation.unit) or NOTHING
+    """The next thing to do. A copy's Workload may be gone, and with it who would let its pods go."""
+    if situation.workload is None:
+        held = None if situation.unit.is_copy else _to_hold(situation)
+        return held or _to_create(situation.unit) or NOTHING
     return first_of(rule(situation, situation.workload) for rule in _RULES)
 
 

@@ -72,6 +72,15 @@ def test_a_copy_waits_for_the_workload_that_is_made_with_it() -> None:
     assert request(Unit(KEY, (pod,)), None) is None
 
 
+def test_pods_that_were_let_go_with_their_workload_are_not_held_again() -> None:
+    """A webhook puts the finalizer on as they come. Once their copy of a Workload is gone, nobody would take it off."""
+    pods = group("Pending", "Pending")
+    for pod in pods:
+        pod["metadata"]["labels"]["kueue.x-k8s.io/multikueue-origin"] = "multikueue"
+        del pod["metadata"]["finalizers"]
+    assert request(Unit(KEY, pods), None) is None
+
+
 def test_the_gate_opens_when_the_workload_is_admitted() -> None:
     """With what the admission adds, since a pod cannot be changed afterwards."""
     unit = Unit(KEY, (single(),))
