@@ -98,6 +98,17 @@ class TestSettledEnds:
         assert write.object["status"]["conditions"][-1]["reason"] == "Failed"
         assert write.object["status"]["conditions"][-1]["message"] == "by hand"
 
+    @pytest.mark.parametrize(
+        ("seconds", "written"), [(0, "copy job status"), (29, "copy job status"), (30, "finish Failed")]
+    )
+    def test_a_job_that_may_run_on_a_lost_worker_shows_its_end_once_that_is_given_up(
+        self, seconds: int, written: str
+    ) -> None:
+        """Nothing has changed for long by then, and no event tells that the time has come."""
+        since = NOW - timedelta(minutes=15, seconds=seconds)
+        seen = snapshot(READY, worker("w1", reach=Lost(since)), job=TERMINATED, quiet_for=timedelta(hours=1))
+        assert words(seen) == [written]
+
     @pytest.mark.parametrize(("seconds", "row"), [(89, "settled"), (90, "evicted")])
     def test_one_that_is_evicted_holds_its_quota_no_longer_than_any_other(self, seconds: int, row: str) -> None:
         """Its pods may not end: who preempts it does not wait for that."""

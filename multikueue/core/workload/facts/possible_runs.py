@@ -136,6 +136,14 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
     return max(_NO_TIME, left)
 
 
+def given_up_for(situation: Situation) -> timedelta:
+    """For how long nobody waits for the last worker that was lost: no event tells when that begins."""
+    lost = ((worker, worker.reach.since) for worker in situation.workers if isinstance(worker.reach, states.Lost))
+    times = (situation.now - _seen_lost(situation, worker, since) for worker, since in lost if since is not None)
+    timeout = situation.settings.worker_lost_timeout
+    return min((time - timeout for time in times if time >= timeout), default=timedelta.max)
+
+
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer the job is waited for that a worker out of sight has, before its Workload copy tells its end.
 
