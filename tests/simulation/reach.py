@@ -101,7 +101,7 @@ class Reach:
         now = anyio.current_time()
         was_calm = {name for name in self.world.workers if now - self.calm_since(name) > LOST_AFTER}
         for cluster in self.world.clusters:
-            if not is_calm(cluster.link.weather):
+            if not is_calm(cluster.link.weather) or cluster.name in self.world.away:
                 self._calm_since[cluster.name] = float("inf")
             elif self._calm_since.get(cluster.name) == float("inf"):
                 self._calm_since[cluster.name] = now

@@ -177,13 +177,15 @@ class Rooms:
         return image == THERE and anyio.current_time() - since >= READ
 
     def is_held(self, workload: Json) -> bool:
-        """Whether it waits, and is offered to nobody."""
+        """Whether it waits, and is offered to nobody; not while a job of an earlier attempt is seen."""
         over = is_evicted(workload) or is_finished(workload) or is_terminating(workload)
         offered = bool(nominated(workload)) or cluster_name(workload) is not None
-        job = find(self.world.manager, JOB, ObjectKey(workload["metadata"]["namespace"], job_of(workload)))
+        key = ObjectKey(workload["metadata"]["namespace"], job_of(workload))
+        job = find(self.world.manager, JOB, key)
+        ending = any(find(worker, JOB, key) for worker in self.world.workers.values())
         waits = has_quota(workload) and check_state(workload, CHECK) is CheckState.PENDING
         is_there = job is not None and not is_terminating(job) and dig(workload, "spec", "active") is not False
-        return waits and is_there and not over and not offered
+        return waits and is_there and not over and not offered and not ending
 
     def is_steady(self, name: str) -> bool:
         """Whether nothing has disturbed the daemon for a while, nor what it sees of a worker."""

@@ -331,7 +331,8 @@ class World:
             with anyio.CancelScope() as self._kueues[cluster.name]:
                 await kueue.run(task_status=task_status)
             task_status = anyio.TASK_STATUS_IGNORED
-            await self.away.pop(cluster.name).wait()
+            await self.away[cluster.name].wait()
+            del self.away[cluster.name]
 
     def stop_kueue(self, worker: str) -> anyio.Event:
         """Have a worker's Kueue be away until this event."""
