@@ -191,10 +191,11 @@ def delete_job(
 
 
 def delete_workload(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
-    """Delete one Workload copy. Kueue's finalizer is Kueue's to take off, unless it does not and no job is there."""
+    """Delete one Workload copy. Kueue's finalizer is Kueue's to take off, unless it does not and no job is seen."""
+    has_jobs = bool(worker.jobs) or not worker.in_sight
     if not is_terminating(copy):
         yield DeleteWorkload(worker.name, ObjectKey.of(copy), uid(copy), resource_version(copy))
-    elif WORKLOAD_FINALIZER in finalizers_of(copy) and not worker.jobs and not finalizer_left(situation, copy):
+    elif WORKLOAD_FINALIZER in finalizers_of(copy) and not has_jobs and not finalizer_left(situation, copy):
         yield _patch_finalizers(worker, copy, [one for one in finalizers_of(copy) if one != WORKLOAD_FINALIZER])
 
 

@@ -32,7 +32,9 @@ from tests.core.door import (
     ApplyStatus,
     PatchJobStatus,
     PatchWorkload,
+    Served,
     Snapshot,
+    Syncing,
     Unserved,
     Worker,
     decide,
@@ -99,6 +101,20 @@ class TestPodGroups:
         assert words(shown) == expected
         if not (status or expected):
             assert decide(shown).look_again == FINALIZER.total_seconds() - ago
+        unread = attrs.evolve(shown.workers[0], jobs=(), kind=Syncing())
+        assert words(attrs.evolve(shown, workers=(unread,))) == [], (
+            "a process that has just begun has not read its pods"
+        )
+
+    @pytest.mark.parametrize(("kind", "expected"), [(Served(), ["patch workload on w1"]), (Syncing(), [])])
+    def test_a_process_that_has_just_begun_reads_its_pods_first(
+        self, kind: Served | Syncing, expected: list[str]
+    ) -> None:
+        copy = copy_of(self.PLACED, evicted=True, held=True, deleting=True)
+        deleted = with_value(copy, ("metadata", "deletionTimestamp"), timestamp(NOW - FINALIZER))
+        there = place("w1", with_value(deleted, ("metadata", "finalizers"), [WORKLOAD_FINALIZER]))
+        shown = seen(group("a", "b", deleting=True), [], attrs.evolve(there, kind=kind))
+        assert words(shown) == expected
 
 
 class TestUnseenJobs:

@@ -123,6 +123,11 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 
     For one that answers, but with what cannot be read, no time runs out.
     """
+    return max(_NO_TIME, _left_of(situation, worker))
+
+
+def _left_of(situation: Situation, worker: Worker) -> timedelta:
+    """The same; below zero, since when that is over."""
     timeout, left = situation.settings.worker_lost_timeout, _NO_TIME
     match worker.reach, worker.kind:
         case ((states.Lost(None) | states.Opaque()), _) | (states.Connected(), states.Opaque()):
@@ -133,15 +138,13 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
             left = FIRST_ANSWER  # that it was lost when we started says nothing about now
         case _, states.Unserved(failing_for):
             left = timeout - failing_for
-    return max(_NO_TIME, left)
+    return left
 
 
 def given_up_for(situation: Situation) -> timedelta:
-    """For how long nobody waits for the last worker that was lost: no event tells when that begins."""
-    lost = ((worker, worker.reach.since) for worker in situation.workers if isinstance(worker.reach, states.Lost))
-    times = (situation.now - _seen_lost(situation, worker, since) for worker, since in lost if since is not None)
-    timeout = situation.settings.worker_lost_timeout
-    return min((time - timeout for time in times if time >= timeout), default=timedelta.max)
+    """For how long nobody waits any more for the last worker that went out of sight: no event tells when it begins."""
+    times = (-_left_of(situation, worker) for worker in situation.workers if not worker.in_sight)
+    return min((time for time in times if time >= _NO_TIME), default=timedelta.max)
 
 
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
