@@ -186,8 +186,8 @@ class EffectExecutor:
                 self._contested.made(effect.cluster, effect.patch)
         except (Forbidden, Invalid, NotFound) as error:
             in_vain = isinstance(error, Invalid) and behind_status
-            if in_vain and cache is not None:
-                cache.refused(key, effect.patch)
+            if behind_status and cache is not None and not isinstance(error, NotFound):
+                cache.refused(key, effect.patch, may_pass=not in_vain)
             # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
             if workload is not None and not (isinstance(error, NotFound) and error.name == key.name):
                 where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"

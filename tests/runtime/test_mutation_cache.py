@@ -274,6 +274,24 @@ async def test_a_patch_that_is_refused_for_long_is_in_vain_for_a_while_or_until_
         assert cache.in_vain_for(KEY) is None
 
 
+async def test_how_long_all_patches_of_an_object_were_refused_is_known_until_one_is_taken_or_none_is_sent() -> None:
+    """What a right is missing for is never in vain: somebody may grant it."""
+    async with mutated(listed("5", obj("a", "4"))) as cache:
+        for second in range(2 * int(REFUSALS_COUNT)):
+            cache.refused(KEY, {"metadata": {"resourceVersion": "4"}, "status": {"at": second}}, may_pass=True)
+            assert (cache.refusing_for(KEY), cache.in_vain(KEY)) == (second, None)
+            await anyio.sleep(1)
+        await anyio.sleep(REFUSED_FOR)
+        assert cache.refusing_for(KEY) == 0
+        cache.refused(KEY, {"status": {}}, may_pass=True)
+        assert cache.refusing_for(KEY) == 0
+        await anyio.sleep(1)
+        cache.refused(KEY, {"status": {}}, may_pass=True)
+        assert cache.refusing_for(KEY) == 1
+        cache.patched({"status": {}}, obj("a", "6"))
+        assert cache.refusing_for(KEY) == 0
+
+
 async def test_what_has_still_to_end_is_known_to_be_deleted_until_another_has_its_name() -> None:
     async with mutated(listed("5", obj("a", "4"))) as cache:
         left = obj("a", "6")

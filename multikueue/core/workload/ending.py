@@ -29,8 +29,8 @@ KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
 SYNC_GRACE: Final = timedelta(seconds=30)
-"""How long what follows waits for the manager to take a job's last status. What it refuses for what stands there is
-known to be in vain; a webhook that forbids it may go on to do so."""
+"""How long the manager may refuse a job's last status before what follows is done without it. What it refuses for what
+stands there is known to be in vain; a webhook that forbids it may go on to do so."""
 
 END_SHOWN: Final = timedelta(minutes=2)
 """How long a job may take to show its end after its Workload copy has: a watch that a proxy holds open without events
@@ -190,6 +190,11 @@ def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect
     for remote in copies:
         if (local := situation.job_of(remote)) is not None:
             yield from patch_status(situation, local, situation.adapter.status_patch(local, remote, situation.now))
+
+
+def may_be_shown(situation: Situation) -> bool:
+    """Whether what follows waits for the manager to take a job's last status."""
+    return situation.snapshot.refused_for < SYNC_GRACE
 
 
 def patch_status(situation: Situation, local: Json, patch: Json | None) -> Iterator[Effect]:

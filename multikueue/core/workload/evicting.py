@@ -28,7 +28,7 @@ from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts.possible_runs import assumed_for, given_up_for, until_end_counts
+from multikueue.core.workload.facts.possible_runs import assumed_for, until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Creating
@@ -271,16 +271,15 @@ def end_settled(situation: Situation) -> Plan | None:
     Stop what runs of it; then its job ends as it can only end, and was perhaps never started.
     """
     job, adapter = situation.job, situation.snapshot.adapter
-    quiet = min(situation.snapshot.quiet_for, given_up_for(situation))
     if job is None or adapter is None or (end := adapter.settled_end(job)) is None or situation.facts.has_members:
         return None
     if situation.facts.has_quota and situation.facts.is_evicted and not hold_left(situation):
         return None  # its quota is given back first
     if any(adapter.settled_end(copy) for worker in situation.workers for copy in situation.jobs_on(worker)):
         return None
-    patch = adapter.settled_patch(job, situation.now) if quiet < ending.SYNC_GRACE else None
+    patch = adapter.settled_patch(job, situation.now) if ending.may_be_shown(situation) else None
     shown = tuple(ending.patch_status(situation, job, patch))
-    if shown or quiet < ending.KUEUE_GRACE:
+    if shown or situation.snapshot.quiet_for < ending.KUEUE_GRACE:
         return _stop_first(situation, Plan(shown, look_again=ending.KUEUE_GRACE.total_seconds()))
     return _stop_first(situation, Plan((finish(situation, end.reason, end.message),)))
 

@@ -41,6 +41,10 @@ class _Vain:
     """When it is sent again."""
     since: float = 0.0
     """When it was refused first."""
+    first: float = -math.inf
+    """When the first of all patches was refused that none was taken between."""
+    last: float = -math.inf
+    """When the last one was."""
 
 
 @attrs.frozen
@@ -189,13 +193,27 @@ class MutationCache:
         if resource_version(patch) == resource_version(answer):
             self._in_vain[key] = _Vain(patch, math.inf)
 
-    def refused(self, key: ObjectKey, patch: Json) -> None:
-        """The server refused a patch of this object: for what stands there already, or as a policy of it has it."""
+    def refused(self, key: ObjectKey, patch: Json, *, may_pass: bool = False) -> None:
+        """The server refused a patch of this object: for what stands there already, or as a policy of it has it.
+
+        Args:
+            key: the object.
+            patch: what was sent.
+            may_pass: whether it is rather a right that is missing: then it is never in vain.
+        """
         self._look_at_oldest_in_vain()
         known, now = self._in_vain.pop(key, None), loop_time()
         since = known.since if known is not None and known.patch == patch else now
+        first = known.first if known is not None and now - known.last <= REFUSED_FOR else now
         passed = now - since
-        self._in_vain[key] = _Vain(patch, now + min(passed, REFUSED_FOR) if passed >= REFUSALS_COUNT else now, since)
+        counts = passed >= REFUSALS_COUNT and not may_pass
+        until = now + min(passed, REFUSED_FOR) if counts else now
+        self._in_vain[key] = _Vain(patch, until, since, first, now)
+
+    def refusing_for(self, key: ObjectKey) -> float:
+        """For how many seconds it has refused whatever was sent of this object; zero: nothing was, for minutes."""
+        known = self._in_vain.get(key)
+        return known.last - known.first if known is not None and loop_time() - known.last <= REFUSED_FOR else 0.0
 
     def in_vain(self, key: ObjectKey) -> Json | None:
         """The last patch of this object, if it changed nothing, or was refused for a while."""

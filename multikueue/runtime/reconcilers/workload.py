@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -91,6 +91,7 @@ class SnapshotReader:
             unreadable_job=unreadable,
             jobs=jobs,
             in_vain=self._in_vain(owned_by, jobs),
+            refused_for=self._refusing_for(owned_by, jobs),
             last_worker=self.memory.last_worker(key),
             placement=self.memory.placement(key),
             running_for=self.workers.running_for,
@@ -115,6 +116,11 @@ class SnapshotReader:
         cache = self.manager.cache_of(owned_by.gvk) if owned_by is not None else None
         found = {name: cache.in_vain(ObjectKey.of(job)) for name, job in jobs.items()} if cache is not None else {}
         return {name: patch for name, patch in found.items() if patch is not None}
+
+    def _refusing_for(self, owned_by: Owner | None, jobs: dict[str, Json]) -> timedelta:
+        cache = self.manager.cache_of(owned_by.gvk) if owned_by is not None else None
+        times = (cache.refusing_for(ObjectKey.of(job)) for job in jobs.values()) if cache is not None else ()
+        return timedelta(seconds=max(times, default=0.0))
 
     def refused_for(self, snapshot: Snapshot) -> Iterator[float | None]:
         """For how many more seconds each status that was refused is not written: then nothing tells that it may be."""

@@ -81,7 +81,7 @@ class TestTheLastStatus:
 
     def test_is_not_waited_for_long_where_the_managers_server_refuses_it(self) -> None:
         """The Workload would hold its quota for good."""
-        late = snapshot(READY, SENT_BACK["gone"], job=RUNNING, quiet_for=timedelta(seconds=30))
+        late = snapshot(READY, SENT_BACK["gone"], job=RUNNING, refused_for=timedelta(seconds=30))
         assert words(late) == ["retry: Admitting remote no longer exists"]
 
     @pytest.mark.parametrize("copied", [copy_of(READY, finished="Succeeded"), None], ids=["finished", "gone"])

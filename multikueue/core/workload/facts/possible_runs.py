@@ -123,11 +123,6 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 
     For one that answers, but with what cannot be read, no time runs out.
     """
-    return max(_NO_TIME, _left_of(situation, worker))
-
-
-def _left_of(situation: Situation, worker: Worker) -> timedelta:
-    """The same; below zero, since when that is over."""
     timeout, left = situation.settings.worker_lost_timeout, _NO_TIME
     match worker.reach, worker.kind:
         case ((states.Lost(None) | states.Opaque()), _) | (states.Connected(), states.Opaque()):
@@ -138,13 +133,7 @@ def _left_of(situation: Situation, worker: Worker) -> timedelta:
             left = FIRST_ANSWER  # that it was lost when we started says nothing about now
         case _, states.Unserved(failing_for):
             left = timeout - failing_for
-    return left
-
-
-def given_up_for(situation: Situation) -> timedelta:
-    """For how long nobody waits any more for the last worker that went out of sight: no event tells when it begins."""
-    times = (-_left_of(situation, worker) for worker in situation.workers if not worker.in_sight)
-    return min((time for time in times if time >= _NO_TIME), default=timedelta.max)
+    return max(_NO_TIME, left)
 
 
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:

@@ -240,6 +240,8 @@ class Snapshot:
     in_vain: Mapping[str, Json] = attrs.field(factory=dict)
     """By the name of a job: the patch of its status that the manager answered without changing anything. Its API server
     drops what its definition of the kind does not know, and fills in what it does."""
+    refused_for: timedelta = timedelta(0)
+    """How long the manager's API server has refused each status of its jobs, whatever it said."""
     last_worker: ClusterName | None = None
     """The worker that was recorded last, in this attempt or an earlier one, as far as this process has seen."""
     placement: Placement | None = None
