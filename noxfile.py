@@ -147,7 +147,7 @@ def nightly(session: nox.Session) -> None:
     session.run("python", "-m", "tests.dispatch.family", "--all", "--seeds", "3", "--limit", "1.05")
 
 
-@nox.session(tags=["gate"])
+@nox.session(tags=["gate", "virtual"])
 def simulation(session: nox.Session) -> None:
     """A fleet on virtual time, from seeds: `nox -s simulation -- --seeds 20000 --first-seed 1`."""
     install(session, "tests")
@@ -155,7 +155,7 @@ def simulation(session: nox.Session) -> None:
     session.run("python", "-m", "tests.simulation", *(session.posargs or rest))
 
 
-@nox.session(tags=["gate"])
+@nox.session(tags=["gate", "virtual"])
 def dispatch(session: nox.Session) -> None:
     """What choosing workers costs and brings, beside AllAtOnce: seed 1 alone; `-- --seeds 3` is all of it."""
     install(session, "tests")
