@@ -145,6 +145,8 @@ async def hold_copy(scene: Scene) -> None:
         copy, tries = find(worker, WORKLOAD, workload), _tries(scene, workload)
         lasted = anyio.current_time() - began
         steady = scene.reach.longer_than(worker.name, lasted + 30.0) and scene.daemon.alive_since < began
+        if workload in scene.promises.removed:  # somebody has deleted the copy
+            break
         if not is_evicted(copy or {}) and None not in (tries, before) and steady and tries != before:
             scene.promises.broken.append(f"{workload} is sent round while {worker.name} holds it")
             break
