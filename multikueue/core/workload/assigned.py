@@ -61,7 +61,8 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
     """
     worker = situation.assigned_worker if situation.snapshot.workload is not None else None
     takes_away = any(isinstance(effect, ApplyStatus) and effect.takes_away for effect in decided.effects)
-    if worker is None or not worker.in_sight or not takes_away or not ending.may_be_shown(situation):
+    is_refused = situation.snapshot.refused_for >= ending.SYNC_GRACE
+    if worker is None or not worker.in_sight or not takes_away or is_refused:
         return decided
     shown = (
         effect for effect in ending.sync_status(situation, situation.jobs_on(worker)) if effect not in decided.effects

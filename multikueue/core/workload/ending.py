@@ -192,11 +192,6 @@ def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect
             yield from patch_status(situation, local, situation.adapter.status_patch(local, remote, situation.now))
 
 
-def may_be_shown(situation: Situation) -> bool:
-    """Whether what follows waits for the manager to take a job's last status."""
-    return situation.snapshot.refused_for < SYNC_GRACE
-
-
 def patch_status(situation: Situation, local: Json, patch: Json | None) -> Iterator[Effect]:
     """Write the status of the manager's job, where its kind has it; but no patch that has changed nothing before."""
     adapter, key = situation.adapter, ObjectKey.of(local)

@@ -277,7 +277,7 @@ def end_settled(situation: Situation) -> Plan | None:
         return None  # its quota is given back first
     if any(adapter.settled_end(copy) for worker in situation.workers for copy in situation.jobs_on(worker)):
         return None
-    patch = adapter.settled_patch(job, situation.now) if ending.may_be_shown(situation) else None
+    patch = adapter.settled_patch(job, situation.now) if situation.snapshot.refused_for < ending.SYNC_GRACE else None
     shown = tuple(ending.patch_status(situation, job, patch))
     if shown or situation.snapshot.quiet_for < ending.KUEUE_GRACE:
         return _stop_first(situation, Plan(shown, look_again=ending.KUEUE_GRACE.total_seconds()))
