@@ -32,7 +32,7 @@ _ANNOUNCED_BY: Final = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarg
 _PODS: Final = ("active", "ready", "terminating")
 
 WORDS: Final = Words(
-    waiting=((SUSPENDED, True, "JobSuspended", "Job suspended"),),
+    waiting=((SUSPENDED, "True", "JobSuspended", "Job suspended"),),
     resumed=("JobResumed", "Job resumed"),
     written="lastProbeTime",
 )

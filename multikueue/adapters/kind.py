@@ -179,10 +179,11 @@ class JobKind:
         words, stopping = self.status.words, annotations_of(local).get(STOPPING_ANNOTATION) == "true"
         if words is None or stopping or not self._is_suspended(local) or self.status.finished(local) is not None:
             return None
-        runs = self.release_patch(local) is not None  # a state in a word says that, too: its Kueue reads it
-        if (runs and words.fields) or self._is_held(local):
-            return None
-        return _change(local, words.of_waiting(local, now))
+        said = words.of_waiting(local, now)
+        runs, would_run = (self.release_patch(job) is not None for job in (local, {**local, "status": said}))
+        if runs != would_run or (runs and words.fields) or self._is_held(local):
+            return None  # its Kueue reads in the status whether it runs: no words change that
+        return _change(local, said)
 
     def _is_held(self, local: Json) -> bool:
         return self.hold_here(local) in (Hold.ON, Hold.OUTDATED)

@@ -42,13 +42,21 @@ _SUSPENDING = "RayClusterSuspending"
 _SUSPENDED = "RayClusterSuspended"
 _CLUSTER_WORDS = Words(
     waiting=(
-        ("RayClusterProvisioned", False, "RayClusterPodsProvisioning", "RayCluster has been suspended"),
-        ("HeadPodReady", False, "HeadPodNotFound", "Head Pod not found"),
-        (_SUSPENDING, False, _SUSPENDING, ""),
-        (_SUSPENDED, True, _SUSPENDED, ""),
+        ("RayClusterProvisioned", "False", "RayClusterPodsProvisioning", "RayCluster has been suspended"),
+        ("HeadPodReady", "False", "HeadPodNotFound", "Head Pod not found"),
+        (_SUSPENDING, "False", _SUSPENDING, ""),
+        (_SUSPENDED, "True", _SUSPENDED, ""),
     ),
+    from_the_first=True,
     fields={"state": "suspended"},
 )
+_SERVICE_WORDS = Words(
+    waiting=tuple(
+        (kind, "False", "Initializing", "RayService is initializing") for kind in ("UpgradeInProgress", "Ready")
+    ),
+    from_the_first=True,
+)
+"""Without them programs take one that waits for one that is ready: they know no other condition of it."""
 
 
 def _ray_job_outcome(job: Json) -> Outcome | None:
@@ -230,6 +238,7 @@ KINDS = (
         ("spec", "rayClusterConfig"),
         StatusRules(
             stopped=condition_at_false("Ready"),
+            words=_SERVICE_WORDS,
             addresses=(
                 *_head_addresses("activeServiceStatus", "rayClusterStatus"),
                 *_head_addresses("pendingServiceStatus", "rayClusterStatus"),

@@ -43,10 +43,11 @@ def _words(kind: str) -> Words:
     )
     return Words(
         waiting=(
-            ("Created", True, f"{kind}Created", f"{job} is created."),
-            ("Running", False, f"{kind}Suspended", f"{job} is suspended."),
-            (SUSPENDED, True, f"{kind}Suspended", suspended),
+            ("Created", "True", f"{kind}Created", f"{job} is created."),
+            ("Running", "False", f"{kind}Suspended", f"{job} is suspended."),
+            (SUSPENDED, "True", f"{kind}Suspended", suspended),
         ),
+        from_the_first=kind == "MPIJob",
         resumed=(f"{kind}Resumed", resumed),
         written="lastUpdateTime",
     )
@@ -94,7 +95,7 @@ KINDS = (
             finished=finished_by("Completed", "Failed"),
             stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
             words=Words(
-                waiting=((SUSPENDED, True, "SuspendedJobs", "jobset is suspended"),),
+                waiting=((SUSPENDED, "True", "SuspendedJobs", "jobset is suspended"),),
                 resumed=("ResumeJobs", "jobset is resumed"),
             ),
         ),
@@ -116,7 +117,7 @@ KINDS = (
             finished=finished_by("Complete", "Failed"),
             stopped=counters_at_zero(("jobsStatus", "*", "active")),
             words=Words(
-                waiting=((SUSPENDED, True, "Suspended", "TrainJob is suspended"),),
+                waiting=((SUSPENDED, "True", "Suspended", "TrainJob is suspended"),),
                 resumed=("Resumed", "TrainJob is resumed"),
             ),
         ),

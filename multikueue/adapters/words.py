@@ -15,9 +15,8 @@ from multikueue.core.model.conditions import conditions, find, new_condition, re
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, name_of, namespace_of
 
-Word: TypeAlias = tuple[str, bool, str, str]
-"""Type, status, reason and message of a condition, with `{name}` and `{job}` (namespace/name) in the message. What is
-False is said only where a condition of that type is there: the job has run before."""
+Word: TypeAlias = tuple[str, str, str, str]
+"""Type, status, reason and message of a condition, with `{name}` and `{job}` (namespace/name) in the message."""
 
 SUSPENDED: Final = "Suspended"
 
@@ -28,6 +27,8 @@ class Words:
 
     waiting: tuple[Word, ...] = ()
     """Conditions of a suspended job."""
+    from_the_first: bool = False
+    """Whether what is `False` is said of a job that has never run, too: else only where such a condition is there."""
     fields: Mapping[str, str] = attrs.field(factory=dict)
     """What its status says beside them."""
     resumed: tuple[str, str] | None = None
@@ -38,11 +39,11 @@ class Words:
     def of_waiting(self, job: Json, now: datetime) -> Json:
         """The status of a suspended job of which nothing runs, made from the one that it has."""
         name, listed = name_of(job), list(conditions(job))
-        for kind, is_so, reason, message in self.waiting:
-            text = message.format(name=name, job=f"{namespace_of(job)}/{name}")
-            new = new_condition(kind, is_so, reason, text, now=now)
-            old = find(listed, kind)
-            if (old or {"status": "False"})["status"] != new["status"]:
+        for kind, status, reason, message in self.waiting:
+            old = find(listed, kind) or {"status": "" if self.from_the_first else "False"}
+            if old["status"] != status:
+                text = message.format(name=name, job=f"{namespace_of(job)}/{name}")
+                new = {**new_condition(kind, True, reason, text, now=now), "status": status}
                 times = {self.written: new["lastTransitionTime"]} if self.written else {}
                 listed = replaced(listed, {**new, **times})
         return {**(dig(job, "status") or {}), **self.fields} | ({"conditions": listed} if listed else {})

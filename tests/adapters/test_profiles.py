@@ -180,20 +180,28 @@ def test_a_profile_serves_another_kind_by_name_and_can_be_left_out() -> None:
 
 
 ENDED = {"startTime": "t", **succeeded("True")}
+PENDING = {"type": "Succeeded", "status": "Unknown", "reason": "PipelineRunPending"}
+WAITS = {
+    "conditions": [
+        {**PENDING, "message": 'PipelineRun "run" is pending', "lastTransitionTime": "2026-01-01T00:00:00Z"},
+    ]
+}
 
 
 @pytest.mark.parametrize(
     ("name", "spec", "status", "shown"),
     [
-        ("PipelineRun", {"status": "PipelineRunPending"}, {"startTime": "t"}, None),
+        ("PipelineRun", {"status": "PipelineRunPending"}, {"startTime": "t"}, WAITS),
         ("PipelineRun", {"status": "PipelineRunPending"}, ENDED, ENDED),
-        ("PipelineRun", {"status": "PipelineRunPending"}, succeeded("Unknown"), None),
+        ("PipelineRun", {"status": "PipelineRunPending"}, succeeded("Unknown"), WAITS),
         ("PipelineRun", {}, {"startTime": "t"}, {"startTime": "t"}),
         ("TaskRun", {"status": "PipelineRunPending"}, {"startTime": "t"}, {"startTime": "t"}),
     ],
     ids=["begun", "ended", "pending", "started", "cannot be held"],
 )
-def test_a_pipeline_run_that_is_held_shows_no_start(name: str, spec: Json, status: Json, shown: Json | None) -> None:
+def test_a_pipeline_run_that_is_held_shows_no_start_and_says_that_it_waits(
+    name: str, spec: Json, status: Json, shown: Json | None
+) -> None:
     """Tekton's webhook on the manager refuses it. Kueue holds the run for a moment longer there than on the worker."""
     kind = row(f"{name}.v1.tekton.dev")
     local = job("tekton.dev/v1", name, spec)

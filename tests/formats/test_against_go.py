@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from multikueue.core.model.written_values import is_label_selector, parse_durati
 from multikueue.errors import KubeconfigError
 from multikueue.kube import load_kubeconfig
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
+from tests.formats.programs import answered, built
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -49,14 +49,11 @@ _WORDS = [word for text in ("y", "n", "yes", "no", "true", "false", "on", "off")
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, list[str]], list[tuple[bool, Any]]]:
     """Whether Go takes each text, and what it reads."""
-    program = tmp_path_factory.mktemp("go") / "formats"
-    source = Path(__file__).parent / "go"
-    subprocess.run(["go", "build", "-mod=readonly", "-o", str(program), "."], cwd=source, check=True, timeout=500)
+    program = built("go", tmp_path_factory.mktemp("go"))
 
     def asked(what: str, texts: list[str]) -> list[tuple[bool, Any]]:
-        lines = "\n".join(json.dumps([what, text]) for text in texts)
-        done = subprocess.run([str(program)], input=lines, capture_output=True, text=True, check=True, timeout=100)
-        return [(taken, read) for taken, read in map(json.loads, done.stdout.splitlines())]
+        answers = answered(program, [json.dumps([what, text]) for text in texts])
+        return [(taken, read) for taken, read in map(json.loads, answers)]
 
     return asked
 

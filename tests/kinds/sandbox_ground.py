@@ -61,7 +61,7 @@ async def sandbox_ground(
         return start + timedelta(seconds=anyio.current_time() - began)
 
     crds = [*load_crds(), *definitions([case])]
-    registries = {name: _registry(name, crds, now) for name in ("manager", "worker1", "worker2")}
+    registries = {name: new_registry(name, crds, now) for name in ("manager", "worker1", "worker2")}
     ground = Ground(
         Cluster("manager", DirectClient(registries["manager"])),
         {name: Cluster(name, DirectClient(registries[name])) for name in ("worker1", "worker2")},
@@ -97,7 +97,7 @@ def _put(registry: Registry, objects: Sequence[Json]) -> None:
         registry.cluster.put(row, (namespace_of(obj), name_of(obj)), clone(obj), None)
 
 
-def _registry(name: str, crds: list[Json], clock: Callable[[], datetime]) -> Registry:
+def new_registry(name: str, crds: list[Json], clock: Callable[[], datetime]) -> Registry:
     registry = Registry(name, clock=clock)
     for crd in crds:
         registry.create_object(crd)

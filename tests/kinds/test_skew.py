@@ -52,7 +52,7 @@ def _without(*path: str) -> Change:
 
 def _aged(monkeypatch: pytest.MonkeyPatch, older: str, case: Case, change: Change) -> None:
     """Have the clusters whose names begin so serve a kind in an older version."""
-    registry, name = sandbox_ground._registry, case.adapter.resource.qualified
+    registry, name = sandbox_ground.new_registry, case.adapter.resource.qualified
 
     def aged(cluster: str, crds: list[Json], clock: Callable[[], datetime]) -> Registry:
         changed: list[Json] = clone(crds) if cluster.startswith(older) else crds
@@ -62,7 +62,7 @@ def _aged(monkeypatch: pytest.MonkeyPatch, older: str, case: Case, change: Chang
                     change(version)
         return registry(cluster, changed, clock)
 
-    monkeypatch.setattr(sandbox_ground, "_registry", aged)
+    monkeypatch.setattr(sandbox_ground, "new_registry", aged)
 
 
 def _dispatched(ground: Ground) -> list[str]:

@@ -12,7 +12,7 @@ import attrs
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
 from multikueue.adapters.declared.expressions import Expression
 from multikueue.adapters.declared.patches import DeclaredPatch, Operation
-from multikueue.adapters.declared.profiles import HEEDING, LEFT_OUT, profile_for
+from multikueue.adapters.declared.profiles import HEEDING, LEFT_OUT, WORDS, profile_for
 from multikueue.adapters.declared.rules import (
     Ending,
     FollowedFields,
@@ -159,7 +159,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
             config_maps=tuple(path.steps for path in config_maps),
             prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
         ),
-        status=status,
+        status=attrs.evolve(status, words=WORDS.get((gvk.group, gvk.kind))),
         pods_label=reading.of("podsLabel", declared.pods_label, _label_key) or "",
         sync=SyncRules(followed=FollowedFields(forwarded, sync, own) if forwarded or sync.operations else None),
         workload_only=declared.workload_only is True,

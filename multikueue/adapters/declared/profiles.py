@@ -11,6 +11,7 @@ import attrs
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.managed_by_support import TEKTON
+from multikueue.adapters.words import Words
 from multikueue.core.model.names import GVK, Json
 
 GENERIC: Final = Declaration(name="", managed_by_path=".spec.managedBy")
@@ -81,6 +82,14 @@ LEFT_OUT: Final = {("argoproj.io", "Workflow"): (("spec", "ttlStrategy"),)}
 
 HEEDING: Final = {("tekton.dev", "PipelineRun"): TEKTON, ("tekton.dev", "TaskRun"): TEKTON}
 """By group and kind, the versions that heed `.spec.managedBy`."""
+
+WORDS: Final = {
+    ("tekton.dev", "PipelineRun"): Words(
+        waiting=(("Succeeded", "Unknown", "PipelineRunPending", 'PipelineRun "{name}" is pending'),)
+    ),
+}
+"""By group and kind, what its controller says of one that waits. A TaskRun cannot wait, and of a Workflow that does
+Argo says that it runs."""
 
 
 def names() -> list[str]:
