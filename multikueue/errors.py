@@ -194,9 +194,15 @@ class Unreadable(ApiError):
 
 
 class Unauthorized(ApiError):
-    """The credential is refused, a refreshed one too."""
+    """The credential is refused, a refreshed one too; or there is none to begin with.
+
+    Attributes:
+        wrote: the beginning of what a credential plugin that fails wrote to standard error, in one line. It may be a
+            secret: it is for a log, or for the terminal of who runs the plugin, and for no object.
+    """
 
     cause = Cause.BAD_TOKEN
+    wrote: str = ""
 
 
 class Forbidden(ApiError):

@@ -159,7 +159,9 @@ def _told(error: MultiKueueError) -> str:
 
             return f"{permission(error)}: ask for a role that allows it"
         case Unauthorized(status=0):  # a plugin that fails, a file that is not there: no server was asked
-            return f"{error}: run, or read, what the user of this context names in the kubeconfig"
+            from multikueued.commands.exits import with_words
+
+            return f"{with_words(error)}: run, or read, what the user of this context names in the kubeconfig"
         case Unauthorized():
             return f"{error}: renew the credentials of this context in the kubeconfig"
         case Unreachable():

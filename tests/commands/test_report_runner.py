@@ -15,6 +15,7 @@ from rich.console import Console
 
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unauthorized, Unreachable
 from multikueue.kube import ClusterConfig
+from multikueue.kube.credentials.exec_run import no_credentials
 from multikueue.testing import NOW, job, stored, workload
 from multikueued.commands import report_runner
 from multikueued.commands.exits import NOT_REACHABLE, CommandError, for_people
@@ -139,6 +140,11 @@ DENIED = (
             Unauthorized("getting credentials: exec: executable login cannot be run"),
             "the kubeconfig leads to no credentials for the manager at https://m (getting credentials: exec: "
             "executable login cannot be run): run, or read, what the user of this context names there",
+        ),
+        (
+            no_credentials("exec: executable login failed with exit code 3", "not logged in"),
+            "the kubeconfig leads to no credentials for the manager at https://m (getting credentials: exec: "
+            "executable login failed with exit code 3; it wrote: not logged in): run, or read, what the user of this",
         ),
         (Unreachable("no route"), "the manager at https://m cannot be reached (no route)"),
         (

@@ -480,6 +480,14 @@ def test_many_clusters_that_are_no_workers_yet_are_one_finding() -> None:
     assert len(others.told) <= 200
 
 
+def test_names_that_look_like_those_of_other_workers_are_none_that_is_meant() -> None:
+    """Whoever numbers workers had a finding for each: worker3 looked like worker2, which is listed and there."""
+    made = workload(TRAIN, nominated=("worker1",))
+    listed = ("worker1", *(f"worker{number}" for number in range(3, 20)))
+    (missing,) = found(explained(made, fleet(made, listed=listed)), "cluster-missing")
+    assert 'lists "worker3" and 16 more' in missing.why
+
+
 def test_a_job_that_has_ended_needs_nothing() -> None:
     explanation = explained(workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"}, finished="Succeeded"))
 

@@ -17,7 +17,11 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Final
 
+from multikueue.core.model.objects import shortened
 from multikueue.errors import ApiError, Forbidden, MultiKueueError, NotFound, Unauthorized, Unreachable
+
+_WROTE: Final = 300
+"""Bytes of what a credential plugin wrote."""
 
 FINE: Final = 0
 FINDING: Final = 1
@@ -79,7 +83,7 @@ def _told(server: str, error: ApiError) -> str:
     match error:
         case Unauthorized(status=0):  # a plugin that fails, a file that is not there: the manager was not asked
             advice = "run, or read, what the user of this context names there, or choose another with --context"
-            return f"the kubeconfig leads to no credentials for the manager at {server} ({error}): {advice}"
+            return f"the kubeconfig leads to no credentials for the manager at {server} ({with_words(error)}): {advice}"
         case Unauthorized():
             advice = "renew the credentials of this context, or choose another with --context"
             return f"the manager at {server} does not accept the credentials of the kubeconfig: {advice}"
@@ -93,6 +97,11 @@ def _told(server: str, error: ApiError) -> str:
                 f"the manager at {server} cannot be reached ({error}): look at --kubeconfig, --context and the network"
             )
     return f"the manager at {server} answers with an error: {error}"
+
+
+def with_words(error: Unauthorized) -> str:
+    """The error with what a credential plugin of the caller's own kubeconfig wrote: there is no log that has it."""
+    return f"{error}; it wrote: {shortened(error.wrote, _WROTE)}" if error.wrote else str(error)
 
 
 def permission(error: Forbidden) -> str:

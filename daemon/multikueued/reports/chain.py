@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -91,7 +92,9 @@ def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> 
     where, listed = f"MultiKueueConfig {name_of(config)}", objects.workers_of(check)
     known, placed = objects.clusters_by_name, CONFIG_LABEL in labels_of(config)
     free, missing = set(known) - set(listed), [name for name in listed if name not in known]
-    guesses = {name: "" if placed else similar(name, free) or similar(name, known) for name in missing}
+    similars = {name: "" if placed else similar(name, free) for name in missing}
+    counts = Counter(similars.values())  # what looks like several of them is none that is meant
+    guesses = {name: guess if counts[guess] == 1 else "" for name, guess in similars.items()}
     plain = [name for name, guess in guesses.items() if not guess]
     groups = [[name] for name, guess in guesses.items() if guess] + ([plain] if plain else [])
     for names in groups:

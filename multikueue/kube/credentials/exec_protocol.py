@@ -19,7 +19,11 @@ _VERSION: Final = re.compile(r"([a-z0-9.-]{1,60}/)?v[0-9]{1,2}((alpha|beta)[0-9]
 
 
 class BadAnswer(Exception):
-    """What is wrong with an answer. It quotes nothing that may be a secret."""
+    """What is wrong with an answer. It quotes nothing that may be a secret; `wrote` is as in `Unauthorized`."""
+
+    def __init__(self, message: str, wrote: str = "") -> None:
+        super().__init__(message)
+        self.wrote = wrote
 
 
 def exec_info(plugin: ExecPlugin) -> str:

@@ -67,16 +67,19 @@ async def run_plugin(plugin: ExecPlugin, output: Callable[[ExecPlugin], Awaitabl
     except TimeoutError:
         raise no_credentials(f"{where} did not answer within {PLUGIN_DEADLINE:.0f} s, and was killed") from None
     except BadAnswer as error:
-        raise no_credentials(f"{error} (executable {plugin.command})") from None
+        named = str(error) if plugin.command in str(error) else f"{error} (executable {plugin.command})"
+        raise no_credentials(named, error.wrote) from None
     except OSError as error:
         raise no_credentials(f"{where} cannot be run: {error.strerror}") from None
     except UnicodeEncodeError:
         raise no_credentials(f"{where} cannot be run: args or env are not text") from None
 
 
-def no_credentials(why: str) -> Unauthorized:
+def no_credentials(why: str, wrote: str = "") -> Unauthorized:
     """That what gives the credentials gives none: nothing was asked."""
-    return Unauthorized(f"getting credentials: {why}", cause=Cause.PLUGIN)
+    error = Unauthorized(f"getting credentials: {why}", cause=Cause.PLUGIN)
+    error.wrote = wrote
+    return error
 
 
 async def output_of(plugin: ExecPlugin) -> bytes:
@@ -98,8 +101,7 @@ async def output_of(plugin: ExecPlugin) -> bytes:
     if code:
         said = one_line(complaint.decode(errors="replace"))
         log.warning("credential plugin failed", command=plugin.command, code=code, stderr=said)
-        failure = f"exec: executable {plugin.command} failed with exit code {code}"
-        raise BadAnswer(f"{failure}: what it wrote is in the log of who ran it")
+        raise BadAnswer(f"exec: executable {plugin.command} failed with exit code {code}", said)
     return printed
 
 
