@@ -61,6 +61,8 @@ class SpokeReconciler:
     clock: Callable[[], datetime]
     problems: dict[str, str] = attrs.field(factory=dict, init=False)
     """By spoke that is selected or in use, why it is no worker, or is not kept up."""
+    _left: dict[str, str] = attrs.field(factory=dict, init=False)
+    """By spoke, what was told to be left there by whoever was taken over from."""
     _refusals: dict[str, int] = attrs.field(factory=dict, init=False)
     """By spoke, how often its last write was forbidden, one time after the other."""
 
@@ -103,7 +105,8 @@ class SpokeReconciler:
             self.events.emit(obj, "Normal", f"MultiKueueCluster{verb.capitalize()}", action, note)
 
     def _report(self, spoke: Spoke, found: SpokePlan) -> None:
-        """Log a problem when it comes and when it is over, and say it in an event."""
+        """Log a problem when it comes and when it is over, and say it in an event; what is left is told once."""
+        self._tell_left(spoke, found.left)
         before = self.problems.pop(spoke.name, "")
         if found.problem:
             self.problems[spoke.name] = found.problem
@@ -117,6 +120,15 @@ class SpokeReconciler:
         for regarding in (spoke.managed, found.conflict):
             if regarding is not None:
                 self.events.emit(regarding, "Warning", reason, "Connect", found.problem)
+
+    def _tell_left(self, spoke: Spoke, left: str) -> None:
+        before = self._left.pop(spoke.name, "")
+        if not left:
+            return
+        self._left[spoke.name] = left
+        if left != before and spoke.managed is not None:
+            log.warning("objects of a spoke are left", spoke=spoke.name, what=left)
+            self.events.emit(spoke.managed, "Warning", "LeftBehind", "Adopt", left)
 
 
 def _forbidden(effect: Write | Apply, error: ApiError) -> str:

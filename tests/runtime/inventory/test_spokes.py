@@ -487,6 +487,18 @@ class TestAdopting:
             }
             assert await on.runs() == jobs
 
+    async def test_of_a_cluster_that_is_not_selected_what_stays_is_told_once(self) -> None:
+        async with hub("c1") as on:
+            await _addons(on)
+            async with on.managed(settings(ConnectionSource.CLUSTER_PROFILE, adopt=Adopt.ADDON)):
+                await until(on.events)
+                await on.admin.merge_patch(MANAGED_CLUSTER, ObjectKey("", "c1"), {"metadata": {"labels": {"a": "b"}}})
+                await anyio.sleep(60)
+                ((kind, reason, told),) = await on.events()
+                assert (kind, reason) == ("ManagedCluster", "LeftBehind")
+                assert "ManagedServiceAccount c1/multikueue" in told
+            assert "worker" in await on.parts()
+
     async def test_a_worker_of_the_recipe_of_2024_keeps_its_name_and_its_jobs(self) -> None:
         async with hub("c1") as on:
             await _addons(on, "placement-c1", "kueue-admin-c1-kubeconfig", "kueue-admin")

@@ -31,6 +31,8 @@ class SpokePlan:
     """In this order; after one that fails the others wait for the next decision."""
     problem: str = ""
     """Why it is not a worker yet, or is not kept up; empty: nothing is wrong."""
+    left: str = ""
+    """What whoever was taken over from has made for a cluster that is not selected, and what to do; empty: nothing."""
     conflict: Json | None = None
     """Why nothing at all is written: an object of somebody else under a name that is ours to use."""
     draining: bool = False
@@ -69,7 +71,20 @@ def _not_wanted(spoke: Spoke, settings: SpokeSettings, parts: Parts, now: dateti
         detached = spoke.managed is not None and is_terminating(spoke.managed)  # its namespace takes nothing new
         effects = tuple(one for one in found.effects if not (detached and isinstance(one, Create)))
         return attrs.evolve(found, effects=effects, draining=True)
-    return SpokePlan(tuple(_removals(part for part in parts.all() if part.ours)), problem=spoke.why_unwanted)
+    ours = _removals(part for part in parts.all() if part.ours)
+    return SpokePlan(tuple(ours), problem=spoke.why_unwanted, left=_left(spoke, parts))
+
+
+def _left(spoke: Spoke, parts: Parts) -> str:
+    """Nobody renews or removes it any more: the account's token is good for a year, and its role lets it do all."""
+    found = [part for part in parts.all() if part.standing is Standing.ADOPTABLE and part.seen is not None]
+    if not found:
+        return ""
+    named = ", ".join(f"{part.resource.gvk.kind} {ObjectKey.of(part.seen or {})}" for part in found)
+    return (
+        f"no Placement selects ManagedCluster {spoke.name}, and what ocm.adopt would take over there stays; nobody "
+        f"renews or removes it: {named}: delete it once no job of yours runs there"
+    )
 
 
 def _removals(parts: Iterable[SpokeObject]) -> Iterator[Write]:

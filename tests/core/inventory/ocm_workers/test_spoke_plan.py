@@ -495,6 +495,16 @@ class TestAdopting:
         for in_use in (True, False):
             assert plan_spoke(changed(self.addons(), selected=False, in_use=in_use), adopting, b.NOW).effects == ()
 
+    def test_what_stays_of_such_a_cluster_is_told(self) -> None:
+        """Who made it is off, and nobody else says that a token of 360 days is there, with a role."""
+        adopting, unselected = attrs.evolve(PROFILE, adopt=Adopt.ADDON), changed(self.addons(), selected=False)
+        told = plan_spoke(unselected, adopting, b.NOW).left
+        for kind in ("MultiKueueCluster c1", "ManagedServiceAccount c1/multikueue", "ClusterPermission c1/multikueue"):
+            assert kind in told
+        assert not plan_spoke(unselected, PROFILE, b.NOW).left, "the addon may run"
+        assert not plan_spoke(self.addons(), adopting, b.NOW).left
+        assert not plan_spoke(changed(settled(fresh(), PROFILE), selected=False), adopting, b.NOW).left
+
     def recipe(self, *, in_use: bool = True, settings: SpokeSettings = PROFILE) -> Spoke:
         name = "kueue-admin-c1-kubeconfig"
         secret = b.made(SECRET, name, b.NAMESPACE, data={"kubeconfig": "eA=="})
