@@ -100,6 +100,16 @@ def test_booleans_are_what_client_go_reads_and_all_else_is_an_error(tmp_path: Pa
             read(word)
 
 
+@pytest.mark.parametrize("section", ["clusters", "users", "contexts"])
+def test_two_of_one_name_are_an_error(tmp_path: Path, section: str) -> None:
+    """As for client-go: which of them is meant nobody knows, and the first was taken. Over several files it is."""
+    path = write(tmp_path / "k")
+    document = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**document, section: document[section] * 2}))
+    with pytest.raises(KubeconfigError, match=f'{section} has two entries named "a"'):
+        load_kubeconfig(path, "a")
+
+
 def test_a_cluster_that_is_not_used_is_read_as_well(tmp_path: Path) -> None:
     """As client-go: a file of which half means something else is not right in the other half."""
     first, second = write(tmp_path / "1", name="a"), write(tmp_path / "2", name="b", cluster={FLAGS[0]: "false"})
@@ -160,12 +170,14 @@ async def test_no_client_opens_that_would_send_credentials_in_clear(given: Json)
     ("section", "field", "message"),
     [
         ("cluster", "certificate-authority-data", "certificate-authority-data is not a PEM certificate"),
-        ("user", "client-certificate-data", "client-certificate-data and client-key-data are not a PEM pair"),
+        ("user", "client-key-data", "client-certificate-data and client-key-data are not a PEM pair"),
     ],
 )
 def test_errors_of_bad_certificates_name_the_file(tmp_path: Path, section: str, field: str, message: str) -> None:
     """Only the client reads them, so this error comes later than the others."""
-    given = {section: {field: base64.b64encode(b"no PEM").decode()}}
+    broken = base64.b64encode(b"no PEM").decode()
+    beside = {"client-certificate-data": broken} if section == "user" else {}
+    given = {section: {field: broken, **beside}}
     path = write(tmp_path / "k", cluster=given.get("cluster"), user=given.get("user"))
     with pytest.raises(KubeconfigError) as caught:
         ssl_context(load_kubeconfig(path, "a"))
@@ -208,6 +220,18 @@ def test_an_exec_plugin_is_a_value_without_secrets_in_its_repr(tmp_path: Path) -
             )
         ),
         ({}, {"as": "root", "token": CANARY}, "impersonation"),
+        ({}, {"client-certificate-data": "eA=="}, "a client certificate and its key must be given together"),
+        ({}, {"client-key-data": "eA==", "token": CANARY}, "a client certificate and its key must be given together"),
+        (
+            {"insecure-skip-tls-verify": True, "certificate-authority-data": "eA=="},
+            {"token": CANARY},
+            "a certificate authority together with insecure-skip-tls-verify is not allowed",
+        ),
+        (
+            {"insecure-skip-tls-verify": True, "certificate-authority": "ca.crt"},
+            {},
+            "a certificate authority together with insecure-skip-tls-verify is not allowed",
+        ),
         ({}, {"token": f"{CANARY} x"}, "token is not one word"),
     ],
 )

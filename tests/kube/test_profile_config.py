@@ -122,6 +122,9 @@ def test_tls_is_not_verified_only_if_the_settings_and_the_profile_say_so() -> No
     insecure: Json = {"insecure-skip-tls-verify": True}
     assert not profile_config(access(**insecure), allowing).verify_tls
     assert profile_config(access(), allowing).verify_tls
+    both: Json = {**insecure, "certificate-authority-data": "eA=="}
+    with pytest.raises(ClusterProfileError, match="certificate authority together with insecure-skip-tls-verify"):
+        profile_config(access(**both), allowing)
     secure: Json = {"insecure-skip-tls-verify": False}
     assert profile_config(access(**secure), allowing).verify_tls
     for value in list[Any](("false", "true", "", 0, 1, [])):

@@ -40,6 +40,7 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _FOR_PLUGINS: Final = "client.authentication.k8s.io/exec"
 """The extension of a cluster that plugins are shown."""
 IN_CLEAR: Final = "server is http:// on another machine: credentials are sent over TLS or to this machine only"
+PAIR: Final = "a client certificate and its key must be given together"
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
@@ -214,6 +215,8 @@ def _config(document: Document, context: str | None, source: str) -> ClusterConf
         verify_tls=not flag(cluster, "insecure-skip-tls-verify"),
         source=source,
     )
+    if bool(config.client_cert_pem) != bool(config.client_key_pem):
+        refuse(PAIR)
     config = attrs.evolve(config, exec_plugin=_plugin(selection, config))
     if config.tells_in_clear:
         refuse(IN_CLEAR)

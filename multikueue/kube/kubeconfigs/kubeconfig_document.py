@@ -122,6 +122,7 @@ class ContextSelection:
         url = split_url(proxy)
         if proxy and (url is None or url.scheme not in ("http", "https") or not is_host(url.hostname)):
             refuse("proxy-url must be an http:// or https:// URL")
+        check_trust(self.cluster)
         name = text(self.cluster, "tls-server-name")
         if name and not is_host(name):
             refuse("tls-server-name must be a host name or an IP address")
@@ -204,6 +205,17 @@ def flag(section: Mapping[str, Any], field: str) -> bool:
     return value
 
 
+def check_trust(cluster: Mapping[str, Any]) -> None:
+    """Refuse a cluster that names whom it trusts, and that it trusts anybody.
+
+    Raises:
+        Refusal: client-go refuses it, too.
+    """
+    named = cluster.get("certificate-authority-data") or cluster.get("certificate-authority")
+    if named and flag(cluster, "insecure-skip-tls-verify"):
+        refuse("a certificate authority together with insecure-skip-tls-verify is not allowed: leave out one of them")
+
+
 def is_host(host: str | None) -> bool:
     """Whether a text is a DNS name or an IP address."""
     try:
@@ -266,7 +278,10 @@ def _named(document: Json, section: str, field: str) -> dict[str, Json]:
             refuse(f"failed to parse kubeconfig(apiconfig): {section}[].{field} is not a mapping")
         for part in (value, value.get("exec")):
             if isinstance(part, dict):
-                for name in FLAGS:
-                    flag(part, name)
-        result.setdefault(text(entry, "name"), value)
+                for known in FLAGS:
+                    flag(part, known)
+        name = text(entry, "name")
+        if name in result:
+            refuse(f'failed to parse kubeconfig(apiconfig): {section} has two entries named "{name}"')
+        result[name] = value
     return result

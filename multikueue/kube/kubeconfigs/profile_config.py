@@ -16,7 +16,7 @@ from multikueue.core.model.names import Json
 from multikueue.errors import ClusterProfileError, KubeconfigError
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.kubeconfigs.config import ClusterConfig, cluster_info, inline_config
-from multikueue.kube.kubeconfigs.kubeconfig_document import ContextSelection, flag, refuse, refused_as
+from multikueue.kube.kubeconfigs.kubeconfig_document import ContextSelection, check_trust, flag, refuse, refused_as
 from multikueue.kube.kubeconfigs.worker_kubeconfig import check_endpoint
 
 REASON: Final = "BadRestConfig"
@@ -59,6 +59,8 @@ def profile_config(access: ProfileAccess, settings: ProfileSettings, token: str 
     try:
         with refused_as(REASON):
             insecure = settings.allow_insecure_tls and flag(access.cluster, _INSECURE)
+            if insecure:
+                check_trust(access.cluster)
         cluster = {field: value for field, value in access.cluster.items() if not (insecure and field == _INSECURE)}
         config = parse_profile_cluster(cluster)
     except KubeconfigError as error:

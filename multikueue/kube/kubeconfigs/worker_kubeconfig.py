@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.kube.kubeconfigs.config import ClusterConfig, inline_config
+from multikueue.kube.kubeconfigs.config import PAIR, ClusterConfig, inline_config
 from multikueue.kube.kubeconfigs.kubeconfig_document import (
     ContextSelection,
     Document,
@@ -54,7 +54,7 @@ def parse_worker_kubeconfig(data: bytes | str | Mapping[str, Any]) -> ClusterCon
     _check_user(selection)
     config = inline_config(selection)
     if bool(config.client_cert_pem) != bool(config.client_key_pem):
-        refuse("client-certificate-data and client-key-data must be given together")
+        refuse(PAIR)
     return config
 
 
