@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -177,3 +178,17 @@ def test_secrets_hold_what_their_type_says(body: Json, fields: set[str]) -> None
     with pytest.raises(StatusError) as caught:
         Registry().create_object({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, **body})
     assert causes_of(caught.value) == fields
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_config_map_holds_a_mebibyte(more: int) -> None:
+    registry, half = Registry(), 1 << 19
+    binary = base64.b64encode(b"x" * half).decode()
+    content: Json = {"data": {"a": "x" * (half - 1), "b": "x" * more, "c": "x"}, "binaryData": {"d": binary}}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, **content}
+    if not more:
+        registry.create_object(made)
+        return
+    with pytest.raises(StatusError) as caught:
+        registry.create_object(made)
+    assert causes_of(caught.value) == {"[]"}

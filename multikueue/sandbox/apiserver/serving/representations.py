@@ -137,7 +137,8 @@ async def read_body(request: web.BaseRequest) -> Any:
     Raises:
         StatusError: 400, 413 or 415.
     """
-    if "protobuf" in request.content_type and request.content_type != CONTENT_TYPE:
+    known = request.method == "PATCH" or request.content_type in _ACCEPTED or not request.headers.get("Content-Type")
+    if not known and request.can_read_body:
         raise unsupported_media(_ACCEPTED)
     try:
         raw = await request.read()

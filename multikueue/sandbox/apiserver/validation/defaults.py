@@ -5,6 +5,8 @@ from __future__ import annotations
 from multikueue.core.model.names import Json
 
 _CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _SPEC = {
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
@@ -24,6 +26,11 @@ def fill_pod_spec(spec: Json) -> None:
         container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
         for key, text in _CONTAINER.items():
             container.setdefault(key, text)
+        for probe in (container[field] for field in _PROBES if container.get(field)):
+            for key, number in _PROBE.items():
+                probe.setdefault(key, number)
+            if "httpGet" in probe:
+                probe["httpGet"] = {"path": "/", "scheme": "HTTP", **probe["httpGet"]}
     for key, value in _SPEC.items():
         spec.setdefault(key, value)
     spec.setdefault("securityContext", {})
@@ -120,11 +127,21 @@ def fill_job(job: Json) -> None:
     spec.setdefault("suspend", False)
     spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
     spec.setdefault("manualSelector", False)
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or []:
+        for pattern in rule.get("onPodConditions") or []:
+            pattern["status"] = pattern.get("status") or "True"
     template = spec.setdefault("template", {})
     fill_pod_spec(template.setdefault("spec", {}))
     labels = (template.get("metadata") or {}).get("labels")
     if labels and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = labels  # the same dict: the Job gets the labels too that its template gets later
+
+
+def fill_set(obj: Json) -> None:
+    """Set the defaults of a Deployment or a StatefulSet."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    fill_pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
 
 
 def prepare_job(job: Json) -> None:

@@ -10,7 +10,7 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import Cause, bad_request, invalid
 from multikueue.sandbox.apiserver.validation.cel_rules import check_rules
-from multikueue.sandbox.apiserver.validation.rules import check_labels
+from multikueue.sandbox.apiserver.validation.rules import check_metadata
 from multikueue.sandbox.apiserver.validation.schema_validation import validate
 
 _DROPPED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields")
@@ -43,7 +43,7 @@ def check_identity(
     if not isinstance(obj["metadata"], dict):
         raise bad_request("the object provided is unrecognized: metadata is not an object")
     _check_kind(row, obj, applied=applied)
-    _check_place(row, namespace, name, obj["metadata"])
+    _check_place(row, namespace, name, obj["metadata"], applied=applied)
     for key in _DROPPED_WHEN_EMPTY:
         if key in obj["metadata"] and not obj["metadata"][key]:
             del obj["metadata"][key]
@@ -68,12 +68,15 @@ def _check_kind(row: ResourceType, obj: Json, *, applied: bool) -> None:
     raise bad_request(f'{obj["kind"]} in version "{row.version}" cannot be handled as a {row.kind}')
 
 
-def _check_place(row: ResourceType, namespace: str | None, name: str | None, metadata: Json) -> None:
+def _check_place(row: ResourceType, namespace: str | None, name: str | None, metadata: Json, *, applied: bool) -> None:
     if row.namespaced:
         if metadata.get("namespace") not in (None, "", namespace):
             message = "the namespace of the provided object does not match the namespace sent on the request"
             raise bad_request(message)
         metadata["namespace"] = namespace
+    if name is not None and not metadata.get("name") and not applied:
+        why = "name must be provided"
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: {why}")
     if name is not None and metadata.setdefault("name", name) != name:
         given = metadata["name"]
         raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
@@ -86,7 +89,7 @@ def admit(row: ResourceType, obj: Json, old: Json | None, broken: Sequence[Cause
         StatusError: 422 with everything that is wrong.
     """
     name = obj["metadata"].get("name") or ""
-    causes = [*_check_name(row, name), *check_labels(obj["metadata"].get("labels") or {}, "metadata.labels"), *broken]
+    causes = [*_check_name(row, name), *check_metadata(obj["metadata"]), *broken]
     if row.custom:
         causes += validate(row.custom.body_schema, obj, old)
         if any(cause.reason in _BLOCKING for cause in causes):

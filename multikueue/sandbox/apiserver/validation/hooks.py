@@ -13,6 +13,7 @@ from multikueue.sandbox.apiserver.status_errors import Cause
 from multikueue.sandbox.apiserver.validation.defaults import (
     fill_job,
     fill_pod,
+    fill_set,
     label_namespace,
     prepare_job,
     prepare_namespace,
@@ -23,8 +24,10 @@ from multikueue.sandbox.apiserver.validation.definitions import create_definitio
 from multikueue.sandbox.apiserver.validation.rules_events import check_event, check_event_update
 from multikueue.sandbox.apiserver.validation.rules_job_status import check_job_status
 from multikueue.sandbox.apiserver.validation.rules_jobs import check_job, check_job_update
-from multikueue.sandbox.apiserver.validation.rules_pods import check_pod, check_pod_update
+from multikueue.sandbox.apiserver.validation.rules_pods import check_pod, check_pod_update, check_set, check_set_update
 from multikueue.sandbox.apiserver.validation.secrets import (
+    check_config_map,
+    check_config_map_update,
     check_secret,
     check_secret_update,
     fill_secret,
@@ -63,8 +66,11 @@ _BUILTIN: Mapping[GroupResource, Hooks] = MappingProxyType(
         ("batch", "jobs"): Hooks(
             fill_job, prepare_job, create=check_job, update=check_job_update, status=check_job_status
         ),
+        ("apps", "deployments"): Hooks(fill_set, create=check_set, update=check_set_update),
+        ("apps", "statefulsets"): Hooks(fill_set, create=check_set, update=check_set_update),
         ("events.k8s.io", "events"): Hooks(create=check_event, update=check_event_update),
         ("", "secrets"): Hooks(fill_secret, adjust=keep_secret_type, create=check_secret, update=check_secret_update),
+        ("", "configmaps"): Hooks(create=check_config_map, update=check_config_map_update),
         NAMESPACES: Hooks(prepare=prepare_namespace, adjust=label_namespace),
         DEFINITIONS: Hooks(create=create_definition, update=update_definition),
     }

@@ -11,6 +11,7 @@ from multikueue.sandbox.apiserver.status_errors import Cause
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_PART = "name part must consist of alphanumeric characters, '-', '_' or '.'"
 _QUALIFIED = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
@@ -66,6 +67,28 @@ def is_qualified(name: str) -> bool:
     return bool(_QUALIFIED.fullmatch(name))
 
 
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+
+
+def check_metadata(metadata: Json) -> Iterator[Cause]:
+    """Labels, the keys of annotations, finalizers and owners are what a server takes."""
+    yield from check_labels(metadata.get("labels") or {}, "metadata.labels")
+    for key in metadata.get("annotations") or {}:
+        if not is_qualified(key.lower()):
+            yield invalid_value("metadata.annotations", _PART, f'"{key}"')
+    for index, name in enumerate(metadata.get("finalizers") or []):
+        if not is_qualified(name) or ("/" not in name and name not in _STANDARD_FINALIZERS):
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid_value(f"metadata.finalizers[{index}]", why, f'"{name}"')
+    owners = metadata.get("ownerReferences") or []
+    for owner in owners:
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                yield invalid_value(f"metadata.ownerReferences.{field}", "must not be empty", '""')
+    if sum(owner.get("controller") is True for owner in owners) > 1:
+        yield invalid_value("metadata.ownerReferences", "Only one reference can have Controller set to true")
+
+
 def check_labels(labels: Json, field: str) -> Iterator[Cause]:
     """Keys are qualified names, values are short words."""
     for key, value in labels.items():
@@ -73,4 +96,4 @@ def check_labels(labels: Json, field: str) -> Iterator[Cause]:
             rule = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"
             yield invalid_value(field, rule, f'"{value}"')
         if not is_qualified(key):
-            yield invalid_value(field, "name part must consist of alphanumeric characters, '-', '_' or '.'", f'"{key}"')
+            yield invalid_value(field, _PART, f'"{key}"')

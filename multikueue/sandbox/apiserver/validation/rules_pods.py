@@ -14,10 +14,13 @@ from multikueue.sandbox.apiserver.validation.rules import (
     invalid_value,
     is_dns_label,
     is_qualified,
+    not_negative,
     required,
+    unchanged,
     unsupported,
 )
 
+_STANDARD = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 _LONGEST = 2**31 - 1
 _LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
 _EQUAL, _EXISTS = ("Equal", ""), "Exists"
@@ -38,8 +41,14 @@ def check_pod_spec(spec: Json, path: str) -> Iterator[Cause]:
     yield from _check_volumes(spec.get("volumes") or [], f"{path}.volumes")
     if not spec.get("containers"):
         yield required(f"{path}.containers")
-    yield from _check_containers(spec.get("containers") or [], f"{path}.containers")
-    yield from _check_containers(spec.get("initContainers") or [], f"{path}.initContainers")
+    volumes = {volume.get("name") for volume in spec.get("volumes") or []}
+    for field in ("containers", "initContainers"):
+        yield from _check_containers(spec.get(field) or [], f"{path}.{field}")
+        for index, container in enumerate(spec.get(field) or []):
+            for number, mount in enumerate(container.get("volumeMounts") or []):
+                if mount.get("name") not in volumes:
+                    where = f"{path}.{field}[{index}].volumeMounts[{number}].name"
+                    yield Cause("FieldValueNotFound", where, f'Not found: "{mount.get("name")}"')
     policies = ("Always", "OnFailure", "Never")
     if spec.get("restartPolicy") not in policies:
         yield unsupported(f"{path}.restartPolicy", spec.get("restartPolicy"), policies)
@@ -97,10 +106,12 @@ def _check_resources(resources: Json, path: str) -> Iterator[Cause]:
     for kind in ("limits", "requests"):
         for name, quantity in (resources.get(kind) or {}).items():
             number, here = exact(quantity)[0], f"{path}.{kind}[{name}]"
-            if not is_qualified(name):
+            if not is_qualified(name) or not ("/" in name or name.startswith(_STANDARD)):
                 yield invalid_value(here, "must be a standard resource type or fully qualified", name)
             if number < 0:
                 yield invalid_value(here, "must be greater than or equal to 0", f'"{quantity}"')
+            if kind == "requests" and "/" in name and name not in limits:
+                yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
             if kind == "requests" and name in limits and number > exact(limits[name])[0]:
                 why = f"must be less than or equal to {name} limit of {limits[name]}"
                 yield invalid_value(f"{path}.requests", why, f'"{quantity}"')
@@ -129,6 +140,23 @@ def _check_tolerations(tolerations: list[Json], path: str) -> Iterator[Cause]:
         if "tolerationSeconds" in toleration and toleration.get("effect") != "NoExecute":
             why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             yield invalid_value(f"{path}[{index}].effect", why, f'"{toleration.get("effect", "")}"')
+
+
+def check_set(obj: Json) -> list[Cause]:
+    """What is wrong with a Deployment or a StatefulSet: its pods are those that it selects."""
+    spec, template = obj["spec"], obj["spec"]["template"]
+    wanted = (spec.get("selector") or {}).get("matchLabels") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    causes = list(not_negative(spec, "spec", "replicas"))
+    if not wanted.items() <= labels.items():
+        why = "`selector` does not match template `labels`"
+        causes.append(invalid_value("spec.template.metadata.labels", why, labels))
+    return causes + list(check_pod_spec(template["spec"], "spec.template.spec"))
+
+
+def check_set_update(old: Json, new: Json) -> list[Cause]:
+    """The pods that it selects stay its own."""
+    return [*unchanged(old["spec"], new["spec"], "spec", "selector"), *check_set(new)]
 
 
 def check_pod_update(old: Json, new: Json) -> list[Cause]:

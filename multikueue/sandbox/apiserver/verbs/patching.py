@@ -136,6 +136,7 @@ def _as_go_does(obj: Any, operation: Json) -> list[Json]:
     """The operation as the standard has it, for what Go's library takes beside that: an absent member is null."""
     name, path = operation.get("op"), JsonPointer(operation["path"])
     if name == "test" and operation.get("value", ...) is None and path.resolve(obj, None) is None:
+        JsonPointer.from_parts(path.parts[:-1]).resolve(obj)  # what it is a member of has to be there
         return []
     if name == "replace" and path.parts and isinstance(JsonPointer.from_parts(path.parts[:-1]).resolve(obj), dict):
         return [{**operation, "op": "add"}]
