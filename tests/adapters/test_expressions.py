@@ -236,3 +236,23 @@ def test_a_range_that_an_object_asks_for_is_bounded() -> None:
     assert rule.value(object={"count": 1000}) == 1000
     with pytest.raises(EvaluationError, match=r"lists\.range makes at most"):
         rule.value(object={"count": 1001})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("object.metadata.labels.map(k, k)", ["a", "b", "c", "d", "e"]),
+        ("object.metadata.labels.filter(k, k > 'b').join(',')", "c,d,e"),
+        ("object.metadata.labels.map(k, {'name': k, 'value': object.metadata.labels[k]})[4].name", "e"),
+        ("object.spec.items.map(i, i) + object.metadata.labels.map(k, k)", ["y", "x", "a", "b", "c", "d", "e"]),
+        (
+            "has(object.spec.none) && object.spec.none.all(k, k == '') || object.metadata.labels.exists(k, k == 'e')",
+            True,
+        ),
+    ],
+)
+def test_the_keys_of_a_map_come_in_one_order(text: str, value: object) -> None:
+    """The library has another one each time: what was made of labels was patched again with each reconcile."""
+    job = {"metadata": {"labels": dict.fromkeys("ebdac", "x")}, "spec": {"items": ["y", "x"]}}
+    expression = Expression.compiled(text, ("object",))
+    assert [expression.value(object=job) for _ in range(10)] == [value] * 10
