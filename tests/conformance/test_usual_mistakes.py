@@ -154,3 +154,16 @@ async def test_k8_what_curl_sends(namespaced: OpenNamespace, content_type: str, 
         path = f"/api/v1/namespaces/{ns}/configmaps"
         found = await cluster.request("POST", path, {"metadata": {"name": "a"}}, content_type=content_type)
         assert found[0] == code
+
+
+async def test_k9_a_directive_for_what_is_not_there(namespaced: OpenNamespace) -> None:
+    """A strategic merge that would replace a map puts nothing there where there is none."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        await cluster.post(path, {"metadata": {"name": "a"}})
+        patch = {"metadata": {"labels": {"$patch": "replace", "z": "y"}}}
+        code, body = await cluster.strategic_patch(f"{path}/a", patch)
+        assert (code, body["metadata"].get("labels")) == (200, None)
+        await cluster.merge_patch(f"{path}/a", {"metadata": {"labels": {"a": "b"}}})
+        code, body = await cluster.strategic_patch(f"{path}/a", patch)
+        assert (code, body["metadata"].get("labels")) == (200, {"z": "y"})

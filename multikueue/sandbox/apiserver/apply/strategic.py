@@ -52,6 +52,8 @@ def _patch_field(schema: Json | None, merged: Json, key: str, value: Any) -> Non
         merged[name] = [item for item in merged.get(name) or [] if item not in value]
     elif value is None:
         merged.pop(key, None)
+    elif isinstance(value, dict) and "$patch" in value and key not in merged:
+        return  # where there is nothing to replace or delete the library drops all of it
     elif isinstance(value, dict):
         merged[key] = strategic_patch(field, merged.get(key), value)
     elif isinstance(value, list) and "merge" in field.get("x-kubernetes-patch-strategy", ""):
