@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import attrs
 import pytest
@@ -22,7 +23,7 @@ def words(local: Json, *workers: Worker, siblings: tuple[Json, ...] = (), last_w
     return in_words(seen, decide(seen))
 
 
-def named(name: str, shown: Worker, **facts: object) -> Worker:
+def named(name: str, shown: Worker, **facts: Any) -> Worker:
     """Another worker that shows the same."""
     return attrs.evolve(shown, name=ClusterName(name), **facts)
 
@@ -79,14 +80,14 @@ def test_once_it_is_evicted_it_is_stopped_there_and_starts_under_the_first() -> 
 
 
 def test_other_slices_of_an_elastic_job_are_spared_under_their_name() -> None:
-    other = workload(name="other", uid="uid-other", cluster="w2", check="Ready")
+    other = workload(name="other", cluster="w2", check="Ready")
     (job,) = worker("w2", None, job_copy_of(other)).jobs
     shown = (JobCopy(job.resource, job.object),)
     found = words(PENDING, attrs.evolve(worker("w1"), jobs=shown), SECOND, siblings=(other,))
     assert not any(word.startswith("delete") for word in found)
 
 
-UNKNOWN: dict[str, bool] = {"identified": False}
+UNKNOWN: dict[str, Any] = {"identified": False}
 
 
 @pytest.mark.parametrize("reach", [None, Lost(NOW - timedelta(hours=2), seen=False), Connecting()])
