@@ -72,7 +72,7 @@ def test_once_it_is_evicted_it_is_stopped_there_and_starts_under_the_first() -> 
     has = worker("w2", copy_of(RECORDED, admitted=True, owned=True), job_copy_of(RECORDED), second_of="w1")
     stopped = words(evicted, named("w1", has, second_of=""), has, last_worker="w2")
     assert {word.rsplit(" on ", 1)[1][:2] for word in stopped if " on w" in word} == {"w2"}
-    again = workload(evictions=1, last_worker="w2")
+    again = workload(evictions=1)
     waits = words(again, named("w1", has, second_of=""), has, last_worker="w2")
     assert any(word.startswith("delete job on w1") for word in waits), "what an earlier attempt left, by the first"
     assert not any(word.startswith("delete job on w2") for word in waits)
