@@ -101,7 +101,12 @@ class Leaving:
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
         stays = self.promises.reach.longer_than(worker.name, EARLY)  # else its MultiKueueCluster was deleted
         listed = worker.name in (dig(config, "spec", "clusters") or ()) and stays
-        if workload is None or is_terminating(workload) or not listed or worker.name != cluster_name(workload):
+        if (
+            workload is None
+            or is_terminating(workload)
+            or not listed
+            or worker.name != self.world.place_of(cluster_name(workload))
+        ):
             return
         there = find(worker, WORKLOAD, ObjectKey.of(workload))
         if there is None or is_evicted(there) or is_evicted(workload):
