@@ -100,7 +100,7 @@ class Leaving:
         workload = find(self.world.manager, WORKLOAD, key) if key is not None else None
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
         stays = self.promises.reach.longer_than(worker.name, EARLY)  # else its MultiKueueCluster was deleted
-        listed = worker.name in (dig(config, "spec", "clusters") or ()) and stays
+        listed = stays and (workload is None or cluster_name(workload) in (dig(config, "spec", "clusters") or ()))
         if (
             workload is None
             or is_terminating(workload)

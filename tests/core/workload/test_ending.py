@@ -171,7 +171,8 @@ class TestRetention:
     def test_they_stay_where_a_name_shows_them_of_which_nobody_knows_the_cluster(self) -> None:
         first, again = done(), attrs.evolve(done(), name=ClusterName("again"), identified=False)
         assert self.decided(first, again)[0] == []
-        assert self.decided(first, attrs.evolve(again, identified=True))[0] == [], "nor where somebody else shows them"
+        other = attrs.evolve(again, identified=True)
+        assert self.decided(first, other)[0] == ["delete job on again", "delete workload on again"]
 
     def test_then_they_go(self) -> None:
         gone = (["delete job on w1", "delete workload on w1"], None)

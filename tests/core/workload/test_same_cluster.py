@@ -112,6 +112,8 @@ def test_of_a_worker_that_is_gone_what_runs_stays() -> None:
     recorded = workload(cluster="w1", check="Ready")
     runs = worker("w1", copy_of(recorded, admitted=True, owned=True), job_copy_of(recorded))
     assert words(recorded, named("w2", runs), gone) == []
+    finished = workload(cluster="w1", check="Ready", finished="Succeeded")
+    assert words(finished, named("w2", runs), gone) != [], "nobody else could remove it once it has ended"
 
 
 def test_what_only_one_of_two_shows_that_are_told_to_be_one_is_removed_there() -> None:

@@ -30,7 +30,6 @@ from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
-from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Idle, Unanswered
@@ -231,8 +230,8 @@ def _may_join(situation: Situation, worker: Worker) -> bool:
 def with_own_copies(situation: Situation) -> Situation:
     """The situation in which each copy shows on one worker only, though several lead to its cluster, or may.
 
-    It is the one that a copy of this attempt was made for: nothing is removed through another one while that has the
-    Workload, or may lead there. What else there is shows on the one that has the Workload, else on the first.
+    It is the one that a copy of this attempt was made for: nothing is removed through another one while the Workload
+    goes on there, or that may lead there. What else there is shows on the one that has the Workload, else on the first.
     """
     workers = tuple(_without_others(situation, worker) for worker in situation.workers)
     if all(map(operator.is_, workers, situation.workers)):
@@ -255,11 +254,12 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
     """On which other worker a copy shows; None: on this one."""
     if _was_made_for(situation, worker, copy):
         return None
-    having = {*_having(situation.snapshot)}
+    having = {*_having(situation)}
     made_for = next((one for one in situation.workers if _was_made_for(situation, one, copy)), None)
     if made_for is not None:
-        may_be_one = _are_one(worker, made_for) or not (worker.identified and made_for.identified)
-        return made_for if may_be_one or made_for.name in having else None
+        unknown = not (made_for.removed or (worker.identified and made_for.identified))
+        goes_on = made_for.name in having and situation.snapshot.workload is not None and situation.facts.is_live
+        return made_for if unknown or goes_on or _are_one(worker, made_for) else None
 
     def rank(one: Worker) -> tuple[bool, ...]:
         return one.name not in having, not one.reachable, bool(one.second_of)
@@ -280,13 +280,10 @@ def _are_one(one: Worker, other: Worker) -> bool:
     return (one.second_of or one.name) == (other.second_of or other.name)
 
 
-def _having(snapshot: Snapshot) -> Iterator[str | None]:
-    yield from holders(snapshot)
-    if (workload := snapshot.workload) is None:
-        return
-    facts = WORKLOADS.of(workload)
-    offered = facts.has_quota and not facts.is_evicted
-    if not offered or (
-        snapshot.check and workloads.check_state(workload, snapshot.check) is workloads.CheckState.READY
-    ):
-        yield from (snapshot.last_worker, facts.noted_worker)
+def _having(situation: Situation) -> Iterator[str | None]:
+    """The workers that have the Workload, or others of its job, or had it last, unless it is offered anew."""
+    yield from holders(situation.snapshot)
+    if situation.snapshot.workload is not None:
+        ready = situation.snapshot.check is not None and situation.state is workloads.CheckState.READY
+        if ready or situation.facts.is_evicted or not situation.facts.has_quota:
+            yield from (situation.snapshot.last_worker, situation.facts.noted_worker)
