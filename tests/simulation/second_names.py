@@ -29,7 +29,7 @@ from tests.simulation.objects import MARKS, find, is_ours, objects
 from tests.simulation.scene import Scene
 from tests.simulation.world import CANARY, SimCluster, World, kubeconfig
 
-KNOWN: Final = 40.0
+KNOWN: Final = 35.0
 """Virtual seconds after which no request is on its way that was sent before a worker was told to be a second name."""
 
 
@@ -85,7 +85,7 @@ async def _add(scene: Scene, worker: SimCluster, name: str) -> None:
 async def _live_with_both(scene: Scene, worker: SimCluster, name: str) -> None:
     dice, world = scene.dice, scene.world
     names = sorted(world.workers)
-    both = dice.random() < 0.3
+    both = dice.random() < 0.5
     await world.configure([*names, name] if both else [name if one == worker.name else one for one in names])
     await anyio.sleep(scene.seconds(5.0, 60.0))
     if dice.random() < 0.6:
