@@ -18,14 +18,14 @@ import anyio
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.marks import Proof
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.second_names import second_name
 from multikueue.core.model.workloads import cluster_name, component_index, is_elastic, is_finished
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.daemon import Death
-from tests.simulation.objects import MARKS, find, is_ours, objects
+from tests.simulation.objects import MARKS, find, objects
 from tests.simulation.scene import Scene
 from tests.simulation.world import CANARY, SimCluster, World, kubeconfig
 
@@ -130,23 +130,20 @@ def _watched(scene: Scene, worker: SimCluster, name: str) -> Iterator[None]:
             else:
                 since.setdefault(one, anyio.current_time())
 
-    def made(row: ResourceType, old: Json | None, new: Json | None) -> None:
-        if row.plural != WORKLOAD.plural or old is not None or new is None or not is_ours(new):
-            return
-        workload = find(scene.world.manager, WORKLOAD, ObjectKey.of(new))
+    def asked(resource: Resource, obj: Json) -> None:
+        workload = find(scene.world.manager, WORKLOAD, ObjectKey.of(obj)) if resource == WORKLOAD else None
         if workload is None or is_elastic(workload) or component_index(workload) is not None:
             return  # what belongs to a running one goes there
         for one in (worker.name, name):
-            if anyio.current_time() - since.get(one, float("inf")) < KNOWN or one not in since:
-                continue
-            if MARKS.proof(new, workload, one) is Proof.EXACT:
-                scene.promises.broken.append(f"{ObjectKey.of(new)} is offered to {one}, which is a second name")
+            held = one in since and anyio.current_time() - since[one] >= KNOWN
+            if held and MARKS.proof(obj, workload, one) is Proof.EXACT:
+                scene.promises.broken.append(f"{ObjectKey.of(obj)} is offered to {one}, which is a second name")
 
-    listeners = (scene.world.manager.registry.cluster.listeners, told), (worker.registry.cluster.listeners, made)
-    for where, listener in listeners:
-        where.append(listener)
+    manager = scene.world.manager.registry.cluster.listeners
+    manager.append(told)
+    before, worker.link.on_create = worker.link.on_create, asked
     try:
         yield
     finally:
-        for where, listener in listeners:
-            where.remove(listener)
+        worker.link.on_create = before
+        manager.remove(told)

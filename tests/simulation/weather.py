@@ -15,7 +15,7 @@ import anyio.abc
 import attrs
 
 from multikueue.core.model.kinds import NAMESPACE, RESOURCE_FLAVOR
-from multikueue.core.model.names import Resource
+from multikueue.core.model.names import Json, Resource
 from multikueue.errors import (
     ApiError,
     Conflict,
@@ -119,6 +119,8 @@ class Link:
     """Called when the weather changes, for those who wait for it beside `until_heard`."""
     on_moment: Callable[[], None] = lambda: None
     """Called just before and just after a call takes effect: the moments at which a process likes to die."""
+    on_create: Callable[[Resource, Json], None] = lambda *_: None
+    """Called with what a process asks to have created, whether it comes to that or not; not over HTTP."""
     late: anyio.abc.TaskGroup | None = None
     """Where writes whose sender is gone are on their way."""
     muted_since: float | None = None
