@@ -89,6 +89,8 @@ FIRST = {
     "refusals_are_final": 3,
     "settled_ends_are_ignored": 18,
     "quota_is_held_until_pods_have_ended": 77,
+    "second_names_get_offers": 10,
+    "copies_of_other_names_are_stale": 2,
 }
 """Where to begin to look; found by `python -m tests.simulation --mutation NAME --seeds 500`."""
 WITH = {
