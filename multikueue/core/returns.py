@@ -48,7 +48,7 @@ def attempt_there(copy: Json, workload: Json | None, marks: Marks, workers: Coll
         copy: of the Workload or of its job, on any worker.
         workload: the manager's; None: it is gone.
         marks: by which copies are marked.
-        workers: all that are known: one of them may lead to the same cluster under another name.
+        workers: all that are known: one of them may lead to the same cluster, as may one that is gone and has it.
     """
     if not marks.are_on(copy):
         return AttemptThere.UNKNOWN
@@ -58,7 +58,8 @@ def attempt_there(copy: Json, workload: Json | None, marks: Marks, workers: Coll
     ends = facts.has_quota and facts.is_evicted
     counted = min(evictions(workload), MOST_AT_ONCE) if ends else 0  # Kueue counts an eviction as it begins
     attempts = [attempt(workload, evictions_ago=ago) for ago in range(counted + 1)]
-    if mark_of(copy) in {marks.of(workload, one, name) for one in attempts for name in workers}:
+    names = filter(None, {*workers, facts.cluster_name, facts.noted_worker})
+    if mark_of(copy) in {marks.of(workload, one, name) for name in names for one in attempts}:
         return AttemptThere.ENDING if ends else AttemptThere.PRESENT
     return AttemptThere.OVER
 

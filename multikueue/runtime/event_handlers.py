@@ -79,6 +79,8 @@ class ManagerHandlers:
     """Called when the sums of the workers' quotas may have changed."""
     ask_again: Callable[[ObjectKey], None]
     """Called for a Workload whose user wants it to be tried again where it was refused."""
+    note_names: Callable[[], None]
+    """Called when another MultiKueueCluster may come first of those that lead to one cluster."""
 
     def subscribe(self, kinds: Iterable[SafeAdapter]) -> None:
         """Follow the caches, the jobs of these kinds among them; before they run."""
@@ -137,6 +139,7 @@ class ManagerHandlers:
         return None if check is None else (self.cluster.is_ours(check) and config_name(check))
 
     def _config_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        self.note_names()
         self.recompute_quotas()
         if old is not None and new is not None and _config_meaning(old) == _config_meaning(new):
             return
@@ -156,6 +159,8 @@ class ManagerHandlers:
             for config in self.cluster.configs_listing(key.name):
                 for check in self.cluster.checks_using(config):
                     self.work.checks.enqueue(ObjectKey("", check))
+        if old is None or (_terms(old), _marks(old)) != (_terms(new), _marks(new)):
+            self.note_names()
         if old is not None and (_terms(old), _marks(old)) != (_terms(new), _marks(new)):
             self._enqueue_looking(key.name, paced=_terms(old) == _terms(new))
 

@@ -162,7 +162,9 @@ class Manager:
         from_workers = self._from_workers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
         workers = self.workers = self._worker_pool(from_workers)
         cluster.workloads.informer.subscribe(TransitionLog(cluster, self.clock, self.hook).changed)
-        handlers = ManagerHandlers(cluster, work, memory, recompute, partial(ask_again, workers, backoffs))
+        handlers = ManagerHandlers(
+            cluster, work, memory, recompute, partial(ask_again, workers, backoffs), workers.note_names
+        )
         handlers.subscribe(self.adapters.followed)
         self._profiles = ClusterProfiles(
             cluster, settings.profiles, settings.namespace, work.clusters.enqueue, self.client, self.fraction
@@ -213,7 +215,7 @@ class Manager:
         )
         suspects = partial(Suspects, self.cluster, self.adapters, self.settings.plan, self.clock)
         told = handlers.cluster_changed, handlers.status_changed
-        return WorkerPool(self.connect, informers, self.clock, *told, suspects)
+        return WorkerPool(self.connect, informers, self.clock, *told, suspects, self.cluster.names_of_clusters)
 
     def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""

@@ -39,7 +39,6 @@ from multikueue.core.workload.effects import (
 )
 from multikueue.core.workload.ending import END_SHOWN, KUEUE_GRACE, SYNC_GRACE
 from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition, earlier_runs_in
-from multikueue.core.workload.facts.places import one_of_each_cluster
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.facts.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Snapshot, Worker, hidden
@@ -140,7 +139,6 @@ __all__ = [
     "guarded_plan",
     "hidden",
     "notes",
-    "one_of_each_cluster",
     "only",
     "refusals_condition",
     "refusals_in",

@@ -168,6 +168,14 @@ def test_marks_of_each_attempt() -> None:
     assert attempt(BEFORE) != attempt(MOVED)
 
 
+def test_what_a_worker_that_is_gone_has_is_stopped_nowhere() -> None:
+    """The one that returns leads to the same cluster. Its MultiKueueCluster was deleted while the job ran."""
+    local = workload(cluster="gone")
+    assert there(local, on("gone", copy_of(local, admitted=True)), on("gone", job_copy_of(local))) == []
+    evicted = workload(cluster="w2", evictions=1)
+    assert there(evicted, on("gone", copy_of(local, admitted=True)), on("gone", job_copy_of(local)))[0] == "stop"
+
+
 def test_a_workload_says_where_it_was() -> None:
     """Its notes are old after a while: only a placement that ended in this loss, or just before it, counts."""
 

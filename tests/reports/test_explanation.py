@@ -18,6 +18,7 @@ from multikueue.core.model.labels import (
     PLACEMENTS_ANNOTATION,
 )
 from multikueue.core.model.names import Json
+from multikueue.core.model.second_names import SecondName, second_name_status
 from multikueue.errors import Cause
 from multikueued.commands.report_text import explanation_lines
 from multikueued.doctor.published import Published, config_map, written
@@ -229,11 +230,16 @@ def test_a_worker_cordoned_after_the_offer_is_not_asked() -> None:
 def test_another_name_of_a_cluster_that_is_asked_takes_nothing() -> None:
     told = "Offered to worker1 — worker1: insufficient quota for cpu in flavor f (3 > 1)"
     made = saying(workload(TRAIN, nominated=("worker1",)), told)
-    known = (worker("worker1"), worker("worker2", facts=ConnectionFacts(same_as=("worker1",))))
-    explanation = explained(made, fleet(made, workers=known))
+    second = worker("worker2")
+    held = second_name_status(second, SecondName("worker1", "uid"), NOW)
+    second["status"]["conditions"].append(held)
+    explanation = explained(made, fleet(made, workers=(worker("worker1"), second)))
 
-    assert explanation.workers[1].told == "the same cluster as worker1, which is asked"
-    assert [(one.id, one.blocking) for one in explanation.findings] == [("quota-too-small", True)]
+    assert explanation.workers[1].told == "it leads to the same cluster as worker1, and gets nothing beside it"
+    assert [(one.id, one.blocking) for one in explanation.findings] == [
+        ("quota-too-small", True),
+        ("second-name", False),
+    ]
 
 
 def test_a_cluster_queue_that_may_not_be_read_has_its_name_all_the_same() -> None:

@@ -22,7 +22,7 @@ from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted,
 from multikueue.errors import ApiError, Conflict, NotFound
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.kueue import evict
-from tests.simulation import meddling, population, refusing, running_down
+from tests.simulation import meddling, population, refusing, running_down, second_names
 from tests.simulation.breaking import Trouble
 from tests.simulation.choosing import Choosing
 from tests.simulation.creating import WAITS, creations
@@ -307,6 +307,7 @@ ROWS: Final[Mapping[str, Draw]] = MappingProxyType(
         **DRAWS,
         shut_a_queue.__name__: Draw(shut_a_queue, _choose),
         evict_twice_unwatched.__name__: Draw(evict_twice_unwatched),
+        second_names.rename_a_worker.__name__: Draw(second_names.rename_a_worker, second_names.fit),
         meddling.delete_behind_a_410.__name__: Draw(meddling.delete_behind_a_410),
         **{trouble.__name__: Draw(trouble, _slow) for trouble in (*running_down.TROUBLES, *refusing.TROUBLES)},
     }

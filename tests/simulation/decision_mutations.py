@@ -19,6 +19,7 @@ from multikueue.core.dispatchers.dispatcher import GiveUp
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.worker_names import cordon_of
 from multikueue.core.model.workloads import CheckState, cluster_name, is_admitted, is_evicted, is_finished
 from multikueue.core.workload import (
     assigned,
@@ -576,6 +577,17 @@ def decisions_raise(where: Callable[[Snapshot], bool]) -> AbstractContextManager
     return mock.patch.object(guarded_plan, "plan", plan)
 
 
+# Of several names of a cluster the first gets what is new, and each copy belongs to the one that it was made for.
+def second_names_get_offers() -> AbstractContextManager[Any]:
+    """All names of a cluster are offered a job, and each makes a copy of it as soon as the other's is gone."""
+    return mock.patch.object(Worker, "hold", property(lambda worker: cordon_of(worker.annotations)))
+
+
+def copies_of_other_names_are_stale() -> AbstractContextManager[Any]:
+    """A copy that shows on a worker, and was made for another one, is taken for one of an earlier attempt."""
+    return mock.patch.object(planning, "with_own_copies", lambda seen: seen)
+
+
 def few_failed_jobs_are_kept(most: int) -> AbstractContextManager[Any]:
     """So many copies of failed jobs a namespace keeps, in place of a hundred."""
     return mock.patch.object(ending, "MOST_FAILED", most)
@@ -640,6 +652,8 @@ DECISIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             quota_is_held_until_pods_have_ended,
             stops_without_eviction_are_ignored,
             groups_let_nobody_go,
+            second_names_get_offers,
+            copies_of_other_names_are_stale,
         )
     }
 )

@@ -150,7 +150,7 @@ def _lists(world: World, verb: str, kind: str) -> float:
 
 def serves(world: World, workload: Json) -> bool:
     """Whether pods of a set run for a Workload on its worker."""
-    worker = world.workers.get(str(dig(workload, "status", "clusterName")))
+    worker = world.workers.get(str(world.place_of(cluster_name(workload))))
     return worker is not None and any(
         found == ObjectKey.of(workload) and item.plural == POD_RESOURCE.plural for item, found in running_on(worker)
     )
@@ -181,4 +181,5 @@ def _is_wanted_for(worker: SimCluster, workload: Json | None) -> bool:
         return False
     status = workload.get("status", {})
     chosen = status.get("clusterName")
-    return worker.name == chosen if chosen else worker.name in (status.get("nominatedClusterNames") or ())
+    asked = [chosen] if chosen else status.get("nominatedClusterNames") or ()
+    return not {worker.name, *worker.names}.isdisjoint(asked)

@@ -126,7 +126,8 @@ class Holding:
 
     def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
         """Copies on workers that have not got it, configured or not; they stay while pods of their jobs end."""
-        key, chosen, owner = ObjectKey.of(workload), cluster_name(workload), owner_of(workload)
+        key, owner = ObjectKey.of(workload), owner_of(workload)
+        chosen = self.world.place_of(cluster_name(workload))
         for name, worker in self.world.workers.items() if chosen is not None else ():
             copy = find(worker, WORKLOAD, key) if name not in (chosen, *self.world.gone) else None
             since = self.reach.since(name)
@@ -139,7 +140,8 @@ class Holding:
 
     def _sizes(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
         """Elastic jobs whose copies have not the size that their worker has given them quota for."""
-        name, owner, manager = cluster_name(workload), owner_of(workload), self.world.manager
+        owner, manager = owner_of(workload), self.world.manager
+        name = self.world.place_of(cluster_name(workload))
         since = self.reach.since(name) if name is not None and name not in self.world.gone else None
         if name is None or owner is None or owner.gvk != JOB.gvk or since is None or not is_elastic(workload):
             return

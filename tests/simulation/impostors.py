@@ -50,7 +50,7 @@ class Impostors:
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         if row.plural != WORKLOAD.plural or new is None or cluster_name(new) in (None, cluster_name(old or {})):
             return
-        worker, key = self.world.workers.get(str(cluster_name(new))), ObjectKey.of(new)
+        worker, key = self.world.workers.get(str(self.world.place_of(cluster_name(new)))), ObjectKey.of(new)
         copy = find(worker, WORKLOAD, key) if worker is not None else None
         if copy is not None and IMPOSTOR_LABEL in labels_of(copy):
             self.promises.broken.append(f"{key} is given to {cluster_name(new)}, where an impostor has made its copy")

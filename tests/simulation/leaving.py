@@ -100,8 +100,13 @@ class Leaving:
         workload = find(self.world.manager, WORKLOAD, key) if key is not None else None
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
         stays = self.promises.reach.longer_than(worker.name, EARLY)  # else its MultiKueueCluster was deleted
-        listed = worker.name in (dig(config, "spec", "clusters") or ()) and stays
-        if workload is None or is_terminating(workload) or not listed or worker.name != cluster_name(workload):
+        listed = stays and (workload is None or cluster_name(workload) in (dig(config, "spec", "clusters") or ()))
+        if (
+            workload is None
+            or is_terminating(workload)
+            or not listed
+            or worker.name != self.world.place_of(cluster_name(workload))
+        ):
             return
         there = find(worker, WORKLOAD, ObjectKey.of(workload))
         if there is None or is_evicted(there) or is_evicted(workload):

@@ -100,7 +100,7 @@ async def change_priority(scene: Scene) -> None:
     changed = anyio.current_time()
     await anyio.sleep(2 * GRACE)
     workload = find(manager, WORKLOAD, key)
-    chosen = cluster_name(workload) if workload is not None else None
+    chosen = scene.world.place_of(cluster_name(workload)) if workload is not None else None
     if workload is None or chosen is None or dig(workload, "spec", "priority") != priority:
         return
     copy = find(scene.world.workers[chosen], WORKLOAD, key)

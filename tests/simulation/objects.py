@@ -47,7 +47,7 @@ def is_made_by_daemon(obj: Json) -> bool:
 
 def is_of_present_attempt(cluster: SimCluster, copy: Json, workload: Json) -> bool:
     """Whether the daemon has made a copy on a worker for the attempt that the manager's Workload is in."""
-    return MARKS.proof(copy, workload, cluster.name) is Proof.EXACT
+    return any(MARKS.proof(copy, workload, name) is Proof.EXACT for name in (cluster.name, *cluster.names))
 
 
 def has_ended(job: Json) -> bool:

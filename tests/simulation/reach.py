@@ -142,7 +142,7 @@ def _follow(until: dict[str, float], worker: str, lasts: bool, now: float) -> No
 
 def is_calm(weather: Weather) -> bool:
     """Whether nothing is slow, refused or lost; a webhook may be at work."""
-    return attrs.evolve(weather, mutates_copies=False) == FINE
+    return attrs.evolve(weather, mutates_copies=False, nameless=0) == FINE
 
 
 def _token(secret: Json) -> str | None:

@@ -45,7 +45,7 @@ class Recording:
     world: World
     reach: Reach
     promises: Promises
-    _admitted: set[tuple[str, ObjectKey, str]] = attrs.field(factory=set)
+    _admitted: set[tuple[str | None, ObjectKey, str]] = attrs.field(factory=set)
     """Which worker has admitted which Workload's copy, by its mark."""
 
     def listen(self) -> None:
@@ -75,7 +75,7 @@ class Recording:
             return  # another controller records what is its own
         if chosen is None or cluster_name(old) is not None or replaces_slice(new):
             return
-        if (chosen, key, MARKS.of(new, attempt(new), chosen)) not in self._admitted:
+        if (self.world.place_of(chosen), key, MARKS.of(new, attempt(new), chosen)) not in self._admitted:
             self.promises.broken.append(f"{chosen} is recorded for {key}, and has not admitted this attempt")
 
     def _shown_to_have_stopped(self, old: Json, new: Json) -> None:

@@ -25,6 +25,7 @@ from tests.simulation import (
     remapping,
     resizing,
     rivals,
+    second_names,
     shutting,
 )
 from tests.simulation.adversity import DRAWS, ENDS, ROWS, open_all
@@ -46,6 +47,8 @@ ADVERSE: Final = 0.5
 """Share of unusual runs with a row of `adversity.DRAWS`."""
 REFUSING: Final = 0.3
 """Share of the runs with pods that take time to end in which the manager refuses statuses."""
+SECOND_NAMES: Final = 0.3
+"""Share of those that somebody looks after by hand in which a worker gets another name."""
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
 
@@ -89,6 +92,7 @@ class Script:
                 *self._adverse(),
                 *self._of_ends(),
                 *self._of_statuses(),
+                *self._of_names(),
             ):
                 if self._happens():
                     tasks.start_soon(self._later, trouble, seconds)
@@ -166,6 +170,12 @@ class Script:
         drawn = [dice.choice(refusing.TROUBLES) for _ in range(dice.randint(1, 3))]
         return [(trouble, dice.uniform(10, TROUBLE_ENDS - 60)) for trouble in drawn]
 
+    def _of_names(self) -> list[tuple[Trouble, float]]:
+        """Whether a worker gets another name, and when."""
+        dice = random.Random(f"names script/{self.scene.world.seed}")
+        drawn = not self.calm and second_names.fits(self.scene.world) and dice.random() < SECOND_NAMES
+        return [(second_names.rename_a_worker, dice.uniform(10, TROUBLE_ENDS - 120))] if drawn else []
+
     def _of_the_inventory(self) -> list[tuple[Trouble, float]]:
         """What is drawn where a hub looks after the workers, and when."""
         if self.calm or self.scene.world.inventory is None:
@@ -236,7 +246,7 @@ class Script:
             runner.node_is_dead = False
         for place in world.clusters:
             fine = {"down": False, "silent": False, "deaf": False, "hidden": frozenset(), "hostility": None}
-            place.link.change(**fine, hung_deletes=False, doubled=0.0, keeps=frozenset(), refusals={})
+            place.link.change(**fine, hung_deletes=False, doubled=0.0, keeps=frozenset(), refusals={}, nameless=0)
         if world.inventory is not None:
             await world.inventory.mend()
         await world.configure(sorted(world.workers))

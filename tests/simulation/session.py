@@ -106,6 +106,7 @@ class Session:
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer`."""
+        self.link.on_create(resource, obj)
         body = mutated(obj) if self.link.weather.mutates_copies and resource == WORKLOAD else obj
         return await self._call("create", resource, lambda: self.link.client.create(resource, body), writes=True)
 

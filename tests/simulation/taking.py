@@ -104,12 +104,13 @@ class Taking:
         if state not in (CheckState.RETRY, CheckState.REJECTED) or check_state(old, CHECK) == state:
             return
         for name in self.world.workers:
-            recorded = cluster_name(old) in (name, None)
-            if recorded and self.promises.runs(name, key) and not self._may_be_given_up(name, new):
+            called = cluster_name(old)
+            recorded = self.world.place_of(called) in (name, None)
+            if recorded and self.promises.runs(name, key) and not self._may_be_given_up(name, new, called or name):
                 self.promises.broken.append(f"{key} becomes {state} while it runs on {name}, within reach")
 
-    def _may_be_given_up(self, name: str, workload: Json) -> bool:
-        """Whether a worker's copy is of no use, or was out of reach for long enough."""
+    def _may_be_given_up(self, name: str, workload: Json, called: str) -> bool:
+        """Whether a worker's copy is of no use, or was out of reach for long enough; it may be called otherwise."""
         worker, key = self.world.workers[name], ObjectKey.of(workload)
         if annotations_of(workload).get(MOVE_FROM_ANNOTATION) == name:
             return True  # somebody asked for it
@@ -120,10 +121,10 @@ class Taking:
             return True
         if not is_of_present_attempt(worker, copy, workload) or self.is_excused(name, key):
             return True
-        return self._is_lost(name)
+        return self._is_lost(name, called)
 
-    def _is_lost(self, name: str) -> bool:
-        if find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", name)) is None:
+    def _is_lost(self, name: str, called: str) -> bool:
+        if find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", called)) is None:
             return True
         return self.reach.recently_out_for(name) >= self.promises.least_loss
 
@@ -141,7 +142,7 @@ class Taking:
             "it has no quota": not has_quota(workload),
             "it was deactivated": dig(workload, "spec", "active") is False,
             "it is of an earlier attempt": not is_of_present_attempt(worker, copy, workload),
-            "it is on another worker": cluster_name(workload) not in (worker.name, None),
+            "it is on another worker": self.world.place_of(cluster_name(workload)) not in (worker.name, None),
             "a user took it": self.is_excused(worker.name, key),
             "its group goes elsewhere": self._may_move(worker.name, workload),
             "our check was taken off": not dig(workload, "status", "admissionChecks"),
@@ -164,7 +165,8 @@ class Taking:
             return True
         parts = (one for one in objects(self.world.manager, WORKLOAD) if owner(one) == owner(workload))
         first = next((one for one in parts if component_index(one) == 0), None)
-        return first is not None and name not in (cluster_name(first), *nominated(first))
+        asked = () if first is None else map(self.world.place_of, (cluster_name(first), *nominated(first)))
+        return first is not None and name not in asked
 
 
 def _is_asked(copy: Json) -> bool:

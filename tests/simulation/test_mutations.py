@@ -89,12 +89,16 @@ FIRST = {
     "refusals_are_final": 3,
     "settled_ends_are_ignored": 18,
     "quota_is_held_until_pods_have_ended": 77,
+    "second_names_get_offers": 10,
+    "copies_of_other_names_are_stale": 2,
 }
 """Where to begin to look; found by `python -m tests.simulation --mutation NAME --seeds 500`."""
 WITH = {
     "a_relist_forgets_one_deletion": "delete_behind_a_410",
     "an_attempt_is_evicted_once": "evict_twice_unwatched",
     "stops_without_eviction_are_ignored": "stop_without_eviction",
+    "second_names_get_offers": "rename_a_worker",
+    "copies_of_other_names_are_stale": "rename_a_worker",
 }
 """What must happen for these to be seen, which few seeds draw at the right moment: a row of `adversity.ROWS`."""
 RUNS_TWICE = {

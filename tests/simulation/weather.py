@@ -6,6 +6,7 @@ import collections
 import contextlib
 import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -13,12 +14,13 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.model.kinds import RESOURCE_FLAVOR
-from multikueue.core.model.names import Resource
+from multikueue.core.model.kinds import NAMESPACE, RESOURCE_FLAVOR
+from multikueue.core.model.names import Json, Resource
 from multikueue.errors import (
     ApiError,
     Conflict,
     DeadlineExceeded,
+    Forbidden,
     NotFound,
     ServerFault,
     TooManyRequests,
@@ -71,6 +73,8 @@ class Weather:
     """Plurals of kinds of which a policy refuses the statuses, those of copies apart, and with which code."""
     keeps: frozenset[str] = frozenset()
     """Plurals of kinds of which a webhook of the cluster refuses to have copies deleted."""
+    nameless: int = 0
+    """With which code it refuses to say which cluster it is; 0: it says so. Not over HTTP."""
     doubled: float = 0.0
     """Share of writes that a proxy repeats once they took effect: the answer is that to the repetition."""
 
@@ -115,6 +119,8 @@ class Link:
     """Called when the weather changes, for those who wait for it beside `until_heard`."""
     on_moment: Callable[[], None] = lambda: None
     """Called just before and just after a call takes effect: the moments at which a process likes to die."""
+    on_create: Callable[[Resource, Json], None] = lambda *_: None
+    """Called with what a process asks to have created, whether it comes to that or not; not over HTTP."""
     late: anyio.abc.TaskGroup | None = None
     """Where writes whose sender is gone are on their way."""
     muted_since: float | None = None
@@ -157,7 +163,12 @@ class Link:
 
         Raises:
             NotFound: it is hidden.
+            Forbidden: nobody may ask which cluster it is.
+            ServerFault: that is not answered.
         """
+        if self.weather.nameless and resource == NAMESPACE:
+            refusal = Forbidden if self.weather.nameless == HTTPStatus.FORBIDDEN else ServerFault
+            raise refusal(f"{self.name}: which cluster it is is not told", status=self.weather.nameless)
         if resource in self.weather.hidden:
             raise NotFound(f"{self.name}: the server could not find the requested resource {resource}", status=404)
 

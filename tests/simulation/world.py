@@ -83,6 +83,8 @@ class SimCluster:
     registry: GuardedRegistry
     link: Link
     skew: float
+    names: set[str] = attrs.field(factory=set)
+    """The names of other MultiKueueClusters that lead, or led, to it."""
 
     def serves(self, resource: Resource) -> bool:
         """Whether its API server has that kind."""
@@ -241,6 +243,10 @@ class World:
             self.runner, trap=dice.choice((5.0, 25.0, 25.0, 300.0)), blocking=dice.random() < BLOCKING
         )
         self.retention = dice.choice((0.0, 0.0, 30.0, 200.0))
+
+    def place_of(self, name: str | None) -> str | None:
+        """The worker that a MultiKueueCluster leads to, by its first name; other names as they are."""
+        return next((one.name for one in self.workers.values() if name in one.names), name)
 
     def give_to(self, inventory: Inventory | None) -> None:
         """Have somebody look after the workers: who makes them says nothing of names there."""

@@ -68,7 +68,7 @@ def workers_table(workers: Sequence[WorkerReport], now: datetime, width: int | N
         row = [one.name, state, age(one.since, now), str(one.running), str(one.waiting), listed(one.used)]
         row += [quota(one, now)]
         row += [",".join(one.checks) or "-", str(one.attempts)] if wide else []
-        twin = f"the same cluster as {', '.join(one.same_as)}" if one.same_as else ""
+        twin = f"the same cluster as {', '.join(one.same_as)}" if one.same_as and not one.cordoned else ""
         rows.append([*row, "; ".join(filter(None, (one.error, one.cordon, twin)))])
     return table([*columns, "WHY"], rows, width)
 

@@ -13,8 +13,9 @@ from multikueue.adapters import AVAILABLE
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of
-from multikueue.core.model.worker_names import cordon_of, origin_key
+from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
+from multikueue.core.model.second_names import hold_of
+from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.facts.earlier_run_facts import earlier_runs_in
@@ -121,7 +122,7 @@ def job_report(workload: Json, objects: ManagerObjects, user_label: str = "") ->
 def asked_of(workload: Json, objects: ManagerObjects) -> tuple[str, ...]:
     """The workers that are asked to take it: one that is cordoned later stays nominated, and its copy is withdrawn."""
     known = objects.clusters_by_name
-    return tuple(name for name in workloads.nominated(workload) if not cordon_of(annotations_of(known.get(name, {}))))
+    return tuple(name for name in workloads.nominated(workload) if not hold_of(known.get(name, {})))
 
 
 def state_of(workload: Json, objects: ManagerObjects) -> JobState:

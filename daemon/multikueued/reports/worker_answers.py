@@ -13,6 +13,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.second_names import held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.facts.refusal_facts import RefusalFacts, refusals_in
@@ -20,7 +21,7 @@ from multikueued.reports.answers import ReportedRefusal, cluster_state, placemen
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.cause_remedies import CORDONED, NO_NAMESPACE
+from multikueued.reports.remedies.cause_remedies import CORDONED, NO_NAMESPACE, SECOND_NAME
 from multikueued.workers.move_targets import quota_mismatch
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
@@ -35,7 +36,8 @@ class WorkerAnswer:
     """`Running`, `Finished`, `Offered`, `Waiting` (asked, and something is said of why it has not admitted it yet),
     `Refused`, `NotOffered`,
     `Elsewhere` (another worker has it, or had it at its end), `Left` (it was here before, and is not asked), `Lost`,
-    `NotConnected`, `Unusable` (it does not serve the kind), `Cordoned`, `Missing` (listed, and there is no such
+    `NotConnected`, `Unusable` (it does not serve the kind), `Cordoned` (or held as another
+    name of a cluster), `Missing` (listed, and there is no such
     MultiKueueCluster)."""
     told: str
     """Its words, or those of the daemon about it."""
@@ -62,8 +64,8 @@ class WorkerAnswer:
 
     @property
     def is_twin(self) -> bool:
-        """Whether it is another name of a cluster that is asked: nothing is to be expected of it."""
-        return self.state == "NotOffered" and self.source == "condition"
+        """Whether it is another name of a cluster: nothing is to be expected of it."""
+        return self.cause == SECOND_NAME
 
     @property
     def is_word(self) -> bool:
@@ -136,16 +138,13 @@ def _answer(
         cause = said.causes.get(owner.gvk.dotted, "") if owner is not None else ""
         return WorkerAnswer(name, "Unusable", unusable, "condition", cause=cause)
     away = _kept_away(name, workload, cluster, objects) if name not in (*job.offered_to, *refused) else None
-    if away is not None and (away.cause == CORDONED or job.state in WAITING_STATES):
+    if away is not None and (away.state == "Cordoned" or job.state in WAITING_STATES):
         return away
     if job.state in WAITING_STATES and name in parts:
         state = "Refused" if name in refused else "Waiting" if name in job.offered_to else "NotOffered"
         return WorkerAnswer(name, state, parts[name], "check")
     if name in refused:
         return WorkerAnswer(name, "Refused", refused[name].why, "event")
-    twin = next((one for one in said.same_as if one in job.offered_to), "")
-    if twin and name not in job.offered_to:
-        return WorkerAnswer(name, "NotOffered", f"the same cluster as {twin}, which is asked", "condition")
     asked = name in job.offered_to or job.state is JobState.WAITING
     seen = _seen_there(name, workload, objects) if job.state in WAITING_STATES and asked else None
     return _without_words(name, workload, job) if seen is None else seen
@@ -155,6 +154,8 @@ def _kept_away(name: str, workload: Json, cluster: Json, objects: ManagerObjects
     """Of a worker whose MultiKueueCluster says that it is offered no job, or none of this namespace."""
     if cordon := cordon_of(annotations_of(cluster)):
         return WorkerAnswer(name, "Cordoned", cordon, "annotation", cause=CORDONED)
+    if (second := second_name(cluster)) is not None:
+        return WorkerAnswer(name, "Cordoned", held_as_second(second.first), "condition", cause=SECOND_NAME)
     nowhere = objects.names_on(name).why_none(ObjectKey.of(workload).namespace)
     return WorkerAnswer(name, "NotOffered", nowhere, "annotation", cause=NO_NAMESPACE) if nowhere else None
 

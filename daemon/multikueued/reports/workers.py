@@ -10,9 +10,9 @@ import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import thousandths, written
-from multikueue.core.model.worker_names import cordon_of
+from multikueue.core.model.second_names import hold_of
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
@@ -47,9 +47,9 @@ class WorkerReport:
     checks: tuple[str, ...]
     """The AdmissionChecks that lead to it; empty: no MultiKueueConfig lists it."""
     cordon: str = ""
-    """Why it is cordoned; empty: it is not."""
+    """Why it is cordoned, or held as another name of a cluster; empty: it is not."""
     same_as: tuple[str, ...] = ()
-    """The other workers that lead to the same cluster: each job goes to one of them."""
+    """The other workers that lead to the same cluster: the first of them gets what is new."""
 
 
 def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = None) -> tuple[WorkerReport, ...]:
@@ -93,12 +93,12 @@ def _report(
     if cluster is None:
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
         return WorkerReport(name, "Missing", False, None, running, waiting, used, quota, error, "", 0, None, checks)
-    said, cordon = cluster_state(cluster), cordon_of(annotations_of(cluster))
+    said, hold = cluster_state(cluster), hold_of(cluster)
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
         name=name,
         state=_state(said.connected, said.reason, flaws),
-        cordoned=bool(cordon),
+        cordoned=bool(hold),
         since=said.since,
         running=running,
         waiting=waiting,
@@ -109,7 +109,7 @@ def _report(
         attempts=said.attempts,
         next_attempt=said.next_attempt,
         checks=checks,
-        cordon=cordon,
+        cordon=hold,
         same_as=said.same_as,
     )
 

@@ -21,7 +21,8 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_C
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.quantities import thousandths
-from multikueue.core.model.worker_names import WorkerNames, cordon_of
+from multikueue.core.model.second_names import hold_of, second_name
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import ApiError, Forbidden, KubeconfigError
 from multikueue.kube import KubeClient
@@ -190,8 +191,8 @@ class MoveTargets:
         cluster = await read(self.manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker))
         if cluster is None:
             return "it has no MultiKueueCluster"
-        if cordon := cordon_of(annotations_of(cluster)):
-            return f"it is {cordon}"
+        if hold := hold_of(cluster):
+            return f"it is {hold}" if second_name(cluster) is None else hold
         self._clusters[worker] = cluster
         if not is_true(cluster, "Active"):
             return "it is not connected"

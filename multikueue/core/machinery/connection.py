@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -184,7 +184,6 @@ class Connection:
         generation: int | None,
         unusable: Mapping[str, str] | None = None,
         misnamed: str = "",
-        same_as: Sequence[str] = (),
     ) -> Json:
         """The `Active` condition that tells this on the MultiKueueCluster.
 
@@ -193,15 +192,12 @@ class Connection:
             generation: of the MultiKueueCluster.
             unusable: the kinds that cannot be used there, and why.
             misnamed: why nobody knows how namespaces and queues are called there; empty: it is known.
-            same_as: the other workers that lead to the same cluster.
         """
         if self.connected and misnamed:
             return new_condition("Active", False, BAD_NAMES, misnamed, now=now, generation=generation)
         if self.connected:
             flaws = ", ".join(f"{kind} ({why})" for kind, why in sorted((unusable or {}).items()))
             message = f"Connected; not usable for: {flaws}" if flaws else "Connected"
-            if same_as:
-                message += f"; it is the same cluster as {', '.join(same_as)}: each job goes to one of them"
             return new_condition("Active", True, "Active", message, now=now, generation=generation)
         message = self.error
         if self.next_attempt is not None:
@@ -219,7 +215,6 @@ def active_status(
     now: datetime,
     unusable: Mapping[str, str] | None = None,
     misnamed: str = "",
-    same_as: Sequence[str] = (),
 ) -> Json | None:
     """The Active condition to write, or None if the object says the same already.
 
@@ -230,7 +225,7 @@ def active_status(
     found = condition(cluster, "Active")
     if connection.unheard:
         return None if found is None or found.get("status") == "True" else _moved(found, connection.lost_since)
-    wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable, misnamed, same_as)
+    wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable, misnamed)
     if found is not None and says_the_same(found, wanted):
         return _moved(found, connection.lost_since)
     return wanted if connection.lost_since is not None else updated([found] if found else [], wanted)[0]

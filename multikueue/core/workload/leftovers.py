@@ -29,7 +29,7 @@ from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.check_updates import retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
-from multikueue.core.workload.facts.places import may_be_of, may_show, namespace_for
+from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, is_given_up, may_have_pods, stuck
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
@@ -233,8 +233,7 @@ def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iter
 
 
 def _uids_on(worker: Worker) -> set[str]:
-    found = [job.object for job in worker.all_jobs]
-    return set(map(uid, found if worker.workload is None else [*found, worker.workload]))
+    return set(map(uid, worker.copies))
 
 
 def hold_limit(situation: Situation) -> timedelta:
@@ -310,9 +309,4 @@ def clean_stale(situation: Situation) -> Iterator[Effect]:
     """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
     for worker in situation.workers:
         if not worker.is_empty:
-            yield from remove(situation, without(worker, partial(_is_of_attempt, situation, worker)))
-
-
-def _is_of_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
-    others = (one for one in situation.workers if may_be_of(situation, worker, one.name, copy))
-    return situation.is_believed(worker, copy) or any(may_show(situation, one, copy) for one in others)
+            yield from remove(situation, without(worker, partial(situation.is_believed, worker)))

@@ -22,7 +22,13 @@ from multikueue.core.workload.check_message import GROUP
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.facts.places import is_own_copy, with_company, with_places_written, without_foreign
+from multikueue.core.workload.facts.places import (
+    is_own_copy,
+    with_company,
+    with_own_copies,
+    with_places_written,
+    without_foreign,
+)
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.leftovers import clean_stale
@@ -43,7 +49,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         dispatcher: chooses the workers it is offered to.
     """
     snapshot = groups.with_carried_jobs(without_foreign(snapshot, settings.mark_key))
-    situation = with_company(Situation(snapshot, settings, dispatcher, now))
+    situation = with_company(with_own_copies(Situation(snapshot, settings, dispatcher, now)))
     row, decided = next(_decisions(situation))
     decided = assigned.with_last_status(situation, decided)
     decided = with_dependencies(situation, with_places_written(snapshot, decided))

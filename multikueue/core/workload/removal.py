@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final
 
 import attrs
@@ -30,7 +29,6 @@ from multikueue.core.model.objects import finalizers_of, is_terminating, resourc
 from multikueue.core.model.workloads import has_members, is_elastic, is_finished
 from multikueue.core.workload.check_updates import deactivation
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
-from multikueue.core.workload.facts.places import may_be_of
 from multikueue.core.workload.facts.possible_runs import is_new, may_have_pods, may_start_unseen
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
@@ -52,10 +50,10 @@ def without(worker: Worker, keep: Callable[[Json], bool]) -> Worker:
 
 
 def remove_all(situation: Situation, keep: ClusterName | None = None) -> Iterator[Effect]:
-    """Remove everything everywhere, but on the worker named `keep`, also where another name may lead to it."""
+    """Remove everything everywhere, but on the worker named `keep`."""
     for worker in situation.workers:
         if worker.name != keep:
-            yield from remove(situation, without(worker, partial(may_be_of, situation, worker, keep)))
+            yield from remove(situation, worker)
 
 
 def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:

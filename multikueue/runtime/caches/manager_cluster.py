@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import anyio.abc
@@ -17,7 +17,8 @@ from multikueue.core.machinery.shares import Need, Shares
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, identity, labels_of, name_of, resource_version, uid
+from multikueue.core.model.objects import dig, identity, is_terminating, labels_of, name_of, resource_version, uid
+from multikueue.core.model.second_names import ClusterNames, cluster_names
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.slimmed import Slimmer, job_slimmer, workload_slimmer
 from multikueue.core.model.workload_facts import WORKLOADS
@@ -268,6 +269,12 @@ class ManagerCluster(Target):
         for config in self.configs.values():
             if cluster in (dig(config, "spec", "clusters") or ()):
                 yield config["metadata"]["name"]
+
+    def names_of_clusters(self, uids: Mapping[str, str], shown: Collection[frozenset[str]]) -> ClusterNames:
+        """Which MultiKueueClusters lead to one cluster; see `cluster_names`."""
+        listed = {name for config in self.configs.values() for name in clusters(config)}
+        known = (one for one in self.clusters.values() if not is_terminating(one))
+        return cluster_names(known, listed, uids, shown)
 
     def worker_statuses(self) -> Iterator[tuple[str, str, str]]:
         """For each ClusterQueue with Workloads of ours: its name, a worker of its config, and how Active that is."""

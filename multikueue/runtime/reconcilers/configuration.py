@@ -29,6 +29,7 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import DETACHED_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, resource_version
+from multikueue.core.model.second_names import SECOND_NAME, held_as_second, second_name_status
 from multikueue.core.model.worker_kueue import kueue_status
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.errors import Cause, KubeconfigError
@@ -52,6 +53,7 @@ NAMED: Final = 5
 """Jobs that an event names."""
 DRAINING: Final = 5.0
 """Seconds between two looks whether a removed worker still runs jobs."""
+_HELD: Final = "it gets nothing new until one of the two is removed, and what runs there goes on"
 _Parsed: TypeAlias = tuple[bytes, ClusterConfig | KubeconfigError]
 """A kubeconfig, and what is in it or why it is refused."""
 
@@ -171,8 +173,8 @@ class ClusterReconciler:
         running = sum(cluster_name(workload) == name and not is_finished(workload) for workload in known)
         worker = self.workers.get(name)
         # An eviction erases the name at once: what is still there is stopped and removed first. Where the cluster has
-        # another name as well, that one shows the same.
-        seen = worker is not None and worker.connection.connected and name not in self.workers.shared_uids
+        # another name that is kept, that one shows the same.
+        seen = worker is not None and worker.connection.connected and name not in self.workers.names.seconds
         left = worker is not None and seen and any(True for _ in workloads_on(worker))
         if worker is not None and (running or left):
             if name not in self._draining:
@@ -253,18 +255,20 @@ class ClusterReconciler:
         unusable, causes = ({kind: one[part] for kind, one in refused.items()} for part in (0, 1))
         facts = connection.facts(unusable, lost_after=self.lost_after)
         is_manager = worker.known.identity.is_manager if worker.known is not None else None
-        same_as, flaw = self.workers.same_as(str(worker.name)), names_on(worker, cluster).flaw
-        facts = attrs.evolve(facts, is_manager=is_manager, causes=causes, same_as=tuple(same_as))
-        wanted = active_status(cluster, connection, now, unusable, flaw, same_as)
+        same_as, flaw = tuple(self.workers.names.same_as(worker.name)), names_on(worker, cluster).flaw
+        facts = attrs.evolve(facts, is_manager=is_manager, causes=causes, same_as=same_as)
+        wanted = active_status(cluster, connection, now, unusable, flaw)
         active = wanted or condition(cluster, "Active")
         known = None if connection.unheard else facts_status(cluster, active, facts, now)
         kueue = kueue_status(cluster, worker.usable.kueue.known, now) if worker.usable is not None else None
-        changed = [one for one in (wanted, known, self._credentials(worker, cluster), kueue) if one is not None]
-        if not changed:
-            return
-        wished = conditions(cluster)
+        second = self.workers.names.seconds.get(worker.name)
+        held = second_name_status(cluster, second, now) if second is not None else None
+        changed = [one for one in (wanted, known, self._credentials(worker, cluster), kueue, held) if one is not None]
+        wished = [one for one in conditions(cluster) if second is not None or one.get("type") != SECOND_NAME]
         for one in changed:
             wished = replaced(wished, one)
+        if not changed and len(wished) == len(conditions(cluster)):
+            return
         written = await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, wished)
         if written is None:
             return  # deleted: its event enqueues it
@@ -272,3 +276,5 @@ class ClusterReconciler:
         happened = notice(condition(cluster, "Active"), wanted, facts) if wanted is not None else None
         if happened is not None:
             self.events.emit(cluster, happened.type, happened.reason, "Connect", happened.note)
+        if held is not None and second is not None:
+            self.events.emit(cluster, "Warning", held["reason"], "Connect", f"{held_as_second(second.first)}: {_HELD}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,7 +22,6 @@ from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, cluster_name
 from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan
-from multikueue.core.workload.facts.places import one_of_each_cluster
 from multikueue.core.workload.facts.possible_runs import LATE_CREATION
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker, hidden
 from multikueue.core.workload.facts.worker_states import Connecting, Idle, Lost, Served, Syncing, Unanswered, Unwatched
@@ -99,8 +99,17 @@ class SnapshotReader:
             siblings=siblings,
             workers=tuple(self._workers(key, workload, config, owned_by, jobs, siblings)),
         )
-        seen = one_of_each_cluster(seen)
         return seen if self.rooms is None else self.rooms.shown(seen, config)
+
+    def shown_as_one(self, snapshot: Snapshot) -> frozenset[str] | None:
+        """Two workers that are said to be different, if one of them shows what was made for the other."""
+        workload, marks, known = snapshot.workload, Marks(self.settings.mark_key), snapshot.worker
+        for pair in self.workers.names.apart if workload is not None else ():
+            for name, other in itertools.permutations(pair):
+                copies = worker.copies if (worker := known(name)) is not None else ()
+                if workload and any(marks.proof(copy, workload, other) is Proof.EXACT for copy in copies):
+                    return pair
+        return None
 
     def want(self, snapshot: Snapshot) -> None:
         """Have the job's kind watched on the workers where something of the Workload is, or may be."""
@@ -152,6 +161,7 @@ class SnapshotReader:
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         workload_only = kind is None or kind.traits.workload_only
         named = {*named_by(workload), *filter(None, [self.memory.last_worker(key)])}
+        seconds = self.workers.names.seconds
         for name in (*configured, *sorted(set(known).difference(configured))):
             source = self._source(name)
             if (cluster := known.get(name)) is not None:
@@ -169,7 +179,7 @@ class SnapshotReader:
                     pods=self.memory.pods(cluster.name, key, of_attempt),
                     removed=source is None,
                     namespace_proven=place in shared,
-                    cluster_uid=self.workers.shared_uids.get(cluster.name, ""),
+                    second_of=seconds[cluster.name].first if cluster.name in seconds else "",
                     identified=self.workers.is_identified(cluster.name),
                 )
                 worker = view(cluster, key, owned_by, seen, namespace=place)
@@ -238,7 +248,7 @@ class SnapshotReader:
         since = self.workers.moved_since(worker.name)
         if since is None or (not recorded and self.workers.clock() - since >= self.settings.worker_lost_timeout):
             return worker
-        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False), cluster_uid="", identified=False)
+        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False), second_of="", identified=False)
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now. While the kind is unwatched none does: what is
@@ -277,6 +287,9 @@ class WorkloadReconciler:
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
         try:
             snapshot = self.reader.read(key)
+            if (pair := self.reader.shown_as_one(snapshot)) is not None:
+                self.reader.workers.note_shown(pair)
+                snapshot = self.reader.read(key)
             self.reader.want(snapshot)
             behind_since = self.reader.memory.looked_at(key)
             guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)

@@ -19,10 +19,10 @@ from multikueue.errors import ApiError
 from multikueue.protocols import Reader
 
 KUBE_SYSTEM: Final = ObjectKey("", "kube-system")
-INTERVAL: Final = 60.0
+INTERVAL: Final = 10.0
 """Seconds until a server is asked again that did not answer."""
 DEADLINE: Final = 10.0
-"""Seconds for both sides' answers: a worker counts as connected without them; which cluster it is is not known then."""
+"""Seconds for both sides' answers: the worker counts as connected then, and gets nothing while its own is missing."""
 
 
 async def cluster_uid(server: Reader) -> str:
@@ -69,6 +69,11 @@ class IdentityCheck:
     """Whether there was an answer, or a failure."""
     answered: bool = attrs.field(default=False, init=False)
     """Whether no more will be known: both have answered, or one may not be asked."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known which cluster it is, or that it may not be asked. Before that it gets nothing."""
+        return bool(self.uid) or self.answered
 
     @property
     def may_be_manager(self) -> bool:

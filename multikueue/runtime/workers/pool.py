@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeAlias
@@ -15,6 +14,7 @@ import attrs
 from multikueue.core.model.destination import Destination
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.second_names import ClusterNames
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import Owner
 from multikueue.core.workload.facts.snapshot import Worker
@@ -35,6 +35,7 @@ REMOVED: Final = 100
 
 WorkerCluster: TypeAlias = Cluster[WorkerInformers]
 """One worker. What is known of it may be from before it was lost."""
+FindNames: TypeAlias = Callable[[Mapping[str, str], Collection[frozenset[str]]], ClusterNames]
 
 
 def view(
@@ -93,8 +94,10 @@ def target_on(worker: WorkerCluster | None) -> Target | None:
 
 
 def _reach(worker: WorkerCluster, *, seen: bool) -> Reach:
-    if worker.connection.connected:
+    if worker.connection.connected and (worker.known is None or worker.known.identity.is_settled):
         return Connected()
+    if worker.connection.connected:
+        return Connecting()
     if worker.connection.unreadable:
         return Opaque(seen)
     return Connecting() if worker.connection.unheard else Lost(worker.connection.lost_since, seen)
@@ -129,8 +132,12 @@ class WorkerPool:
     suspects: Callable[[Loss], Suspects] | None = None
     """Finds what may be on a lost worker that must not run there any more; None: nobody looks for it first."""
     clusters: ClusterPool[WorkerInformers] = attrs.field(init=False)
-    shared_uids: Mapping[str, str] = attrs.field(factory=dict, init=False)
-    """Of the workers that lead to one cluster with others, as far as is known: its UID."""
+    find_names: FindNames = lambda _uids, _shown: ClusterNames()
+    """Finds those that lead to one cluster: of the UIDs that are known, and the pairs of which one has shown what was
+    made through the other."""
+    names: ClusterNames = attrs.field(factory=ClusterNames, init=False)
+    """Those that lead to one cluster, as far as is known."""
+    _shown: set[frozenset[str]] = attrs.field(factory=set, init=False)
     _destinations: dict[str, Destination] = attrs.field(factory=dict, init=False)
     """Where the workers lead, or led when they were connected last."""
     _moved: dict[str, datetime] = attrs.field(factory=dict, init=False)
@@ -272,11 +279,6 @@ class WorkerPool:
         """Where a worker leads, or led when it was connected last; None: it never was, or was removed since."""
         return self._destinations.get(name)
 
-    def same_as(self, name: str) -> list[str]:
-        """The other workers that are known to lead to the same cluster."""
-        uid = self.shared_uids.get(name)
-        return sorted(other for other, its in self.shared_uids.items() if its == uid and other != name)
-
     def moved_since(self, name: str) -> datetime | None:
         """Since when a worker leads, or may lead, to another cluster than before; None: it does not.
 
@@ -290,25 +292,40 @@ class WorkerPool:
         for worker in self:
             if worker.connection.connected and worker.known is not None:
                 self._note_destination(worker.name, Destination(worker.known.identity.uid, worker.server))
+        self.note_names()
+
+    def note_names(self) -> None:
+        """Note which workers lead to one cluster; have all planned, or told of, for which that has changed."""
         # One that is not connected counts as what it was.
-        uids, before = {name: one.uid for name, one in self._destinations.items() if one.uid}, self.shared_uids
-        counts = Counter(uids.values())
-        self.shared_uids = {name: uid for name, uid in uids.items() if counts[uid] > 1}
+        uids = {name: one.uid for name, one in self._destinations.items() if one.uid}
+        before, self.names = self.names, self.find_names(uids, self._shown)
+        if before == self.names:
+            return
         for worker in self:
-            if self.shared_uids.get(worker.name) != before.get(worker.name):
+            if self.names.seconds.get(worker.name) != before.seconds.get(worker.name):
+                self.on_cluster(worker, True)
+            elif self.names.same_as(worker.name) != before.same_as(worker.name):
                 self.on_status(worker)
+
+    def note_shown(self, pair: frozenset[str]) -> None:
+        """Note that one of two workers has shown what was made through the other: they are one cluster."""
+        log.warning("they are one cluster, whatever is said of them", clusters=sorted(pair))
+        self._shown.add(pair)
+        self.note_names()
 
     def _note_destination(self, name: str, now: Destination) -> None:
         before = self._destinations.get(name)
         if before is not None and not before.is_same(now):
             log.warning("it leads to another cluster, or may: what the former one runs counts as lost", cluster=name)
             self._moved[name] = self.clusters.times.now()
+            self._shown = {pair for pair in self._shown if name not in pair}
         self._destinations[name] = now
 
     def _note_removed(self, name: str, lost_since: datetime | None) -> None:
         self._with_queues.discard(name)
         self._destinations.pop(name, None)
         self._moved.pop(name, None)
+        self._shown = {pair for pair in self._shown if name not in pair}
         self._removed.pop(name, None)
         self._removed[name] = lost_since
         if len(self._removed) > REMOVED:

@@ -1,98 +1,125 @@
-"""Which one counts of several workers that lead to one cluster."""
+"""Several workers that lead to one cluster: the first gets what is new, and each copy counts on one of them."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import attrs
 import pytest
 
 from multikueue.core.model.names import ClusterName, Json
-from tests.core.building import copy_of, snapshot, worker, workload
-from tests.core.door import NOW, Connecting, DeleteWorkload, Lost, Reach, Worker, decide, one_of_each_cluster, those
+from tests.core.building import copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.door import NOW, Connecting, CreateWorkload, JobCopy, Lost, Reach, Worker, decide, those
+from tests.core.wording import in_words
 
-DONE: Json = {"type": "Finished", "status": "True", "reason": "Succeeded"}
-FIRST, SECOND = (worker(name, cluster_uid="uid") for name in ("w1", "w2"))
-
-
-def kept(local: Json, *workers: Worker, siblings: tuple[Json, ...] = ()) -> list[str]:
-    seen = attrs.evolve(snapshot(local, *workers), siblings=siblings)
-    return [one.name for one in one_of_each_cluster(seen).workers]
+PENDING, RECORDED = workload(), workload(cluster="w2", check="Ready")
+SECOND = worker("w2", second_of="w1")
 
 
-@pytest.mark.parametrize(
-    ("local", "name"),
-    [
-        (workload(), "w1"),
-        (workload(nominated=("w2",)), "w2"),
-        (workload(nominated=("w1", "w2")), "w1"),
-        (workload(cluster="w2"), "w2"),
-    ],
-    ids=["the first", "the one it is offered to", "the first of those", "the one that has it"],
-)
-def test_one_counts(local: Json, name: str) -> None:
-    assert kept(local, FIRST, SECOND) == [name]
+def words(local: Json, *workers: Worker, siblings: tuple[Json, ...] = (), last_worker: str | None = None) -> list[str]:
+    last = ClusterName(last_worker) if last_worker is not None else None
+    seen = attrs.evolve(snapshot(local, *workers), siblings=siblings, last_worker=last)
+    return in_words(seen, decide(seen))
 
 
-def test_of_others_of_its_job_those_count_that_may_run() -> None:
-    running = workload(cluster="w2")
-    ended = {**running, "status": {**running["status"], "conditions": [DONE]}}
-    assert kept(workload(), FIRST, SECOND, siblings=(running,)) == ["w2"]
-    assert kept(workload(), FIRST, SECOND, siblings=(ended,)) == ["w1"]
+def named(name: str, shown: Worker, **facts: Any) -> Worker:
+    """Another worker that shows the same."""
+    return attrs.evolve(shown, name=ClusterName(name), **facts)
 
 
-def test_one_that_leads_elsewhere_now_counts_beside_it() -> None:
-    """What it had may run on the cluster that it led to before."""
-    moved = attrs.evolve(FIRST, reach=Lost(), cluster_uid="")
-    assert kept(workload(), moved, SECOND) == ["w1", "w2"]
+def test_a_second_name_is_offered_nothing_and_says_why() -> None:
+    seen = snapshot(workload(nominated=("w1", "w2")), worker("w1"), SECOND)
+    assert [one.cluster for one in those(CreateWorkload, decide(seen).effects)] == ["w1"]
+    told = " ".join(map(str, (*decide(seen).effects, *decide(seen).telling)))
+    assert "w2: it leads to the same cluster as w1, and gets nothing beside it" in told
 
 
-@pytest.mark.parametrize(
-    ("first", "stays"),
-    [
-        (worker("w1", reach=Lost(NOW - timedelta(hours=2), seen=False), identified=False), False),
-        (worker("w1", reach=Lost(NOW - timedelta(minutes=1), seen=False), identified=False), True),
-        (worker("w1", reach=Connecting(), identified=False), True),
-        (worker("w1", identified=False), False),
-        (worker("w1", copy_of(workload()), identified=False), True),
-    ],
-    ids=["lost for long", "lost", "connecting", "in sight, and does not show it", "shows it"],
-)
-def test_a_copy_in_anothers_name_is_spared_while_the_other_may_show_it(first: Worker, stays: bool) -> None:
-    """Who shows it neither can use it nor makes its own beside it: that must not last for ever."""
-    second = attrs.evolve(worker("w1", copy_of(workload())), name=ClusterName("w2"), identified=False)
-    plan = decide(attrs.evolve(snapshot(workload(), first, second), running_for=timedelta(hours=3)))
-    deleted = [one for one in those(DeleteWorkload, plan.effects) if one.cluster == "w2"]
-    assert bool(deleted) is not stays
+def test_what_it_was_offered_before_is_withdrawn_and_a_job_there_is_recorded() -> None:
+    """As on a cordoned worker."""
+    local = workload(nominated=("w2",))
+    offered = worker("w2", copy_of(local, admitted=True), second_of="w1")
+    made = ["create workload on w1", "delete workload on w2"]
+    assert words(local, worker("w1"), offered)[1:] == made, "what w1 shows is behind"
+    assert words(local, named("w1", offered, second_of=""), offered)[1:] == made[1:], "its name is free after that"
+    runs = worker("w2", copy_of(local, admitted=True, owned=True), job_copy_of(local), second_of="w1")
+    assert words(local, worker("w1"), runs)[0] == "admit on w2 as Ready"
 
 
-@pytest.mark.parametrize(
-    ("shown", "quiet", "listed"),
-    [
-        (None, 200, ["w1", "w2"]),
-        ("another", 200, ["w1", "w2"]),
-        ("the same", 200, ["w1"]),
-        (None, 100, ["w1"]),
-    ],
-    ids=["nothing", "another", "the same", "it may show that soon"],
-)
-def test_what_one_name_shows_alone_is_on_another_cluster_and_is_cleaned(
-    shown: str | None, quiet: int, listed: list[str]
-) -> None:
-    """Clusters made from one image have one UID, and whoever has a worker can say any: what it runs would run on."""
-    local = workload(cluster="w1", check="Ready")
-    there = {one: copy_of(local, admitted=True) for one in ("the same", "another")}
-    there["another"]["metadata"]["uid"] = "uid-another"
-    first = worker("w1", *([there[shown]] if shown else []), cluster_uid="uid")
-    second = worker("w2", there["the same"], cluster_uid="uid")
-    seen = one_of_each_cluster(attrs.evolve(snapshot(local, first, second), quiet_for=timedelta(seconds=quiet)))
-    assert [one.name for one in seen.workers] == listed
-    assert [one.configured for one in seen.workers[1:]] == [False] * len(listed[1:])
+@pytest.mark.parametrize("reach", [None, Lost(NOW), Connecting()], ids=["shows it", "lost", "connecting"])
+def test_what_it_has_goes_on_there_to_its_end(reach: Reach | None) -> None:
+    """The first one shows the same, with the mark of another worker: it removed that as often as it was made."""
+    has = worker("w2", copy_of(RECORDED, admitted=True, owned=True), job_copy_of(RECORDED), second_of="w1")
+    first = named("w1", has, second_of="")
+    shown = has if reach is None else attrs.evolve(has, reach=reach)
+    assert words(RECORDED, first, shown) == (["copy job status"] if reach is None else [])
 
 
-@pytest.mark.parametrize("reach", [Lost(NOW), Connecting()], ids=["lost", "connecting"])
-def test_what_one_name_shows_alone_tells_nothing_while_the_other_is_out_of_reach(reach: Reach) -> None:
-    local = workload(cluster="w1", check="Ready")
-    first, second = (worker("w1", reach=reach, cluster_uid="uid"), worker("w2", copy_of(local), cluster_uid="uid"))
-    seen = attrs.evolve(snapshot(local, first, second), quiet_for=timedelta(hours=1))
-    assert [one.name for one in one_of_each_cluster(seen).workers] == ["w1"]
+def test_so_it_does_without_proof() -> None:
+    """Kueue's own controller has made it, or the key is lost."""
+    made = [copy_of(RECORDED, admitted=True, owned=True), job_copy_of(RECORDED)]
+    for one in made:
+        del one["metadata"]["annotations"]["multikueue.dev/attempt"]
+    has = worker("w2", *made, second_of="w1")
+    assert words(RECORDED, named("w1", has, second_of=""), has) == ["copy job status"]
+    unrecorded = workload(check="Ready")
+    seen = words(unrecorded, worker("w1", *made), worker("w2", *made, second_of="w1"))
+    assert seen == ["nominate w1"], "one of them has it, not both"
+
+
+def test_once_it_is_evicted_it_is_stopped_there_and_starts_under_the_first() -> None:
+    evicted = workload(evicted="preempted", evictions=1)
+    has = worker("w2", copy_of(RECORDED, admitted=True, owned=True), job_copy_of(RECORDED), second_of="w1")
+    stopped = words(evicted, named("w1", has, second_of=""), has, last_worker="w2")
+    assert {word.rsplit(" on ", 1)[1][:2] for word in stopped if " on w" in word} == {"w2"}
+    again = workload(evictions=1)
+    waits = words(again, named("w1", has, second_of=""), has, last_worker="w2")
+    assert any(word.startswith("delete job on w1") for word in waits), "what an earlier attempt left, by the first"
+    assert not any(word.startswith("delete job on w2") for word in waits)
+    assert words(again, worker("w1"), SECOND, last_worker="w2")[0] == "nominate w1"
+
+
+def test_other_slices_of_an_elastic_job_are_spared_under_their_name() -> None:
+    other = workload(name="other", cluster="w2", check="Ready")
+    (job,) = worker("w2", None, job_copy_of(other)).jobs
+    shown = (JobCopy(job.resource, job.object),)
+    found = words(PENDING, attrs.evolve(worker("w1"), jobs=shown), SECOND, siblings=(other,))
+    assert not any(word.startswith("delete") for word in found)
+
+
+UNKNOWN: dict[str, Any] = {"identified": False}
+
+
+@pytest.mark.parametrize("reach", [None, Lost(NOW - timedelta(hours=2), seen=False), Connecting()])
+def test_where_nobody_may_ask_which_cluster_it_is_the_others_mark_is_left_alone(reach: Reach | None) -> None:
+    """And nothing is made beside it: the other one may be the same cluster."""
+    offered = worker("w1", copy_of(PENDING), **UNKNOWN)
+    first = offered if reach is None else worker("w1", reach=reach, **UNKNOWN)
+    found = words(workload(nominated=("w1", "w2")), first, named("w2", offered))
+    assert [word for word in found if not word.startswith("say")] == []
+
+
+def test_another_clusters_offers_in_anothers_name_go() -> None:
+    """Two kubeconfigs were swapped: the copies there are of no use to anybody. One that has run is lost, and waits."""
+    offered = workload(nominated=("w1", "w2"))
+    there = named("w2", worker("w1", copy_of(offered)))
+    assert words(offered, worker("w1"), there)[-1] == "delete workload on w2"
+    assert words(offered, there) == ["nominate w2", "delete workload on w2"], "of a MultiKueueCluster that is gone"
+
+
+def test_of_a_worker_that_is_gone_what_runs_stays() -> None:
+    gone = worker("w1", reach=Lost(NOW, seen=False), removed=True, configured=False, **UNKNOWN)
+    recorded = workload(cluster="w1", check="Ready")
+    runs = worker("w1", copy_of(recorded, admitted=True, owned=True), job_copy_of(recorded))
+    assert words(recorded, named("w2", runs), gone) == []
+    finished = workload(cluster="w1", check="Ready", finished="Succeeded")
+    assert words(finished, named("w2", runs), gone) != [], "nobody else could remove it once it has ended"
+
+
+def test_what_only_one_of_two_shows_that_are_told_to_be_one_is_removed_there() -> None:
+    """Clusters that were made from one image have one UID, and nobody has said yet that these are different."""
+    local, before = workload(evictions=1), workload()
+    left = worker("w2", copy_of(before, admitted=True, owned=True), job_copy_of(before), second_of="w1")
+    found = words(local, worker("w1"), left)
+    assert any(word.startswith(("stop on w2", "delete job on w2")) for word in found)
+    assert not any("create" in word for word in found), "it may run twice else"

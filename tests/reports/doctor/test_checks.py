@@ -21,6 +21,7 @@ from multikueue.core.model.conditions import condition, conditions, new_conditio
 from multikueue.core.model.kinds import MUTATING_WEBHOOKS, WORKLOAD
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.second_names import SECOND_NAME
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.errors import Cause
 from multikueue.kube import ClusterConfig
@@ -162,6 +163,11 @@ def chain_cases() -> Iterator[Case]:
     yield "worker-unlisted", alone, "MultiKueueCluster worker2", "no MultiKueueConfig of a check lists it"
     closed = worker("worker2", annotations={"multikueue.dev/cordoned": "repair"})
     yield "worker-cordoned", with_objects(clusters=(worker("worker1"), closed)), "worker2", "cordoned"
+    held = {"message": '{"first": "worker1", "uid": "uid"}', "status": "True", "reason": "NotDifferent"}
+    second = worker("worker2")
+    second["status"]["conditions"].append({"type": SECOND_NAME, **held})
+    told = "has shown what worker1 has"
+    yield "worker-second-name", with_objects(clusters=(worker("worker1"), second)), "worker2", told
 
 
 def placement_cases() -> Iterator[Case]:

@@ -10,7 +10,10 @@ from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDI
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model.conditions import condition, is_true
-from multikueue.core.model.objects import dig, labels_of, name_of
+from multikueue.core.model.labels import DIFFERENT_ANNOTATION
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
+from multikueue.core.model.second_names import Because, held_as_second, second_name
+from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Check, Severity, Spot, check
 from multikueued.reports.chain import check_findings
@@ -135,9 +138,26 @@ _SELECTED: Final = "nothing: it is made for a ManagedCluster, and goes a while a
 @check("worker-cordoned", Severity.INFO, "it gets nothing new", "multikueue worker uncordon {worker}, if that is over")
 def cordoned_workers(facts: Facts) -> Iterator[Spot]:
     """A worker is cordoned."""
-    for worker in worker_reports(facts.objects):
-        if worker.cordoned:
-            yield Spot(worker.name, "it is cordoned: it is offered nothing new", {"worker": worker.name})
+    for name, cluster in sorted(facts.objects.clusters_by_name.items()):
+        if cordon_of(annotations_of(cluster)):
+            yield Spot(name, "it is cordoned: it is offered nothing new", {"worker": name})
+
+
+@check(
+    "worker-second-name",
+    Severity.WARNING,
+    "it gets nothing new",
+    "multikueue worker remove {worker}; or, if they are two clusters made from one image: kubectl annotate "
+    "multikueuecluster {worker} multikueue.dev/different-from={first}",
+)
+def second_names(facts: Facts) -> Iterator[Spot]:
+    """Two MultiKueueClusters lead to one cluster."""
+    for name, cluster in sorted(facts.objects.clusters_by_name.items()):
+        if (found := second_name(cluster)) is not None:
+            told = held_as_second(found.first)
+            void = f": it has shown what {found.first} has, whatever {DIFFERENT_ANNOTATION} says"
+            told += void if found.because is Because.NOT_DIFFERENT else ""
+            yield Spot(name, told, {"worker": name, "first": found.first})
 
 
 @check(

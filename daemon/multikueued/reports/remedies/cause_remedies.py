@@ -21,6 +21,7 @@ WORKER_NAMES: Final = "UnusableNames"
 WORKER_IS_MANAGER: Final = "WorkerIsManager"
 NEVER_TRIED: Final = "NeverTried"
 CORDONED: Final = "Cordoned"
+SECOND_NAME: Final = "SecondName"
 NO_NAMESPACE: Final = "NamespaceUnnamed"
 
 _AGAIN: Final = "it is asked again by itself within five minutes, at once after multikueue retry {job} -n {namespace}"
@@ -125,6 +126,13 @@ BY_CAUSE: Final[Mapping[str, Remedy]] = MappingProxyType(
             "cordoned",
             "{worker} is cordoned: it is offered nothing new",
             "multikueue worker uncordon {worker}, if that is over",
+        ),
+        SECOND_NAME: Remedy(
+            "second-name",
+            "{worker} leads to a cluster that another MultiKueueCluster comes first of: it is offered nothing new",
+            "remove one of the two: multikueue worker remove {worker}; clusters made from one image are told apart by "
+            "the annotation multikueue.dev/different-from on MultiKueueCluster {worker}, with the other one's name",
+            blocking=False,
         ),
         Cause.PLUGIN: Remedy(
             "credential-plugin",

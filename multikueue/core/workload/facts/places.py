@@ -11,16 +11,15 @@ keeps its job. A job cannot be split, so what belongs to a running one, as anoth
 an elastic job, goes to its worker all the same: cordoned, or not in the config any more, as at once when a Placement
 does not select it.
 
-Several MultiKueueClusters may lead to one cluster: for each Workload one of them counts. All of them show the same
-objects there, and a mark is made for one worker's name. So each would take the others' copies for some of an earlier
-attempt, and remove what runs.
+Several MultiKueueClusters may lead to one cluster. All but the first get nothing new, as if they were cordoned. All of
+them show the same objects there, and a mark is made for one worker's name: so each copy counts on one of them.
 """
 
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -28,12 +27,10 @@ import attrs
 from multikueue.core.model import workloads
 from multikueue.core.model.labels import MAX_LABEL_VALUE, NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
-from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
-from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
-from multikueue.core.workload.facts.possible_runs import assumed_for
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Idle, Unanswered
 
@@ -174,7 +171,7 @@ LEAVING = "the job is being moved away from it"
 def why_withheld(situation: Situation, worker: Worker) -> str:
     """Why a worker is not offered the Workload although it was nominated; empty: it may be. `Situation.withheld` keeps
     it for one decision."""
-    why = LEAVING if situation.facts.leaves == worker.name else worker.cordon
+    why = LEAVING if situation.facts.leaves == worker.name else worker.hold
     nowhere = worker.names.why_none(situation.snapshot.key.namespace)  # there is no namespace for it
     why = why or nowhere or _why_not_found(situation, worker)
     return "" if not why or _has_its_job(situation, worker) else why  # its job is recorded first, and may leave it then
@@ -230,79 +227,63 @@ def _may_join(situation: Situation, worker: Worker) -> bool:
     return not worker.configured and not worker.removed and has_company(situation, worker)
 
 
-SHOWN_BY: Final = timedelta(minutes=2)
-"""After so long without a change all names of a cluster show the same: a watch without events is found out before."""
+def with_own_copies(situation: Situation) -> Situation:
+    """The situation in which each copy shows on one worker only, though several lead to its cluster, or may.
 
-
-def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with one of those workers that lead to one namespace of one cluster.
-
-    It is the one that has the Workload, or others of its job, also while it is evicted; else one that it is offered to;
-    else the first of the config that is connected and not cordoned.
+    It is the one that a copy of this attempt was made for: nothing is removed through another one while the Workload
+    goes on there, or that may lead there. What else there is shows on the one that has the Workload, else on the first.
     """
-    if sum(bool(worker.cluster_uid) for worker in snapshot.workers) < 2:
-        return snapshot
-    having, asked = (*_having(snapshot),), workloads.nominated(snapshot.workload or {})
-
-    def rank(worker: Worker) -> tuple[bool, ...]:
-        usable = not worker.configured, bool(worker.cordon), not worker.reachable
-        return worker.name not in having, worker.name not in asked, *usable
-
-    first: dict[tuple[str, str], Worker] = {}
-    kept: dict[str, Worker] = {}
-    for worker in sorted(snapshot.workers, key=rank):
-        counts = first.setdefault((worker.cluster_uid or worker.name, namespace_for(snapshot, worker)), worker)
-        if counts is not worker and _shows_alone(snapshot, worker, counts):
-            kept[worker.name] = attrs.evolve(worker, configured=False)
-    kept.update((worker.name, worker) for worker in first.values())
-    return attrs.evolve(snapshot, workers=tuple(kept[one.name] for one in snapshot.workers if one.name in kept))
+    workers = tuple(_without_others(situation, worker) for worker in situation.workers)
+    if all(map(operator.is_, workers, situation.workers)):
+        return situation
+    return attrs.evolve(situation, snapshot=attrs.evolve(situation.snapshot, workers=workers))
 
 
-def _shows_alone(snapshot: Snapshot, worker: Worker, other: Worker) -> bool:
-    """Whether a worker shows a Workload copy that the other one would show by now, if they were one cluster.
-
-    The UID of a cluster may lie: those that were made from one image have the same.
-    """
-    if worker.workload is None or not (worker.reachable and other.reachable) or other.unreadable:
-        return False
-    if snapshot.quiet_for < SHOWN_BY:
-        return False
-    if (worker.namespace or snapshot.key.namespace) != (other.namespace or snapshot.key.namespace):
-        return False
-    return other.workload is None or uid(other.workload) != uid(worker.workload)
+def _without_others(situation: Situation, worker: Worker) -> Worker:
+    """The worker without what shows on others. It gets nothing of the Workload while that is there."""
+    elsewhere = {
+        id(copy): on for copy in worker.copies if (on := _shown_elsewhere(situation, worker, copy)) is not None
+    }
+    if not elsewhere:
+        return worker
+    seen = _with(worker, lambda copy: id(copy) not in elsewhere)
+    return attrs.evolve(seen, second_of=next(iter(elsewhere.values())).name)
 
 
-def _having(snapshot: Snapshot) -> Iterator[str | None]:
-    yield from holders(snapshot)
-    if (workload := snapshot.workload) is None:
-        return
-    facts = WORKLOADS.of(workload)
-    offered = facts.has_quota and not facts.is_evicted
-    if not offered or (
-        snapshot.check and workloads.check_state(workload, snapshot.check) is workloads.CheckState.READY
-    ):
-        yield from (snapshot.last_worker, facts.noted_worker)
+def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker | None:
+    """On which other worker a copy shows; None: on this one."""
+    if _was_made_for(situation, worker, copy):
+        return None
+    having = {*_having(situation)}
+    made_for = next((one for one in situation.workers if _was_made_for(situation, one, copy)), None)
+    if made_for is not None:
+        unknown = not (made_for.removed or (worker.identified and made_for.identified))
+        goes_on = made_for.name in having and situation.snapshot.workload is not None and situation.facts.is_live
+        return made_for if unknown or goes_on or _are_one(worker, made_for) else None
+
+    def rank(one: Worker) -> tuple[bool, ...]:
+        return one.name not in having, not one.reachable, bool(one.second_of)
+
+    first = min((one for one in situation.workers if _are_one(one, worker)), key=rank)
+    shows = first.name in having or any(uid(one) == uid(copy) for one in first.copies)
+    return first if shows and first is not worker else None
 
 
-def may_be_of(situation: Situation, worker: Worker, name: ClusterName | None, copy: Json) -> bool:
-    """Whether a copy is one that we have made for this attempt on another worker, which may be this one's cluster.
-
-    Args:
-        situation: the Workload.
-        worker: where the copy shows.
-        name: of the other worker, if there is one.
-        copy: the Workload's, or its job's.
-    """
-    other = situation.snapshot.worker(name) if name is not None else None
-    if name in (None, worker.name) or (worker.identified and other is not None and other.identified):
-        return False
-    made_for = (situation.workload, *situation.snapshot.siblings)  # slices share their job
-    return any(situation.marks.proof(copy, one, name) is Proof.EXACT for one in made_for)
+def _was_made_for(situation: Situation, worker: Worker, copy: Json) -> bool:
+    """Whether we have made a copy on that worker, for this attempt or for another slice that shares the job."""
+    of = (situation.snapshot.workload, *situation.snapshot.siblings)
+    return any(situation.marks.proof(copy, one, worker.name) is Proof.EXACT for one in filter(None, of))
 
 
-def may_show(situation: Situation, worker: Worker, copy: Json) -> bool:
-    """Whether a worker shows that object, or may: one that is out of sight, for as long as it is waited for."""
-    if not worker.in_sight:
-        return assumed_for(situation, worker) > timedelta(0)
-    shown = (worker.workload, *(one.object for one in worker.all_jobs))
-    return any(one is not None and uid(one) == uid(copy) for one in shown)
+def _are_one(one: Worker, other: Worker) -> bool:
+    """Whether two workers are known to lead to one cluster, or are one."""
+    return (one.second_of or one.name) == (other.second_of or other.name)
+
+
+def _having(situation: Situation) -> Iterator[str | None]:
+    """The workers that have the Workload, or others of its job, or had it last, unless it is offered anew."""
+    yield from holders(situation.snapshot)
+    if situation.snapshot.workload is not None:
+        ready = situation.snapshot.check is not None and situation.state is workloads.CheckState.READY
+        if ready or situation.facts.is_evicted or not situation.facts.has_quota:
+            yield from (situation.snapshot.last_worker, situation.facts.noted_worker)

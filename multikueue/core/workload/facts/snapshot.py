@@ -13,6 +13,7 @@ from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.placements import Placement
+from multikueue.core.model.second_names import held_as_second
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames, cordon_of
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
@@ -104,8 +105,9 @@ class Worker:
     """Which object of it there cannot be read, and why; see `unreadable.hidden`."""
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
-    cluster_uid: str = ""
-    """The UID of the cluster, if another worker is known to lead there, too; see `one_of_each_cluster`."""
+    second_of: str = ""
+    """The worker that comes first of those that lead to this one's cluster; empty: it is that itself. See
+    `second_names`."""
     identified: bool = True
     """Whether it is known which cluster it is: if not, another worker may be the same one."""
     is_manager: bool = False
@@ -128,9 +130,15 @@ class Worker:
         return (*self.jobs, *self.shared)
 
     @property
-    def cordon(self) -> str:
-        """See `cordon_of`."""
-        return cordon_of(self.annotations)
+    def copies(self) -> tuple[Json, ...]:
+        """All objects there."""
+        jobs = tuple(job.object for job in self.all_jobs)
+        return jobs if self.workload is None else (self.workload, *jobs)
+
+    @property
+    def hold(self) -> str:
+        """Why it gets nothing new; see `hold_of`."""
+        return cordon_of(self.annotations) or (held_as_second(self.second_of) if self.second_of else "")
 
     @property
     def names(self) -> WorkerNames:
