@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher, External
+from multikueue.core.dispatchers.dispatcher import SCORED, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import Incremental
-from multikueue.core.dispatchers.scored.profile import SCORED, Hold, Profile
+from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient

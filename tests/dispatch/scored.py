@@ -8,7 +8,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Running, others_since
+from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Room, Running, others_since
 from multikueue.core.dispatchers.scored.kueue_objects import request
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import Failures
@@ -86,7 +86,7 @@ class ScoredPolicy:
         )
         answer = self._dispatcher.nominate(obj, candidates, now)
         said = workload.message if answer.message is None else answer.message
-        after = Candidates(candidates.workers, answer.names, said, candidates.job)
+        after = Candidates(candidates.workers, answer.names, said, candidates.facts)
         self._enter(key, obj, after, workload, answer.claim)
         for one in places:
             (one.offered.add if one.site.name in answer.names else one.offered.discard)(workload.job.name)
@@ -139,9 +139,11 @@ class ScoredPolicy:
             nominated=name in workload.nominated,
             conditions=conditions(said),
             gate_open=said is not None and copy is not None and bool(workload.job.priority) and not copy.gated,
-            queue=known.facts,
-            net=self._ledger.net(key, known.place, now),
-            leads=bool(workload.job.priority) and self._ledger.leads(key, known.place),
+            facts=Room(
+                known.facts,
+                self._ledger.net(key, known.place, now),
+                bool(workload.job.priority) and self._ledger.leads(key, known.place),
+            ),
         )
 
     def _facts(self, workload: Workload) -> JobFacts:
@@ -228,7 +230,7 @@ class ScoredPolicy:
             penalized_until=known.failures.until,
             running=(Running(0, {}),) if ours else (),
         )
-        known.bare = attrs.evolve(known.base, queue=known.facts)
+        known.bare = attrs.evolve(known.base, facts=Room(known.facts))
         self._ledger.set_queue(known.place, known.facts)
         self._wake()
 

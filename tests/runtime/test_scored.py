@@ -13,7 +13,7 @@ import pytest
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.job_annotations import NAMES, TAINTS, TOGETHER, TOLERATIONS
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, Profile
+from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.kinds import (
     CLUSTER_QUEUE,
@@ -25,6 +25,7 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
     WORKLOAD_PRIORITY_CLASS,
 )
+from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import ClusterName, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import cluster_name, nominated

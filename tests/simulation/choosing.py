@@ -23,7 +23,7 @@ from multikueue.core.dispatchers.scored.job_annotations import (
     TOGETHER,
     TOLERATIONS,
 )
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, Hold, Profile, Then, Weights
+from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then, Weights
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import (
@@ -35,6 +35,7 @@ from multikueue.core.model.kinds import (
     RESOURCE_FLAVOR,
     WORKLOAD,
 )
+from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, name_of, uid
 from multikueue.core.model.quantities import MILLI

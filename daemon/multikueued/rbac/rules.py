@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from multikueue import JobKind
-from multikueue.core.dispatchers.scored.profile import SCORED
+from multikueue.core.dispatchers.dispatcher import SCORED
 from multikueue.core.model.dependencies import COPIED, LOOKED_FOR
 from multikueue.core.model.kinds import COHORT, KUEUE_GROUP, OCM_GROUP, RESOURCE_FLAVOR
 from multikueue.core.model.names import Json, Resource

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher, External
+from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, SCORED, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental
-from multikueue.core.dispatchers.scored.profile import SCORED, parse_profiles
+from multikueue.core.dispatchers.scored.profile import parse_profiles
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher

@@ -140,6 +140,8 @@ LED_UNTIL_ANNOTATION: Final = "multikueue.dev/led-until"
 """On a Lease: when somebody led last, if its renewTime does not say so. Empty: nobody ever has."""
 CORDON_ANNOTATION: Final = "multikueue.dev/cordoned"
 """On a MultiKueueCluster: the worker gets nothing new, and keeps what it has. `true`, or the reason in words."""
+PROFILE_ANNOTATION: Final = "multikueue.dev/dispatch-profile"
+"""On a MultiKueueConfig: the name of its profile of the dispatcher."""
 
 GIVE_UP_BEFORE_ANNOTATION: Final = "multikueue.dev/give-up-before"
 """On the MultiKueueCluster of a broken worker, set by a person: a time (RFC 3339). What is left there of earlier

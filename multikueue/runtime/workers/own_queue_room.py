@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from multikueue.core.config.own_queues import unfit
 from multikueue.core.config.quota import check_names
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.facts import Room
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.runtime.caches.manager_cluster import ManagerCluster

@@ -10,18 +10,18 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.dispatchers.dispatcher import Facts, Known, Waiting
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Known, Place, QueueFacts, ResourceRequest, Room
+from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, ResourceRequest, Room
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.starts import starves
+from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, reserved_at
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.model.objects import annotations_of, name_of
+from multikueue.core.model.workloads import cluster_name, cluster_queue, reserved_at
 from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_indexes import HOLDING, PENDING
@@ -140,16 +140,11 @@ class WorkerRooms:
         now = self.clock()
         return sum(starves(one.reserved, self._latest.get(one.queue), now) for one in self.ledger.waiting())
 
-    def planned(self, key: ObjectKey, claim: Entry | None) -> None:
-        """A Workload has been planned.
-
-        Args:
-            key: of the Workload.
-            claim: what it waits for; None: it does not. What it got is counted until the figures show it.
-        """
+    def planned(self, key: ObjectKey, claim: object) -> None:
+        """See `Figures`. What a Workload got that waits no more is counted until the figures show it."""
         if claim is None:
             self._followers.pop(key, None)
-        if claim is not None:
+        if isinstance(claim, Entry):
             self._leaving.pop(key, None)
             self.ledger.put(claim)
             for place in claim.unplaced:
@@ -168,22 +163,18 @@ class WorkerRooms:
             self._figures[worker].facts = {**known, name: facts}
             self.ledger.set_queue(place, facts)
 
-    def shown(self, seen: Snapshot, config: Json | None) -> Snapshot:
-        """A snapshot with what a dispatcher needs of a Workload that waits for a worker."""
-        workload = seen.workload
-        if workload is None or seen.check is None or not has_quota(workload) or cluster_name(workload) is not None:
-            return seen
-        workers = tuple(attrs.evolve(one, room=self._room(one, seen.key, workload)) for one in seen.workers)
-        return attrs.evolve(seen, workers=workers, job_facts=self._job(workload, seen, config))
+    def facts(self, waiting: Waiting) -> Facts:
+        """See `Figures`."""
+        rooms = {worker: self._room(worker, queue, waiting.key) for worker, queue in waiting.queues.items()}
+        return Facts(self._job(waiting), rooms)
 
-    def _room(self, seen: Worker, key: ObjectKey, workload: Json) -> Room:
+    def _room(self, worker: ClusterName, queue: ObjectKey, key: ObjectKey) -> Room:
         """What is known of the queue on a worker that a Workload goes to."""
-        worker, here = seen.name, ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
         figures = self._figures.get(worker)
         if figures is None or figures.facts is None:
             state = figures.state if figures is not None else None
             return Room(QueueFacts("", known=state or Known.AWAITED))
-        name = figures.targets.get(seen.names.local_queue(here))
+        name = figures.targets.get(queue)
         if name is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
         informers = self._informers(worker)
@@ -196,20 +187,21 @@ class WorkerRooms:
         place, now = (worker, name), self.clock()
         return Room(facts, self.ledger.net(key, place, now), self.ledger.leads(key, place))
 
-    def _job(self, workload: Json, seen: Snapshot, config: Json | None) -> JobFacts:
+    def _job(self, waiting: Waiting) -> JobFacts:
         """What is known of a Workload beside its own object."""
-        annotations = next((annotations_of(job) for job in seen.jobs.values()), {})
+        key, workload = waiting.key, waiting.workload
+        annotations = next((annotations_of(job) for job in waiting.jobs.values()), {})
         together = job_annotations.read({**annotations, **annotations_of(workload)}).together
-        company = self._company(seen.key.namespace, together) if together else None
+        company = self._company(key.namespace, together) if together else None
         if company is not None:
-            self._followers[seen.key] = company
+            self._followers[key] = company
         else:
-            self._followers.pop(seen.key, None)
+            self._followers.pop(key, None)
         return JobFacts(
             request=kueue_objects.request(workload),
             annotations=annotations,
-            profile=annotations_of(config or {}).get(PROFILE_ANNOTATION) or "default",
-            check=seen.check or "",
+            profile=annotations_of(waiting.config).get(PROFILE_ANNOTATION) or "default",
+            check=waiting.check,
             company=company.worker if company is not None else None,
             overtaken_by=self._latest.get(cluster_queue(workload)),
         )

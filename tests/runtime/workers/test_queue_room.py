@@ -13,9 +13,10 @@ import attrs
 import pytest
 from structlog.testing import capture_logs
 
+from multikueue.core.dispatchers.dispatcher import Known
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import Known, PodSet, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import PodSet, ResourceRequest
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.conditions import timestamp

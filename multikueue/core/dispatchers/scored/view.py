@@ -8,13 +8,14 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored import copies, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.facts import job_of, room_of
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload, Tier, obstacle, tier
 from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE, Narrowing, read
 from multikueue.core.dispatchers.scored.penalties import failed_on
 from multikueue.core.dispatchers.scored.profile import Profile
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.score import Taste, ordered
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -50,7 +51,7 @@ class View:
 def view(workload: Json, candidates: Candidates, profile: Profile, state: State, now: datetime) -> View:
     """Filter the workers, find their tiers, and put them in order."""
     late = state.offered if now >= state.since + profile.patience(state.round) else ()
-    job, history = candidates.job, placements(workload)
+    job, history = job_of(candidates), placements(workload)
     usual = {PREFERENCE: profile.preference} if profile.preference else {}
     narrowing = read({**usual, **job.annotations, **annotations_of(workload)})
     priority = int(dig(workload, "spec", "priority") or 0)
@@ -103,11 +104,12 @@ def entry(
 def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, ...]) -> Entry | None:
     """The entry of a Workload whose workers have been looked at: see `entry`."""
     reserved, queued = reserved_at(workload), kueue_objects.queued_at(workload)
-    request = candidates.job.request
+    request = job_of(candidates).request
     if reserved is None or request is None:
         return None
     tiers = {seen.tiers.get(name) for name in names}
-    queues = {worker.name: worker.queue.name for worker in candidates.workers if worker.queue is not None}
+    known = ((worker.name, room_of(worker).queue) for worker in candidates.workers)
+    queues = {name: queue.name for name, queue in known if queue is not None}
     return Entry(
         key=ObjectKey.of(workload),
         uid=uid(workload),

@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.facts import Group, PodSet, ResourceRequest, Running
 from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, SELECTOR, TOGETHER
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from tests.core.dispatchers.scored.pending import GPU, copy, pending, queue, why
 from tests.core.door import NOW
 
