@@ -12,9 +12,9 @@ from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.dispatchers.dispatcher import SCORED, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.dispatchers.scored.profile import Hold, Profile
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueued.cli import main
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.daemon import build_manager, work
@@ -46,10 +46,10 @@ INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
             f"{KUEUES}multiKueue: {{dispatcherName: {INCREMENTAL}}}\ndispatcher: {{incremental: {{round: 10m}}}}",
             Incremental(round=timedelta(minutes=10)),
         ),
-        (f"dispatcher: {{name: {SCORED}}}", Scored()),
+        (f"dispatcher: {{name: {SCORED}}}", ScoredDispatcher()),
         (
             f"dispatcher: {{name: {SCORED}, profiles: {{gangs: {{hold: never}}}}}}\npreemption: {{timeout: 1m}}",
-            Scored({"default": Profile(), "gangs": Profile(hold=Hold.NEVER)}, timedelta(minutes=1)),
+            ScoredDispatcher({"default": Profile(), "gangs": Profile(hold=Hold.NEVER)}, timedelta(minutes=1)),
         ),
         ("dispatcher: {name: example.com/cheapest-first}", External()),
         ("dispatcher: {name: acme}", External()),

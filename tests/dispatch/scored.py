@@ -163,14 +163,14 @@ class ScoredPolicy:
         return obj
 
     def _enter(
-        self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload, claim: Entry | None = None
+        self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload, claim: object = None
     ) -> None:
         """Where it could go changes only by what workers answer, or their loss: else only its offers are new."""
         names = candidates.nominated
         entry = self._entries.get(key)
         settled = not workload.answers and all(worker.available for worker in candidates.workers)
         if entry is not None and settled:
-            stands = (claim.doubtful, claim.without_room) if claim is not None else (False, False)
+            stands = (claim.doubtful, claim.without_room) if isinstance(claim, Entry) else (False, False)
             offered = tuple(self._known[name].place for name in names)
             entry = attrs.evolve(entry, offered=offered, doubtful=stands[0], without_room=stands[1])
         else:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, SCORED, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental
 from multikueue.core.dispatchers.scored.profile import parse_profiles
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueued.settings.config import IncrementalSettings, Settings
 from multikueued.settings.kueue_configuration import Remark
 
@@ -42,7 +42,7 @@ def chosen_dispatcher(settings: Settings) -> Dispatcher:
         how = settings.dispatcher.incremental or IncrementalSettings()
         return Incremental(step=how.step_size, round=how.round)
     if name == SCORED:
-        return Scored(settings.dispatcher.profiles or parse_profiles({}), settings.preemption.timeout)
+        return ScoredDispatcher(settings.dispatcher.profiles or parse_profiles({}), settings.preemption.timeout)
     return load_dispatcher(installed[name]) if name in installed else External()
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Known
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import JobFacts, PodSet, ResourceRequest, Room, Running, obstacle_of
 from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, SELECTOR, TAINTS, TOGETHER, TOLERATIONS
 from multikueue.core.dispatchers.scored.ledger import Ledger
@@ -93,8 +94,8 @@ def test_one_that_nobody_takes_though_there_is_room_waits_for_the_others_too() -
     """Figures that lie (its Kueue is down, or what is free is not for such pods) kept it where nobody took it."""
     waiting = pending({"w1": queue(8), "w2": queue(0)})
     first, late = waiting.ask().claim, waiting.ask(15).claim
-    assert first is not None
-    assert late is not None
+    assert isinstance(first, Entry)
+    assert isinstance(late, Entry)
     assert (first.waits_for, late.waits_for) == (None, (("w2", "queue"),))
 
     waiting.change("w2", queue=queue(4))

@@ -26,8 +26,8 @@ from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_indexes import HOLDING, PENDING
 from multikueue.runtime.loop import loop_time
+from multikueue.runtime.scored.own_queue_room import own_queue_room
 from multikueue.runtime.workers.informers import WorkerInformers
-from multikueue.runtime.workers.own_queue_room import own_queue_room
 from multikueue.runtime.workers.pool import WorkerPool
 
 log = get_logger(__name__)

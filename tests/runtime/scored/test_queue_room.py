@@ -18,11 +18,11 @@ from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import PodSet, ResourceRequest
 from multikueue.core.dispatchers.scored.profile import Profile
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.runtime.workers import queue_room
-from multikueue.runtime.workers.queue_room import SHOWN_AFTER, WorkerRooms
+from multikueue.runtime.scored import queue_room
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
+from multikueue.runtime.scored.queue_room import SHOWN_AFTER, WorkerRooms
 from tests.core.building import condition, workload
 from tests.runtime.fleet import Fleet, now
 
@@ -114,11 +114,11 @@ def states(found: WorkerRooms) -> dict[str, Known | None]:
 async def read(*workers: str) -> AsyncIterator[WorkerRooms]:
     """Of a manager whose dispatcher looks at the figures of these workers."""
     fleet = await Fleet.connected(*workers)
-    manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile()}))
+    manager = attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher({"default": Profile()}))
     async with fleet.dispatching(manager):
         await anyio.sleep(5)
-        found = manager._rooms
-        assert found is not None
+        found = manager._dispatching.figures
+        assert isinstance(found, WorkerRooms)
         assert {*states(found).values()} == {Known.YES}
         yield found
 
