@@ -158,7 +158,7 @@ class Manager:
         effects = EffectExecutor(
             partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue, origin
         )
-        host, dispatcher = PartHost(cluster, workers, work.workloads.enqueue, process), self.dispatcher
+        host, dispatcher = PartHost(cluster, workers, work.workloads, process), self.dispatcher
         self._dispatching = dispatcher.part(host) if isinstance(dispatcher, BringsPart) else Part()
         self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)

@@ -8,11 +8,11 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Figures, Known
-from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import dig
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
-from multikueue.runtime.caches.queue_informers import QueueInformers
 from multikueue.runtime.caches.workload_indexes import looking
-from multikueue.runtime.controller import Controller, Process
+from multikueue.runtime.controller import Controller, KeyQueue, Process
 from multikueue.runtime.loop import Task
 from multikueue.runtime.workers.pool import WorkerPool
 
@@ -38,9 +38,13 @@ class PartHost:
 
     manager: ManagerCluster
     workers: WorkerPool
-    enqueue: Callable[[ObjectKey], object]
-    """Have a Workload planned."""
+    plans: KeyQueue[ObjectKey]
+    """Of the Workloads."""
     process: Process
+
+    def enqueue(self, workload: ObjectKey, after: float = 0.0) -> None:
+        """Have a Workload planned after so many seconds; of several times the earliest counts."""
+        self.plans.enqueue(workload, after)
 
     def follow_queues(self, changed: Callable[[ClusterName], None]) -> None:
         """Have the queues of all workers kept, with what is free there.
@@ -51,11 +55,18 @@ class PartHost:
         self.workers.follow_figures(changed)
         self.manager.clusters.subscribe(lambda key, _old, _new: changed(ClusterName(key.name)))
 
-    def queues(self, worker: ClusterName) -> QueueInformers | None:
-        """The queues of a worker that are followed; None while what they say cannot be used."""
+    def cluster_queue(self, worker: ClusterName, local_queue: ObjectKey) -> Json | None:
+        """The ClusterQueue that a LocalQueue of a worker leads to, if queues are followed.
+
+        Returns:
+            None: there is none, or what is known of it cannot be used now.
+        """
         connected = self.workers.get(worker)
-        queues = connected.known.queues if connected is not None and connected.known is not None else None
-        return queues if queues is not None and queues.figures_known is Known.YES else None
+        if connected is None or connected.known is None or connected.known.queues.figures_known is not Known.YES:
+            return None
+        queues = connected.known.queues
+        name = dig(queues.local_queues.get(local_queue) or {}, "spec", "clusterQueue") or ""
+        return queues.cluster_queues.get(ObjectKey("", name))
 
     def waiting(self) -> Set[ObjectKey]:
         """The Workloads that wait for a worker."""

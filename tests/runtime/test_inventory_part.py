@@ -13,7 +13,7 @@ from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.names import ObjectKey
 from multikueue.protocols import ApiClient
 from multikueue.runtime import inventory_part
-from multikueue.runtime.controller import Process
+from multikueue.runtime.controller import KeyQueue, Process
 from multikueue.runtime.inventory.selection import PlacementSelection
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.inventory_part import InventoryOptions, inventory
@@ -33,7 +33,7 @@ GRANTING = cast(ApiClient, object())
 
 
 def host(manager: Manager) -> PartHost:
-    return PartHost(manager.cluster, manager.workers, lambda _: None, PROCESS)
+    return PartHost(manager.cluster, manager.workers, KeyQueue(), PROCESS)
 
 
 @pytest.mark.parametrize(
