@@ -8,6 +8,7 @@ from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, SCORED, AllAtOnc
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental
 from multikueue.core.dispatchers.scored.profile import parse_profiles
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
+from multikueue.runtime.parts import BringsPart
 from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
 from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueued.settings.config import IncrementalSettings, Settings
@@ -44,6 +45,15 @@ def chosen_dispatcher(settings: Settings) -> Dispatcher:
     if name == SCORED:
         return ScoredDispatcher(settings.dispatcher.profiles or parse_profiles({}), settings.preemption.timeout)
     return load_dispatcher(installed[name]) if name in installed else External()
+
+
+def looks_at_queues(settings: Settings) -> bool:
+    """Whether the dispatcher may follow the queues of the workers.
+
+    Raises:
+        SettingsError: an installed package's dispatcher cannot be used.
+    """
+    return isinstance(chosen_dispatcher(settings), BringsPart)
 
 
 def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
