@@ -16,6 +16,9 @@ from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.room import Tree
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.dispatchers.scored.starts import Starts
+from multikueue.core.dispatchers.scored.state import State
+from multikueue.core.dispatchers.scored.view import claim as ledger_entry
+from multikueue.core.dispatchers.scored.view import view
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from tests.dispatch.clock import moment
 from tests.dispatch.kueue import Copy
@@ -55,6 +58,7 @@ class ScoredPolicy:
     def __init__(self, manager: Manager, profile: Profile) -> None:
         self._manager = manager
         self._clock = manager.clock
+        self._profile = profile
         self._dispatcher = Scored({"default": profile})
         self._stale = manager.settings.stale
         self._ledger = Ledger()
@@ -174,7 +178,9 @@ class ScoredPolicy:
             offered = tuple(self._known[name].place for name in names)
             entry = attrs.evolve(entry, offered=offered, doubtful=stands[0], without_room=stands[1])
         else:
-            entry = self._dispatcher.entry(obj, candidates, names, moment(self._clock.now))
+            now = moment(self._clock.now)
+            seen = view(obj, candidates, self._profile, State.parse(candidates.message) or State(now), now)
+            entry = ledger_entry(obj, candidates, seen, names)
         if entry is None:
             self._ledger.drop(key)
         else:

@@ -18,7 +18,7 @@ class ScoredDispatcher(Scored):
     def part(self, host: PartHost) -> Part:
         """See `BringsPart`."""
         process = host.process
-        rooms = WorkerRooms(host.manager, host.workers, host.enqueue, process.clock)
+        rooms = WorkerRooms(host)
         host.follow_queues(rooms.changed)
         penalties = PenaltyReconciler(host.manager, KeyQueue(), process.clock)
         for handler in (rooms.job_changed, penalties.changed):

@@ -20,6 +20,8 @@ from multikueue.core.dispatchers.scored.facts import PodSet, ResourceRequest
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.runtime.controller import KeyQueue, Process
+from multikueue.runtime.parts import PartHost
 from multikueue.runtime.scored import queue_room
 from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueue.runtime.scored.queue_room import SHOWN_AFTER, WorkerRooms
@@ -36,7 +38,7 @@ CLAIM = Entry(KEY, "uid", "cq", 0, AT, AT, ResourceRequest(()), ((ClusterName("w
 def rooms() -> WorkerRooms:
     """Of a manager without workers."""
     manager = Fleet.of().build()
-    return WorkerRooms(manager.cluster, manager.workers, lambda _: None, now)
+    return WorkerRooms(PartHost(manager.cluster, manager.workers, KeyQueue(), Process(now, lambda: 0.0, "test")))
 
 
 async def test_what_a_workload_got_counts_until_figures_show_it() -> None:
@@ -147,7 +149,7 @@ async def test_what_is_odd_about_a_workers_figures_costs_them_only(monkeypatch: 
 
 async def test_a_watch_that_comes_and_goes_has_many_figures_read_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     async with read("worker1") as found:
-        informers = found.workers.get("worker1")
+        informers = found.host.workers.get("worker1")
         assert informers is not None
         assert informers.known is not None
         queues, looks = informers.known.queues.cluster_queues, Mock(wraps=kueue_objects.tree)

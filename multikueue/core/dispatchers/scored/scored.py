@@ -11,14 +11,13 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.reasons import Reason, Why, summary
 from multikueue.core.dispatchers.scored import copies
-from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import job_of, room_of
 from multikueue.core.dispatchers.scored.filters import REFUSED_FOR, Tier
 from multikueue.core.dispatchers.scored.give_up import give_up, remaining
 from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.dispatchers.scored.starts import STARVING, looked_at_again, starves
 from multikueue.core.dispatchers.scored.state import QueueRefusal, State
-from multikueue.core.dispatchers.scored.view import View, claim, entry, view
+from multikueue.core.dispatchers.scored.view import View, claim, view
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import reserved_at
 
@@ -93,11 +92,6 @@ class Scored:
             claim=claim(workload, candidates, seen, names),
             reasons=why,
         )
-
-    def entry(self, workload: Json, candidates: Candidates, names: tuple[str, ...], now: datetime) -> Entry | None:
-        """What the ledger should know of a Workload: see `view.entry`."""
-        profile = self.profiles.get(job_of(candidates).profile)
-        return None if profile is None else entry(workload, candidates, profile, names, now)
 
     def _sorted_out(
         self, candidates: Candidates, seen: View, profile: Profile, state: State, now: datetime

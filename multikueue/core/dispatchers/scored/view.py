@@ -85,24 +85,15 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
     return View(tuple(ranked), tiers, reasons, narrowing, avoided)
 
 
-def entry(
-    workload: Json, candidates: Candidates, profile: Profile, names: tuple[str, ...], now: datetime
-) -> Entry | None:
+def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, ...]) -> Entry | None:
     """What the ledger should know of a Workload; None: it has no quota, or nobody knows what it needs.
 
     Args:
         workload: the manager's.
         candidates: the workers; what is net of claims is not needed.
-        profile: its profile.
-        names: where it is, or is about to be, offered: of the last nomination.
-        now: the manager's wall clock.
+        seen: what the decision has seen of them.
+        names: where it is, or is about to be, offered.
     """
-    seen = view(workload, candidates, profile, State.parse(candidates.message) or State(now), now)
-    return claim(workload, candidates, seen, names)
-
-
-def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, ...]) -> Entry | None:
-    """The entry of a Workload whose workers have been looked at: see `entry`."""
     reserved, queued = reserved_at(workload), kueue_objects.queued_at(workload)
     request = job_of(candidates).request
     if reserved is None or request is None:

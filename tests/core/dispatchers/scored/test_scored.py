@@ -330,8 +330,8 @@ def test_what_the_ledger_wakes_is_offered() -> None:
     dispatcher, ledger = Scored(), Ledger()
     job = JobFacts(ResourceRequest((PodSet({"gpu": 4}),)))
     seen = Candidates((Candidate(ClusterName("w1"), facts=Room(queue(2))),), facts=job)
-    made = dispatcher.entry(workload(), seen, (), NOW)
-    assert made is not None
+    made = dispatcher.nominate(workload(), seen, NOW).claim
+    assert isinstance(made, Entry)
     ledger.put(made)
     (place,) = made.places
     ledger.set_queue(place, queue(6))
@@ -340,9 +340,8 @@ def test_what_the_ledger_wakes_is_offered() -> None:
     grown = Candidates((Candidate(ClusterName("w1"), facts=Room(queue(6), net)),), facts=job)
     answer = dispatcher.nominate(workload(), grown, NOW)
     assert answer.names == ("w1",)
-    offered = dispatcher.entry(workload(), grown, answer.names, NOW)
-    assert offered is not None
-    assert offered.offered == (place,)
+    assert isinstance(answer.claim, Entry)
+    assert answer.claim.offered == (place,)
 
 
 NAMES_OF_ALL = tuple(f"w{number}" for number in range(25))
