@@ -13,8 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from multikueue import field_help as _field_help
 from multikueue.core.config.access_providers import AccessProvider, PluginCommand, ProfileSettings
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher, External, Nomination
+from multikueue.core.dispatchers.dispatcher import (
+    AllAtOnce,
+    Candidate,
+    Candidates,
+    Dispatcher,
+    External,
+    Facts,
+    Figures,
+    Nomination,
+    Waiting,
+)
 from multikueue.core.dispatchers.incremental import Incremental
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.inventory.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
@@ -92,7 +103,9 @@ if TYPE_CHECKING:  # the names of `_LAZY`
     from multikueue.runtime.controller import Controller, KeyQueue
     from multikueue.runtime.election import Elector
     from multikueue.runtime.inventory.service import Inventory, PlacementController, PlacementOptions
+    from multikueue.runtime.inventory_part import InventoryOptions
     from multikueue.runtime.manager import Manager, ManagerSettings
+    from multikueue.runtime.parts import BringsPart, Part, PartHost
 
     __version__: str
 
@@ -112,6 +125,7 @@ __all__ = [
     "AnswerLimits",
     "ApiClient",
     "ApiError",
+    "BringsPart",
     "Caches",
     "Candidate",
     "Candidates",
@@ -134,6 +148,8 @@ __all__ = [
     "Elector",
     "Expired",
     "External",
+    "Facts",
+    "Figures",
     "Forbidden",
     "Health",
     "HoldRules",
@@ -142,6 +158,7 @@ __all__ = [
     "InformerStatus",
     "Invalid",
     "Inventory",
+    "InventoryOptions",
     "JobKind",
     "Json",
     "KeyQueue",
@@ -158,6 +175,8 @@ __all__ = [
     "NotSent",
     "ObjectKey",
     "ObjectList",
+    "Part",
+    "PartHost",
     "PlacementController",
     "PlacementHook",
     "PlacementOptions",
@@ -167,6 +186,7 @@ __all__ = [
     "Policy",
     "ProfileSettings",
     "Reader",
+    "Reason",
     "Reconciler",
     "RequestHook",
     "Resource",
@@ -182,8 +202,10 @@ __all__ = [
     "Unreachable",
     "Unreadable",
     "UnreadableObject",
+    "Waiting",
     "WatchEvent",
     "Watcher",
+    "Why",
     "Writer",
     "health_of",
     "load_incluster",
@@ -218,7 +240,9 @@ _LAZY = {
     "multikueue.runtime.cluster_pool": ("Cluster", "ClusterPool", "Connect", "health_of"),
     "multikueue.runtime.controller": ("Controller", "KeyQueue"),
     "multikueue.runtime.election": ("Elector",),
+    "multikueue.runtime.inventory_part": ("InventoryOptions",),
     "multikueue.runtime.manager": ("Manager", "ManagerSettings"),
+    "multikueue.runtime.parts": ("BringsPart", "Part", "PartHost"),
     "multikueue.runtime.inventory.service": ("Inventory", "PlacementController", "PlacementOptions"),
 }
 """The names that are imported when they are first used, by module."""

@@ -11,13 +11,12 @@ from typing import TypeAlias
 
 import attrs
 
-from multikueue.core.dispatchers.scored.penalties import FAULT
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
-from multikueue.core.model.placements import last_place, placement_of, placements
+from multikueue.core.model.placements import FAULT, last_place, placement_of, placements
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload.groups import may_have_siblings
 

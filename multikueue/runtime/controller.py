@@ -19,7 +19,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.protocols import ControllerHook, Reconciler
-from multikueue.runtime.loop import Task, loop_time
+from multikueue.runtime.loop import loop_time
 
 K = TypeVar("K", bound=Hashable)
 
@@ -196,15 +196,6 @@ class Controller(Generic[K]):
         else:
             log.error("reconcile failed", controller=self.name, key=str(key), exc_info=failure)
         self.queue.again(key, delay)
-
-
-@attrs.frozen
-class Part:
-    """One thing that a manager does."""
-
-    controllers: tuple[Controller[ObjectKey], ...] = ()
-    services: tuple[Task, ...] = ()
-    """What runs beside the controllers; nothing waits for it."""
 
 
 @attrs.frozen

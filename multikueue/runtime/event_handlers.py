@@ -13,10 +13,9 @@ from multikueue.core.changes import affected
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.machinery.queue import ChargedQueue
 from multikueue.core.model.conditions import condition, parse_timestamp
-from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
+from multikueue.core.model.labels import CORDON_ANNOTATION, PROFILE_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
 from multikueue.core.model.worker_names import WorkerNames

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,7 +15,6 @@ import attrs
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.access_providers import ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
-from multikueue.core.inventory.settings import SpokeSettings
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.effects import MANAGER
@@ -24,23 +23,20 @@ from multikueue.kube import KubeClient
 from multikueue.kube.http.response_limits import AnswerLimits
 from multikueue.kube.informers.list_pages import InitialList
 from multikueue.kube.kubeconfigs.client_configuration import Given, is_configuration
-from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook
+from multikueue.protocols import ApiClient, ControllerHook, ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.queue_informers import QueueInformers
 from multikueue.runtime.caches.workload_indexes import may_have_jobs
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.cluster_pool import Connect
-from multikueue.runtime.controller import Controller, Part, Process
+from multikueue.runtime.controller import Controller, Process
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues, workload_queue
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.garbage import GarbageCollection
-from multikueue.runtime.inventory.selection import PlacementSelector
-from multikueue.runtime.inventory.service import PlacementOptions
-from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.loop import Task, utc_now
-from multikueue.runtime.optional_controllers import InventoryOptions, inventory, scored
 from multikueue.runtime.origin import Origin
+from multikueue.runtime.parts import BringsPart, Part, PartHost, PartOf
 from multikueue.runtime.reconcilers.bodies import Bodies
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
@@ -54,7 +50,6 @@ from multikueue.runtime.workers.informers import WorkerSettings
 from multikueue.runtime.workers.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.workers.moved_away import Suspects
 from multikueue.runtime.workers.pool import WorkerPool, target_on
-from multikueue.runtime.workers.queue_room import WorkerRooms
 
 
 @attrs.frozen
@@ -81,12 +76,8 @@ class ManagerSettings:
     quota_automation: bool = False
     """Whether MultiKueueConfigs may ask for ClusterQueues of the manager to have the sum of the workers' quotas. Off as
     in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
-    spokes: SpokeSettings | None = None
-    """Of the MultiKueueClusters that are made for selected ManagedClusters. None: none are."""
     profiles: ProfileSettings | None = None
     """By which access providers of ClusterProfiles workers may be reached. None as in Kueue: by none."""
-    placement: PlacementOptions = attrs.field(factory=PlacementOptions)
-    """Which MultiKueueConfigs are filled from an inventory. None by default."""
 
 
 def as_client(given: ApiClient | Given) -> ApiClient:
@@ -106,20 +97,17 @@ class Manager:
         adapters: the kinds of jobs that are dispatched.
         settings: what Kueue's and the daemon's settings say.
         connect: makes the client of a worker, of its name and `ClusterConfig`.
-        dispatcher: chooses the workers that a Workload is offered to. All of them by default.
+        dispatcher: chooses the workers that a Workload is offered to. All of them by default. One that looks at figures
+            is a `BringsPart`, too.
         hook: observes what happens to Workloads and workers, for metrics.
         controller_hook: observes the controllers, for metrics.
-        placement_hook: observes configs that are filled from an inventory, for metrics.
         clock: the wall clock.
         fraction: the source of jitter: numbers in [0, 1).
         instance: who writes the events: the process's name.
         led_until: when another leader was at work last, see `Elector.led_until`: the time since then does not count
             for `worker_lost_timeout`. None: it is not known, so no time before `run` counts.
         before: the Workloads as they were read just before `run`; without, they are read then.
-        selection: which ManagedClusters become workers, with `ManagerSettings.spokes`. None: those that placement
-            checks select.
-        permissions: who writes ClusterPermissions: whoever may create one can grant any role on a spoke. None:
-            `client`.
+        parts: what this manager does beside: see `InventoryOptions.part`.
     """
 
     client: ApiClient = attrs.field(converter=as_client)
@@ -129,20 +117,18 @@ class Manager:
     dispatcher: Dispatcher = attrs.field(factory=AllAtOnce, kw_only=True)
     hook: ManagerHook | None = attrs.field(default=None, kw_only=True)
     controller_hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
-    placement_hook: PlacementHook | None = attrs.field(default=None, kw_only=True)
     clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     instance: str = attrs.field(default="multikueue", kw_only=True)
     led_until: datetime | None = attrs.field(default=None, kw_only=True)
     before: InitialList = attrs.field(factory=InitialList, kw_only=True)
-    selection: PlacementSelector | None = attrs.field(default=None, kw_only=True)
-    permissions: ApiClient | None = attrs.field(default=None, kw_only=True)
-    spokes: Spokes | None = attrs.field(default=None, init=False)
+    parts: Sequence[PartOf] = attrs.field(default=(), kw_only=True)
     cluster: ManagerCluster = attrs.field(init=False)
     workers: WorkerPool = attrs.field(init=False)
     _from_workers: WorkerHandlers = attrs.field(init=False)
     _executor: WorkerExecutor = attrs.field(init=False)
-    _rooms: WorkerRooms | None = attrs.field(init=False)
+    _dispatching: Part = attrs.field(init=False)
+    """What the dispatcher brings."""
     _profiles: ClusterProfiles = attrs.field(init=False)
     _controllers: tuple[Controller[ObjectKey], ...] = attrs.field(init=False)
     """That of the Workloads first: it alone needs the manager's jobs."""
@@ -174,16 +160,16 @@ class Manager:
         effects = EffectExecutor(
             partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue, origin
         )
-        figures, self._rooms = scored(self.dispatcher, cluster, workers, work.workloads.enqueue, process)
+        host, dispatcher = PartHost(cluster, workers, work.workloads, process), self.dispatcher
+        self._dispatching = dispatcher.part(host) if isinstance(dispatcher, BringsPart) else Part()
         self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)
-        made, self.spokes = inventory(cluster, workers, self._inventory_options(), process)
         parts = [
             Part((self._workloads(process, work, memory),), (events.run, garbage.run)),
-            figures,
+            self._dispatching,
             self._clusters(process, work, handlers),
             self._quotas(process, work, queues),
-            made,
+            *(build(host) for build in self.parts),
         ]
         self._controllers = tuple(controller for part in parts for controller in part.controllers)
         self._services = tuple(service for part in parts for service in part.services)
@@ -220,8 +206,12 @@ class Manager:
     def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""
         plan = self.settings.plan
-        reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, memory, self._rooms, plan)
-        bodies, executor = Bodies(self.client, work.workloads.enqueue), self._executor
+        figures, bodies, executor = (
+            self._dispatching.figures,
+            Bodies(self.client, work.workloads.enqueue),
+            self._executor,
+        )
+        reader = SnapshotReader(self.cluster, self.workers, self.adapters, executor, memory, figures, plan)
         executor.ended = partial(_ended, executor, bodies)
         reconciler = WorkloadReconciler(reader, executor, plan, self.dispatcher, self.clock, self.hook, bodies)
         return process.controller("multikueue_workload", reconciler, work.workloads, self.settings.concurrency)
@@ -236,7 +226,7 @@ class Manager:
         clusters = ClusterReconciler(
             cluster, self.workers, files, self._profiles, events, namespace, self.clock, self.led_until, lost_after
         )
-        checks = AdmissionCheckReconciler(cluster, self.clock, self.dispatcher)
+        checks = AdmissionCheckReconciler(cluster, self.clock, self._dispatching.profiles)
         controllers = (
             process.controller("multikueue_cluster", clusters, work.clusters, 8),
             process.controller("multikueue_admissioncheck", checks, work.checks),
@@ -250,10 +240,6 @@ class Manager:
         timeout = self.settings.plan.worker_lost_timeout
         reconciler = QuotaReconciler(self.cluster, self.workers, queues, timeout, self.clock)
         return Part((process.controller("multikueue_clusterqueue", reconciler, work.quotas),), (queues.run,))
-
-    def _inventory_options(self) -> InventoryOptions:
-        to = self.settings
-        return InventoryOptions(to.placement, self.placement_hook, to.spokes, self.selection, self.permissions)
 
     def __repr__(self) -> str:
         words = Counter(worker.state.connection.word for worker in self.workers)
@@ -300,7 +286,7 @@ class Manager:
 
     def starving(self) -> int:
         """How many Workloads are held for long while others of their queue, that came later, have started."""
-        return self._rooms.starving() if self._rooms is not None else 0
+        return self._dispatching.starving()
 
     def statistics(self) -> dict[str, QueueStatistics]:
         """The controllers' queues, by controller."""

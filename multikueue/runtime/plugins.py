@@ -20,9 +20,8 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from multikueue.adapters import JobKind
-from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, Dispatcher
+from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, SCORED, Dispatcher
 from multikueue.core.dispatchers.incremental import INCREMENTAL
-from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.errors import AdapterError, MultiKueueError, SettingsError
 
 KIND_GROUP: Final = "multikueue.adapters"

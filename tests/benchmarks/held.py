@@ -16,10 +16,10 @@ import attrs
 import click
 import orjson
 
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.reconcilers.workload import SnapshotReader
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from tests.benchmarks.answering import quiet
 from tests.benchmarks.machine import machine
 from tests.core.door import Snapshot
@@ -53,7 +53,7 @@ async def _measure(held: int, workers: int) -> Json:
     await hold(fleet, held)
     servers = await _cpu_of_changes(fleet)
     with mock.patch.object(SnapshotReader, "read", counted):
-        async with fleet.running(attrs.evolve(fleet.build(), dispatcher=Scored())) as manager:
+        async with fleet.running(attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher())) as manager:
             await _settled(manager, decided)
             decided.clear()
             share = await _cpu_of_changes(fleet)

@@ -9,14 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher, External
+from multikueue.core.dispatchers.dispatcher import SCORED, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import Incremental
-from multikueue.core.dispatchers.scored.profile import SCORED, Hold, Profile
-from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueued.cli import main
 from multikueued.metrics.hooks import Metrics
+from multikueued.rbac.rules import on_worker
 from multikueued.run.daemon import build_manager, work
 from multikueued.run.dispatcher import chosen_dispatcher
 from multikueued.settings.file import parse, parse_settings
@@ -46,10 +47,10 @@ INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
             f"{KUEUES}multiKueue: {{dispatcherName: {INCREMENTAL}}}\ndispatcher: {{incremental: {{round: 10m}}}}",
             Incremental(round=timedelta(minutes=10)),
         ),
-        (f"dispatcher: {{name: {SCORED}}}", Scored()),
+        (f"dispatcher: {{name: {SCORED}}}", ScoredDispatcher()),
         (
             f"dispatcher: {{name: {SCORED}, profiles: {{gangs: {{hold: never}}}}}}\npreemption: {{timeout: 1m}}",
-            Scored({"default": Profile(), "gangs": Profile(hold=Hold.NEVER)}, timedelta(minutes=1)),
+            ScoredDispatcher({"default": Profile(), "gangs": Profile(hold=Hold.NEVER)}, timedelta(minutes=1)),
         ),
         ("dispatcher: {name: example.com/cheapest-first}", External()),
         ("dispatcher: {name: acme}", External()),
@@ -160,6 +161,10 @@ class CheapestFirst:
     def nominate(self, workload, candidates, now):
         return Nomination(candidates.available[:1])
 
+class MostFree(CheapestFirst):
+    def part(self, host):
+        raise NotImplementedError
+
 class NoPolicy:
     pass
 """
@@ -168,6 +173,7 @@ BROUGHT = """
 acme.example.com/cheapest-first = acme_policy:CheapestFirst
 cheapest = acme_policy:CheapestFirst
 gone = acme_policy:Gone
+most-free = acme_policy:MostFree
 nothing = acme_policy:NoPolicy
 """
 
@@ -201,6 +207,11 @@ class TestOfAnInstalledPackage:
 
         assert type(manager.dispatcher).__name__ == "CheapestFirst"
 
+    @pytest.mark.parametrize(("name", "wanted"), [("cheapest", False), ("most-free", True), (SCORED, True)])
+    def test_one_that_brings_a_part_may_read_the_queues_of_workers(self, name: str, wanted: bool) -> None:
+        rules = on_worker(parse_settings(f"dispatcher: {{name: {name}}}"))
+        assert any("cohorts" in one["resources"] for one in rules) == wanted
+
     def test_an_unknown_name_is_refused_with_a_list_of_the_installed_ones(self) -> None:
         with pytest.raises(SettingsError) as caught:
             parse_settings("dispatcher: {name: cheapset}", source="config.yaml")
@@ -208,7 +219,7 @@ class TestOfAnInstalledPackage:
         assert str(caught.value).startswith(
             f'config.yaml: dispatcher.name: "cheapset" cannot be a dispatcher\'s name: use {ALL_AT_ONCE} or '
             f"{INCREMENTAL} or {SCORED}, one that an installed package brings "
-            "(acme.example.com/cheapest-first, cheapest, gone, nothing), or for another controller"
+            "(acme.example.com/cheapest-first, cheapest, gone, most-free, nothing), or for another controller"
         )
 
     def test_a_domain_and_a_path_that_no_package_has_name_another_controller(self) -> None:

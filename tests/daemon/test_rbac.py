@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from multikueue import AVAILABLE, JobKind
-from multikueue.core.dispatchers.scored.profile import SCORED
+from multikueue.core.dispatchers.dispatcher import SCORED
 from multikueue.core.model.names import Json
 from multikueued.cli import main
 from multikueued.rbac.objects import AGGREGATED, role_rules

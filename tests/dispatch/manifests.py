@@ -6,12 +6,12 @@ import json
 from typing import Any, Final
 
 from multikueue.core.dispatchers.scored.facts import Group
-from multikueue.core.dispatchers.scored.flavors import Flavor
-from multikueue.core.dispatchers.scored.penalties import FAULT
 from multikueue.core.dispatchers.scored.room import Node, Quota
 from multikueue.core.dispatchers.scored.starts import Size, size
 from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.flavors import Flavor
 from multikueue.core.model.names import Json
+from multikueue.core.model.placements import FAULT
 from tests.dispatch.clock import moment
 from tests.dispatch.kueue import ClusterQueue
 from tests.dispatch.load import Worker

@@ -8,7 +8,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Running, others_since
+from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Room, Running, others_since
 from multikueue.core.dispatchers.scored.kueue_objects import request
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import Failures
@@ -16,6 +16,9 @@ from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.room import Tree
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.dispatchers.scored.starts import Starts
+from multikueue.core.dispatchers.scored.state import State
+from multikueue.core.dispatchers.scored.view import claim as ledger_entry
+from multikueue.core.dispatchers.scored.view import view
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from tests.dispatch.clock import moment
 from tests.dispatch.kueue import Copy
@@ -55,6 +58,7 @@ class ScoredPolicy:
     def __init__(self, manager: Manager, profile: Profile) -> None:
         self._manager = manager
         self._clock = manager.clock
+        self._profile = profile
         self._dispatcher = Scored({"default": profile})
         self._stale = manager.settings.stale
         self._ledger = Ledger()
@@ -86,7 +90,7 @@ class ScoredPolicy:
         )
         answer = self._dispatcher.nominate(obj, candidates, now)
         said = workload.message if answer.message is None else answer.message
-        after = Candidates(candidates.workers, answer.names, said, candidates.job)
+        after = Candidates(candidates.workers, answer.names, said, candidates.facts)
         self._enter(key, obj, after, workload, answer.claim)
         for one in places:
             (one.offered.add if one.site.name in answer.names else one.offered.discard)(workload.job.name)
@@ -139,9 +143,11 @@ class ScoredPolicy:
             nominated=name in workload.nominated,
             conditions=conditions(said),
             gate_open=said is not None and copy is not None and bool(workload.job.priority) and not copy.gated,
-            queue=known.facts,
-            net=self._ledger.net(key, known.place, now),
-            leads=bool(workload.job.priority) and self._ledger.leads(key, known.place),
+            facts=Room(
+                known.facts,
+                self._ledger.net(key, known.place, now),
+                bool(workload.job.priority) and self._ledger.leads(key, known.place),
+            ),
         )
 
     def _facts(self, workload: Workload) -> JobFacts:
@@ -161,18 +167,20 @@ class ScoredPolicy:
         return obj
 
     def _enter(
-        self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload, claim: Entry | None = None
+        self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload, claim: object = None
     ) -> None:
         """Where it could go changes only by what workers answer, or their loss: else only its offers are new."""
         names = candidates.nominated
         entry = self._entries.get(key)
         settled = not workload.answers and all(worker.available for worker in candidates.workers)
         if entry is not None and settled:
-            stands = (claim.doubtful, claim.without_room) if claim is not None else (False, False)
+            stands = (claim.doubtful, claim.without_room) if isinstance(claim, Entry) else (False, False)
             offered = tuple(self._known[name].place for name in names)
             entry = attrs.evolve(entry, offered=offered, doubtful=stands[0], without_room=stands[1])
         else:
-            entry = self._dispatcher.entry(obj, candidates, names, moment(self._clock.now))
+            now = moment(self._clock.now)
+            seen = view(obj, candidates, self._profile, State.parse(candidates.message) or State(now), now)
+            entry = ledger_entry(obj, candidates, seen, names)
         if entry is None:
             self._ledger.drop(key)
         else:
@@ -228,7 +236,7 @@ class ScoredPolicy:
             penalized_until=known.failures.until,
             running=(Running(0, {}),) if ours else (),
         )
-        known.bare = attrs.evolve(known.base, queue=known.facts)
+        known.bare = attrs.evolve(known.base, facts=Room(known.facts))
         self._ledger.set_queue(known.place, known.facts)
         self._wake()
 

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored.job_annotations import NAMES
-from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
 from multikueue.core.model.conditions import new_condition, timestamp

@@ -62,7 +62,7 @@ def test_so_are_those_of_the_webhook_once_it_is_on() -> None:
 
 def test_the_dispatcher_it_shows_tries_the_cheapest_first() -> None:
     guide = (DOCS / "guides" / "dispatcher.md").read_text()
-    *_, code = re.findall(r"^```python\n(.*?)^```$", guide, re.DOTALL | re.MULTILINE)
+    _, _, code, _ = re.findall(r"^```python\n(.*?)^```$", guide, re.DOTALL | re.MULTILINE)
     shown: dict[str, Any] = {}
     exec(code, shown)
     dispatcher = Guarded(shown["CheapestFirst"]())

@@ -11,8 +11,9 @@ import attrs
 import pytest
 import pytest_asyncio
 
+from multikueue.core.dispatchers.dispatcher import SCORED
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION
-from multikueue.core.dispatchers.scored.profile import SCORED, Profile
+from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.model.kinds import (
     CLUSTER_QUEUE,
     JOB,

@@ -11,11 +11,11 @@ import attrs
 import pytest
 
 from multikueue.core.dispatchers.scored.job_annotations import NAMES, SELECTOR, TAINTS, TOGETHER
-from multikueue.core.dispatchers.scored.penalties import FAULT
 from multikueue.core.dispatchers.scored.state import QueueRefusal, State
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.placements import FAULT
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
 from multikueued.doctor.published import Published, config_map, slim, written
 from multikueued.doctor.worker_facts import WorkerFacts

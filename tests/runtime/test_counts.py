@@ -17,11 +17,11 @@ import pytest
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.dispatchers.scored.profile import Profile
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Conflict
 from multikueue.runtime.reconcilers import workload as reconciling
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueue.sandbox.apiserver import ApiServer, Delay, DirectClient, Match
 from multikueue.sandbox.jobs import RunnerOptions
 from tests.core.door import GuardedPlan, Snapshot, guarded_plan
@@ -156,7 +156,7 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
 @pytest.mark.parametrize(
     ("dispatcher", "copies"),
     [
-        pytest.param(Scored({"default": Profile()}), 1, id="scored"),
+        pytest.param(ScoredDispatcher({"default": Profile()}), 1, id="scored"),
         pytest.param(AllAtOnce(), 20, id="all at once"),
     ],
 )

@@ -10,10 +10,9 @@ import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.config.profile_secrets import PROFILE_LABEL
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, CORDON_ANNOTATION
+from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, CORDON_ANNOTATION, PROFILE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_memory import WorkloadMemory

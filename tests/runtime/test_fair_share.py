@@ -14,7 +14,6 @@ import yaml
 
 from multikueue.core.dispatchers.scored.job_annotations import FLAVORS
 from multikueue.core.dispatchers.scored.profile import Profile
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.kinds import (
     CLUSTER_QUEUE,
@@ -26,6 +25,7 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, has_quota
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import (
     connect_workers,
@@ -80,7 +80,7 @@ async def connect(fleet: Fleet, *, by_place: bool) -> None:
 async def shared(fleet: Fleet, *, by_place: bool = False) -> AsyncIterator[None]:
     """Run a fleet that tenants share."""
     await connect(fleet, by_place=by_place)
-    manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile()}))
+    manager = attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher({"default": Profile()}))
     async with fleet.kueues(LONG), fleet.running(manager):
         await anyio.sleep(5)
         yield

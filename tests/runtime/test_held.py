@@ -8,13 +8,13 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import nominated
 from multikueue.runtime.reconcilers.quota import QuotaReconciler
 from multikueue.runtime.reconcilers.workload import SnapshotReader
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, cluster_queue
 from tests.core.door import Snapshot
@@ -42,7 +42,7 @@ async def test_a_status_of_a_queue_plans_whom_it_can_wake_and_no_quota(monkeypat
     monkeypatch.setattr(QuotaReconciler, "reconcile", counted_sum)
     fleet = Fleet.of("w1", "w2", "w3")
     keys = await hold(fleet, HELD)
-    async with fleet.running(attrs.evolve(fleet.build(quota_automation=True), dispatcher=Scored())):
+    async with fleet.running(attrs.evolve(fleet.build(quota_automation=True), dispatcher=ScoredDispatcher())):
         await anyio.sleep(60)  # a round that looks for garbage is over
         assert set(planned) == set(keys)
         assert sums

@@ -11,7 +11,6 @@ import attrs
 import pytest
 
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Weights
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
@@ -26,6 +25,7 @@ from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import labels_of
 from multikueue.core.model.workloads import check, checks, cluster_name, has_quota, is_finished, nominated
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueue.runtime.workers.cluster_identity import DEADLINE
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse
@@ -152,7 +152,7 @@ async def local_first(**kinds: Json) -> AsyncIterator[Fleet]:
     async with fleet_of(APART, "remote", **kinds) as fleet:
         labels = {"metadata": {"labels": {"place": "local"}}}
         await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "local"), labels)
-        manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": LOCAL_FIRST}))
+        manager = attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher({"default": LOCAL_FIRST}))
         async with fleet.running(manager):
             await anyio.sleep(5)
             yield fleet
@@ -199,7 +199,7 @@ async def test_while_nobody_knows_that_it_is_the_manager_a_queue_with_our_check_
     async with fleet_of(APART, "remote", pool=cluster_queue({"cpu": "1"}, [CHECK], name=POOL)) as fleet:
         await quota(fleet, "remote", "500m")
         fault = fleet.manager.faults.add(Delay(3600), on=Match(("get",), "namespaces"))
-        manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile(hold=hold)}))
+        manager = attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher({"default": Profile(hold=hold)}))
         async with fleet.running(manager):
             await until(is_active(fleet, "local"))
             for number in range(3):

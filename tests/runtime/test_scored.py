@@ -13,8 +13,7 @@ import pytest
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.job_annotations import NAMES, TAINTS, TOGETHER, TOLERATIONS
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, Profile
-from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.model.kinds import (
     CLUSTER_QUEUE,
     JOB,
@@ -25,12 +24,15 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
     WORKLOAD_PRIORITY_CLASS,
 )
+from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import ClusterName, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.reconcilers.penalties import PACE
-from multikueue.runtime.workers import queue_room
+from multikueue.runtime.scored import queue_room
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
+from multikueue.runtime.scored.penalties import PACE
+from multikueue.runtime.scored.queue_room import WorkerRooms
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse, Reset
 from multikueue.sandbox.jobs import RunnerOptions
@@ -51,7 +53,7 @@ async def scored(
     """Run a fleet whose manager uses the dispatcher; workers have room for two jobs each. Jobs to start with are there
     before it."""
     await fleet.connect(cpu=1, on_manager=100)
-    manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile(), **profiles}))
+    manager = attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher({"default": Profile(), **profiles}))
     async with fleet.kueues(jobs):
         for name in start_with:
             await fleet.submit(name)
@@ -98,8 +100,9 @@ async def test_what_is_ours_on_a_worker_is_no_room_of_others() -> None:
         for name in ("a", "b", "c"):
             await fleet.submit(name)
             await anyio.sleep(10)
-        assert manager._rooms is not None
-        found = manager._rooms._figures[ClusterName("w1")].facts
+        rooms = manager._dispatching.figures
+        assert isinstance(rooms, WorkerRooms)
+        found = rooms._figures[ClusterName("w1")].facts
         assert found is not None
         facts = found[CLUSTER_QUEUE_NAME]
         assert facts.running
@@ -296,7 +299,7 @@ async def test_why_workers_are_not_offered_a_job_is_counted_when_it_is_told() ->
     """Once for each text, not with each look."""
     fleet, hook = Fleet.of("worker1", "worker2"), Counts()
     await fleet.connect(cpu=1, on_manager=100)
-    manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile()}), hook=hook)
+    manager = attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher({"default": Profile()}), hook=hook)
     async with fleet.kueues(LONG), fleet.running(manager):
         for name in ("a", "b", "c", "d", "held"):
             await fleet.submit(name)
@@ -356,7 +359,7 @@ async def test_a_worker_that_fails_two_tenants_ranks_last_until_a_job_succeeds_t
     async with fleet.kueues(SHORT):
         await fleet.connect(cpu=4, on_manager=100)
         await another_tenant(fleet, "other")
-        async with fleet.running(attrs.evolve(fleet.build(), dispatcher=Scored())):
+        async with fleet.running(attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher())):
             await anyio.sleep(5)
             before = writes(fleet)
             await fail(fleet, "a", "b")
@@ -370,7 +373,7 @@ async def test_a_worker_that_fails_two_tenants_ranks_last_until_a_job_succeeds_t
             assert noted.until is not None
             assert noted.hours == 1
             assert writes(fleet) - before == 2
-        async with fleet.running(attrs.evolve(fleet.build(), dispatcher=Scored())):
+        async with fleet.running(attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher())):
             await anyio.sleep(5)
             new = ("d", "e", "f", "g")
             for name in new:

@@ -23,8 +23,7 @@ from multikueue.core.dispatchers.scored.job_annotations import (
     TOGETHER,
     TOLERATIONS,
 )
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, Hold, Profile, Then, Weights
-from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then, Weights
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -35,12 +34,14 @@ from multikueue.core.model.kinds import (
     RESOURCE_FLAVOR,
     WORKLOAD,
 )
+from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, name_of, uid
 from multikueue.core.model.quantities import MILLI
 from multikueue.core.model.workloads import CheckState, check, check_state, has_quota, is_evicted, is_finished
 from multikueue.errors import ApiError
 from multikueue.protocols import Subresource
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, FLAVOR, admission_check
 from tests.simulation.daemon import PREEMPTION_TIMEOUT
@@ -98,10 +99,10 @@ class Choosing:
         return cls(world.seed, profile, dice.random() < 0.7, sites)
 
     @property
-    def dispatcher(self) -> Scored:
+    def dispatcher(self) -> ScoredDispatcher:
         """The daemon's."""
         profiles = {"default": Profile(), "fleet": self.profile} if self.named else {"default": self.profile}
-        return Scored(profiles, preemption_timeout=PREEMPTION_TIMEOUT)
+        return ScoredDispatcher(profiles, preemption_timeout=PREEMPTION_TIMEOUT)
 
     def wish_of(self, job: Json | None) -> Wish:
         """What the user of a Job asks for: until everything is opened, and if it was not made again without that."""

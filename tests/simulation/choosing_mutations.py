@@ -10,14 +10,22 @@ from typing import Any, Final
 from unittest import mock
 
 from multikueue.core.dispatchers.dispatcher import Candidate
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored import copies, filters, room, score, view
 from multikueue.core.dispatchers.scored import ledger as ledgers
 from multikueue.core.dispatchers.scored.entries import Entry, Rank
-from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Group, Place, QueueFacts, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import (
+    FlavorAmounts,
+    Flavored,
+    Group,
+    Place,
+    QueueFacts,
+    ResourceRequest,
+    room_of,
+)
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.ledger import Ledger
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from tests.simulation.decision_mutations import all_of, given_up_is_tried_at_once
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -142,7 +150,8 @@ def raced_copies_are_taken_back() -> AbstractContextManager[Any]:
     original = copies.has_quota
 
     def has_quota(worker: Candidate) -> bool:
-        return original(worker) and not (worker.queue is not None and worker.queue.has_checks)
+        queue = room_of(worker).queue
+        return original(worker) and not (queue is not None and queue.has_checks)
 
     return mock.patch.object(copies, "has_quota", has_quota)
 

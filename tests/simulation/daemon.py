@@ -27,6 +27,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.caches.unregistered_kinds import RunningKinds, with_running_kinds
 from multikueue.runtime.election import Elector
 from multikueue.runtime.inventory.service import PlacementOptions
+from multikueue.runtime.inventory_part import InventoryOptions
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from tests.simulation.electing import LEASE_SETTINGS, LeaseLine, Terms
@@ -40,6 +41,7 @@ from tests.simulation.world import World
 
 WORKER_LOST_TIMEOUT = timedelta(minutes=3)
 LEASE = ObjectKey(KUEUE_NAMESPACE, "multikueue")
+FILLED = PlacementOptions(PlacementSettings(), namespace=KUEUE_NAMESPACE)
 LIMITS = AnswerLimits(answer_bytes=1 << 20, list_bytes=4 << 20, list_pages=20, list_objects=2_000)
 """Of a worker's answers: as small as a fleet of a few jobs needs them, so that what exceeds them costs little."""
 PREEMPTION_TIMEOUT = timedelta(minutes=1)
@@ -101,8 +103,7 @@ class Daemon:
     def __attrs_post_init__(self) -> None:
         self.adapters = self.world.population.adapters
         if self.world.inventory is not None:
-            filled = PlacementOptions(PlacementSettings(), namespace=KUEUE_NAMESPACE)
-            self.settings = attrs.evolve(self.settings, profiles=PROFILES, placement=filled)
+            self.settings = attrs.evolve(self.settings, profiles=PROFILES)
         if self.world.retention:
             self.settings = with_plan(self.settings, finished_retention=timedelta(seconds=self.world.retention))
         if self.world.needing:
@@ -274,6 +275,7 @@ class Daemon:
             led_until=led_until,
             before=kinds.before,
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
+            parts=[InventoryOptions(FILLED).part] if self.world.inventory is not None else [],
         )
         workers = manager.workers
         workers.settings = attrs.evolve(workers.settings, unused_after=self.world.unused_after)

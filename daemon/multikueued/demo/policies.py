@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from multikueue import ObjectKey
-from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE
-from multikueue.core.dispatchers.scored.profile import SCORED, Profile, Weights
+from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, SCORED
+from multikueue.core.dispatchers.scored.profile import Profile, Weights
 from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.sandbox.jobs import DURATION_ANNOTATION

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from multikueue import JobKind
-from multikueue.core.dispatchers.scored.profile import SCORED
+from multikueue.core.dispatchers.dispatcher import SCORED
 from multikueue.core.model.dependencies import COPIED, LOOKED_FOR
 from multikueue.core.model.kinds import COHORT, KUEUE_GROUP, OCM_GROUP, RESOURCE_FLAVOR
 from multikueue.core.model.names import Json, Resource
@@ -19,7 +19,7 @@ from multikueued.rbac.logs import log_rules
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.role_rule import merged, rule
 from multikueued.rbac.spokes import PROFILES, SPOKES, SPOKES_IN_NAMESPACE, impersonation_rules, spokes_wanted
-from multikueued.run.dispatcher import dispatcher_name
+from multikueued.run.dispatcher import dispatcher_name, looks_at_queues
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
 
@@ -116,7 +116,7 @@ ON_WORKER: Final[Mapping[str, Sequence[Json]]] = {
         IDENTITY_RULE,
     ),
     "quota": (rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"]),),
-    # For the scored dispatcher; see also `OPTIONAL`.
+    # For a dispatcher that looks at what is free there; see also `OPTIONAL`.
     "figures": (
         rule(KUEUE_GROUP, ["clusterqueues", "localqueues", "cohorts"], ["list", "watch"]),
         rule(KUEUE_GROUP, [RESOURCE_FLAVOR.plural], ["list"]),
@@ -229,7 +229,7 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False,
         logs: with what `multikueue pods` and `logs` read there.
         exec: with what `multikueue exec` does there: whoever has it may do what any pod of the cluster may.
     """
-    figures = dispatcher_name(settings) == SCORED
+    figures = looks_at_queues(settings)
     quota = settings.quota_automation and not figures
     wanted = {"worker": True, "figures": figures, "quota": quota, "diagnose": diagnose, "exec": exec}
     rules = [*_chosen(ON_WORKER, wanted), *worker_dependency_rules(dependency_kinds(settings))]

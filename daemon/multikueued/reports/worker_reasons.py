@@ -13,13 +13,13 @@ from typing import Final
 import attrs
 
 from multikueue.core.config.quota import cohort_of
-from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Known
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored import kueue_objects
-from multikueue.core.dispatchers.scored.facts import JobFacts, Known, QueueFacts
+from multikueue.core.dispatchers.scored.facts import JobFacts, QueueFacts, Room
 from multikueue.core.dispatchers.scored.filters import REFUSED_FOR
 from multikueue.core.dispatchers.scored.job_annotations import NAMES, SELECTOR, TOLERATIONS, read
 from multikueue.core.dispatchers.scored.profile import Profile
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.dispatchers.scored.view import view
 from multikueue.core.model import workloads
@@ -98,7 +98,7 @@ def _reasons(
     candidates = Candidates(
         tuple(_candidate(one, workload, objects, refused) for one in answers),
         workloads.nominated(workload),
-        job=_job(workload, job, objects),
+        facts=_job(workload, job, objects),
     )
     asked = {ClusterName(name): Reason(Why.ASKED_BEFORE) for name in state.asked}
     return {**asked, **view(workload, candidates, Profile(), state, now).reasons}
@@ -115,7 +115,7 @@ def _candidate(answer: WorkerAnswer, workload: Json, objects: ManagerObjects, re
         annotations_of(cluster),
         available=answer.state not in _ABSENT,
         obstacle=Reason(why) if why is not None else missing,
-        queue=found if isinstance(found, QueueFacts) else None,
+        facts=Room(found) if isinstance(found, QueueFacts) else None,
     )
 
 

@@ -29,6 +29,7 @@ from multikueue import (
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.kube.informers.list_pages import InitialList
+from multikueue.runtime.inventory_part import InventoryOptions
 from multikueue.runtime.loop import utc_now
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.plugins import installed_dispatchers
@@ -229,6 +230,8 @@ def build_manager(
         granting: who writes ClusterPermissions; see `granting_client`.
     """
     limits, plugins = settings.worker_limits.answer_limits(), Authenticators()
+    placement, spokes = placement_options(settings), spoke_settings(settings)
+    inventory = InventoryOptions(placement, metrics.placements, spokes, permissions=granting)
     return Manager(
         client,
         adapters,
@@ -240,19 +243,16 @@ def build_manager(
             worker_limits=limits,
             quota_automation=settings.quota_automation,
             profiles=profile_settings(settings),
-            spokes=spoke_settings(settings),
-            placement=placement_options(settings),
         ),
         lambda name, it: KubeClient(it, name=name, options=ClientOptions(limits=limits), hook=metrics, plugins=plugins),
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
-        placement_hook=metrics.placements,
         fraction=random.random,
         instance=socket.gethostname(),
         led_until=led_until,
         before=before or InitialList(),
-        permissions=granting,
+        parts=[inventory.part],
     )
 
 

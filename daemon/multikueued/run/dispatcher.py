@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher, External
+from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, SCORED, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental
-from multikueue.core.dispatchers.scored.profile import SCORED, parse_profiles
-from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.dispatchers.scored.profile import parse_profiles
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
+from multikueue.runtime.parts import BringsPart
 from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueued.settings.config import IncrementalSettings, Settings
 from multikueued.settings.kueue_configuration import Remark
 
@@ -42,8 +43,17 @@ def chosen_dispatcher(settings: Settings) -> Dispatcher:
         how = settings.dispatcher.incremental or IncrementalSettings()
         return Incremental(step=how.step_size, round=how.round)
     if name == SCORED:
-        return Scored(settings.dispatcher.profiles or parse_profiles({}), settings.preemption.timeout)
+        return ScoredDispatcher(settings.dispatcher.profiles or parse_profiles({}), settings.preemption.timeout)
     return load_dispatcher(installed[name]) if name in installed else External()
+
+
+def looks_at_queues(settings: Settings) -> bool:
+    """Whether the dispatcher may follow the queues of the workers.
+
+    Raises:
+        SettingsError: an installed package's dispatcher cannot be used.
+    """
+    return isinstance(chosen_dispatcher(settings), BringsPart)
 
 
 def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:

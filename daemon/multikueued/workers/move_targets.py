@@ -13,9 +13,9 @@ from multikueue import JobKind
 from multikueue.core.config.own_queues import unfit
 from multikueue.core.config.quota import cohort_of
 from multikueue.core.dispatchers.dispatcher import Candidate
+from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload, obstacle
-from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey

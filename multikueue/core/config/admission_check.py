@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.machinery.connection import UNREADABLE
 from multikueue.core.model.conditions import condition, is_true, new_condition
 from multikueue.core.model.kinds import KUEUE_GROUP
+from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, name_of
 

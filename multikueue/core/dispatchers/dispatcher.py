@@ -8,20 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import cached_property
 from typing import Final, Protocol
 
 import attrs
 
-from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import FlavorAmounts, JobFacts, QueueFacts
-from multikueue.core.dispatchers.scored.reasons import Reason
-from multikueue.core.model.names import ClusterName, Json, cluster_name
+from multikueue.core.dispatchers.reasons import Reason
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, cluster_name
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 """What Kueue's settings call `AllAtOnce`."""
+SCORED: Final = "multikueue.dev/scored"
+"""What the settings call the dispatcher of `scored`."""
+SILENT_AFTER: Final = timedelta(seconds=90)
+"""A watch that says nothing for longer, bookmarks included, is no source of figures."""
 MAX_NOMINATIONS: Final = 20
 """The API's limit on `status.nominatedClusterNames`."""
+
+
+class Known(StrEnum):
+    """Whether a queue's figures can be used."""
+
+    YES = "Known"
+    FORBIDDEN = "Forbidden"
+    """The worker does not let us read its ClusterQueues."""
+    TOO_MANY = "TooMany"
+    """More flavors than a status can list (64), or more figures on the worker than are looked at (`FIGURES`)."""
+    ODD = "Odd"
+    """Something about the worker's figures is as we have never seen it; the log has it."""
+    SILENT = "Silent"
+    """The watch has said nothing for `SILENT_AFTER`."""
+    AWAITED = "Awaited"
+    """They are being read for the first time since the worker is connected: nothing is offered before."""
 
 
 @attrs.frozen
@@ -45,16 +64,12 @@ class Candidate:
     """Whether a copy of this attempt is there, and stays as far as is known."""
     conditions: tuple[Json, ...] = ()
     """`status.conditions` of the Workload's copy there, of this attempt; empty if there is none."""
-    leads: bool = False
-    """Whether it may be offered there to see whether the worker preempts for it (`scored.ledger.Ledger.leads`)."""
     gate_open: bool = False
     """Whether the copy's preemption gate is open."""
     obstacle: Reason | None = None
     """Why it cannot get the Workload, as far as the caches tell; None: nothing is known to be in the way."""
-    queue: QueueFacts | None = None
-    """The ClusterQueue there that the Workload's LocalQueue leads to; None: it is not known."""
-    net: FlavorAmounts | None = None
-    """Free there for this Workload, net of the claims ahead of it (`scored.ledger`); None: what the queue says."""
+    facts: object = None
+    """What the dispatcher itself knows of it for this Workload: see `Facts`."""
 
 
 @attrs.frozen
@@ -68,8 +83,8 @@ class Candidates:
     message: str = ""
     """What our check on the Workload says: the `Nomination.message` written last, unless somebody has reset it. What
     workers say stands behind it in the check, and is not in it."""
-    job: JobFacts = attrs.field(factory=JobFacts)
-    """What is known of the Workload beside its own object."""
+    facts: object = None
+    """What the dispatcher itself knows of the Workload beside its object: see `Facts`."""
 
     @cached_property
     def configured(self) -> tuple[ClusterName, ...]:
@@ -121,12 +136,54 @@ class Nomination:
     """Whether another controller chooses the names: then only those workers may get the Workload, and we write none."""
     problem: str = ""
     """What is wrong with the dispatcher, for a warning on the Workload; empty: nothing."""
-    claim: Entry | None = None
-    """What the Workload waits for, to be counted before those behind it; None: the dispatcher counts nothing."""
+    claim: object = None
+    """What the Workload waits for, for `Figures.planned`; None: nothing."""
     give_up: GiveUp | None = None
     """The Workload shall give its quota back on the manager; then the names say nothing."""
     reasons: Mapping[ClusterName, Reason] = attrs.field(factory=dict)
     """For `explain` and metrics: why each worker that is not nominated is not."""
+
+
+@attrs.frozen
+class Waiting:
+    """A Workload that has quota and waits for a worker."""
+
+    key: ObjectKey
+    workload: Json
+    check: str
+    """The name of our AdmissionCheck."""
+    config: Json
+    """The MultiKueueConfig; empty if there is none."""
+    jobs: Mapping[str, Json]
+    """The manager's jobs by name."""
+    queues: Mapping[ClusterName, ObjectKey]
+    """By worker, the LocalQueue there that its copy is in."""
+
+
+@attrs.frozen
+class Facts:
+    """What a dispatcher knows of a Workload that waits, beside the objects that it is shown."""
+
+    workload: object = None
+    """Of the Workload: `Candidates.facts`."""
+    workers: Mapping[ClusterName, object] = attrs.field(factory=dict)
+    """By worker: `Candidate.facts`. Of each one that is in here the dispatcher says itself why it is not offered it."""
+
+
+class Figures(Protocol):
+    """What a dispatcher that looks at figures knows while a manager runs. Neither method waits."""
+
+    def facts(self, waiting: Waiting) -> Facts:
+        """What `nominate` shall know. Asked for each decision about a Workload that waits; whatever it raises is in the
+        log, and the Workload is tried again later."""
+
+    def planned(self, key: ObjectKey, claim: object) -> None:
+        """A Workload has been planned.
+
+        Args:
+            key: of the Workload.
+            claim: of the `Nomination`; None: it waits for nothing.
+        """
 
 
 class Dispatcher(Protocol):

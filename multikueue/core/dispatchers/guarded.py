@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Dispatcher, Nomination
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model.names import Json
 
 RETRY: Final = 60.0
@@ -81,6 +82,8 @@ def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:
         yield f"nominates {len(names)} workers, and {MAX_NOMINATIONS} are allowed"
     if unusable := [name for name in names if name not in candidates.available and name not in candidates.nominated]:
         yield f'nominates "{unusable[0][:100]}", which is not available'
+    if not all(isinstance(reason, Reason) for reason in answer.reasons.values()):
+        yield "gives a reason that is not a multikueue.Reason"
     message: Any = answer.message
     if message is not None and not isinstance(message, str):
         yield "gives a message that is not a text"

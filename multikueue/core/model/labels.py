@@ -142,6 +142,8 @@ CORDON_ANNOTATION: Final = "multikueue.dev/cordoned"
 """On a MultiKueueCluster: the worker gets nothing new, and keeps what it has. `true`, or the reason in words."""
 DIFFERENT_ANNOTATION: Final = "multikueue.dev/different-from"
 """On a MultiKueueCluster: the names of others, with commas, whose clusters have the same UID and are not this one."""
+PROFILE_ANNOTATION: Final = "multikueue.dev/dispatch-profile"
+"""On a MultiKueueConfig: the name of its profile of the dispatcher."""
 
 GIVE_UP_BEFORE_ANNOTATION: Final = "multikueue.dev/give-up-before"
 """On the MultiKueueCluster of a broken worker, set by a person: a time (RFC 3339). What is left there of earlier

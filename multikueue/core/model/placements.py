@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.core.model.conditions import condition
+from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig
@@ -16,6 +16,10 @@ from multikueue.core.model.workload_facts import WORKLOADS
 
 KEPT: Final = 5
 """How many placements stay on the Workload."""
+FAULT: Final = "worker"
+"""What an entry of the placements has as `fault` if the worker is to blame."""
+_FAULTY: Final = frozenset({"PodsReadyTimeout", "AdmissionCheck"})
+"""Reasons of a worker's Kueue to evict a copy: pods never ready, or its own checks (provisioning) failed."""
 _FIELDS: Final = ("worker", "since", "until", "why", "cause", "fault")
 
 
@@ -57,3 +61,9 @@ def last_place(workload: Json) -> ClusterName | None:
     known = placements(workload)
     worker = dig(known[-1], "worker") if known else None
     return ClusterName(worker) if isinstance(worker, str) else None
+
+
+def is_fault(copy: Json) -> bool:
+    """Whether a worker evicted its copy because something is wrong there. A lost worker is at fault, too."""
+    evicted = condition(copy, "Evicted") or {}
+    return is_true(copy, "Evicted") and str(evicted.get("reason")) in _FAULTY

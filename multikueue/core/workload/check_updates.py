@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
-from multikueue.core.dispatchers.scored.reasons import Why
+from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, new_condition, updated
 from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAGE

@@ -6,7 +6,6 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.model.dependencies import Dependency, DependencyMark
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 
@@ -212,8 +211,8 @@ class Plan:
     telling: tuple[Effect, ...] = ()
     """What only changes words, and may wait: see `runtime.plan_pace`. Nothing in `effects` writes the same. With an
     event it is urgent."""
-    claim: Entry | None = None
-    """What it waits for, if its dispatcher counts that."""
+    claim: object = None
+    """What it waits for: see `Nomination.claim`."""
     problems: tuple[str, ...] = ()
     """What failed for this Workload: rules of the job kind, the dispatcher. The user is told in `effects`."""
 

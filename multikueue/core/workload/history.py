@@ -12,14 +12,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from multikueue.core.dispatchers.scored.penalties import FAULT, is_fault
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import uid
 from multikueue.core.model.outside_text import plain
-from multikueue.core.model.placements import KEPT, placements
+from multikueue.core.model.placements import FAULT, KEPT, is_fault, placements
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import drift_patch
@@ -115,7 +115,7 @@ def _has_ended_on(situation: Situation, worker: Worker) -> bool:
 
 
 def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candidates:
-    names = situation.facts.nominated
+    names, known = situation.facts.nominated, situation.snapshot.facts
     workers = tuple(
         Candidate(
             worker.name,
@@ -126,16 +126,14 @@ def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candi
             awaited=worker.name in awaited,
             has_copy=_keeps_copy(situation, worker),
             conditions=tuple(conditions(situation.current(worker) or {})),
-            leads=worker.room.leads,
             gate_open=is_open(situation, worker),
             obstacle=_obstacle(situation, worker),
-            queue=worker.room.queue,
-            net=worker.room.net,
+            facts=known.workers.get(worker.name),
         )
         for worker in situation.workers
         if worker.configured
     )
-    return Candidates(workers, names, situation.head, situation.snapshot.job_facts)
+    return Candidates(workers, names, situation.head, known.workload)
 
 
 def _keeps_copy(situation: Situation, worker: Worker) -> bool:
@@ -152,7 +150,7 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
         return Reason(Why.CORDONED)
     if worker.refusal is not None:
         return Reason(Why.REFUSED, worker.refusal.why)
-    return worker.room.obstacle
+    return None
 
 
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:

@@ -148,7 +148,7 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
         does = "has no room for it" if isinstance(worker.refusal, states.ShareUsedUp) else "refuses it"
         return f"{does}, is asked again at {again}: {worker.refusal.why}"
     if worker.name not in names:
-        return "" if worker.room.is_known else "not nominated yet"
+        return "" if worker.name in situation.snapshot.facts.workers else "not nominated yet"
     copy = situation.current(worker)
     if copy is None:
         if awaits_turn(situation, worker):

@@ -8,8 +8,7 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.dispatchers.scored.flavors import Flavor, flavors
-from multikueue.core.dispatchers.scored.kueue_objects import flavor_names
+from multikueue.core.model.flavors import Flavor, flavor_names, flavors
 from multikueue.core.model.kinds import RESOURCE_FLAVOR
 from multikueue.core.model.names import Json
 from multikueue.errors import ApiError, Forbidden, NotFound

@@ -10,7 +10,7 @@ import anyio.abc
 import attrs
 
 from multikueue.core.config.quota import cohort_of
-from multikueue.core.dispatchers.scored.facts import SILENT_AFTER, Known
+from multikueue.core.dispatchers.dispatcher import SILENT_AFTER, Known
 from multikueue.core.model.kinds import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, identity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -14,8 +14,6 @@ import attrs
 
 from multikueue.core.config.admission_check import active_condition
 from multikueue.core.config.cluster_profiles import profile_reference
-from multikueue.core.dispatchers.dispatcher import Dispatcher
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import (
     active_status,
@@ -87,8 +85,8 @@ class AdmissionCheckReconciler:
 
     manager: ManagerCluster
     clock: Callable[[], datetime]
-    dispatcher: Dispatcher
-    """Whose profile a config may name."""
+    profiles: Collection[str] | None = None
+    """Of the dispatcher, of which a config may name one; None: it has none."""
     _logged: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False, repr=False)
     """By check, its status and message as the log has them."""
 
@@ -99,8 +97,7 @@ class AdmissionCheckReconciler:
             self._logged.pop(key.name, None)
             return Action.done()
         known = {cluster["metadata"]["name"]: cluster for cluster in self.manager.clusters.values()}
-        profiles = self.dispatcher.profiles if isinstance(self.dispatcher, Scored) else None
-        wanted = active_condition(check, self.manager.config_of(key.name), known, self.clock(), profiles)
+        wanted = active_condition(check, self.manager.config_of(key.name), known, self.clock(), self.profiles)
         if not says_the_same(condition(check, "Active"), wanted):
             await self.manager.write_conditions(ADMISSION_CHECK, check, updated(conditions(check), wanted))
         self._log(key.name, wanted["status"], wanted["message"])

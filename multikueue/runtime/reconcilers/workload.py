@@ -12,15 +12,15 @@ import attrs
 
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.admission_check import clusters
-from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.dispatchers.dispatcher import Dispatcher, Figures, Waiting
 from multikueue.core.effect_words import describe
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of, namespace_of
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, namespace_of
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import Owner, cluster_name
+from multikueue.core.model.workloads import Owner, cluster_name, has_quota
 from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan
 from multikueue.core.workload.facts.possible_runs import LATE_CREATION
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker, hidden
@@ -38,7 +38,6 @@ from multikueue.runtime.reconcilers.bodies import Bodies, with_bodies, without_b
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.workers.executor import WorkerExecutor
 from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, named_copies, names_on, view
-from multikueue.runtime.workers.queue_room import WorkerRooms
 
 log = get_logger(__name__)
 
@@ -55,8 +54,8 @@ class SnapshotReader:
     adapters: AdapterRegistry
     executor: WorkerExecutor
     memory: WorkloadMemory
-    rooms: WorkerRooms | None = None
-    """Where a dispatcher looks at figures."""
+    figures: Figures | None = None
+    """Of a dispatcher that looks at them."""
     settings: PlanSettings = attrs.field(factory=PlanSettings)
 
     def read(self, key: ObjectKey) -> Snapshot:
@@ -99,7 +98,7 @@ class SnapshotReader:
             siblings=siblings,
             workers=tuple(self._workers(key, workload, config, owned_by, jobs, siblings)),
         )
-        return seen if self.rooms is None else self.rooms.shown(seen, config)
+        return seen if self.figures is None else _with_facts(seen, config or {}, self.figures)
 
     def shown_as_one(self, snapshot: Snapshot) -> frozenset[str] | None:
         """Two workers that are said to be different, if one of them shows what was made for the other."""
@@ -326,8 +325,8 @@ class WorkloadReconciler:
     async def _carry_out(self, snapshot: Snapshot, guarded: GuardedPlan, behind_since: float | None) -> Action:
         key, decision = snapshot.key, guarded.plan
         self._log_left_out(key, guarded)
-        if self.reader.rooms is not None:
-            self.reader.rooms.planned(key, decision.claim)
+        if self.reader.figures is not None:
+            self.reader.figures.planned(key, decision.claim)
         log_problems(self.reader.adapters.problems)
         due = self.reader.memory.pace.due(key, decision, loop_time())
         if due.effects:
@@ -353,6 +352,16 @@ class WorkloadReconciler:
                 log.error("worker left out of a plan", cluster=cluster, exc_info=error)
         if found:
             self._left_out[key] = found
+
+
+def _with_facts(seen: Snapshot, config: Json, figures: Figures) -> Snapshot:
+    """With what its dispatcher knows of a Workload that waits for a worker."""
+    workload = seen.workload
+    if workload is None or seen.check is None or not has_quota(workload) or cluster_name(workload) is not None:
+        return seen
+    queue = ObjectKey(seen.key.namespace, dig(workload, "spec", "queueName") or "")
+    queues = {worker.name: worker.names.local_queue(queue) for worker in seen.workers}
+    return attrs.evolve(seen, facts=figures.facts(Waiting(seen.key, workload, seen.check, config, seen.jobs, queues)))
 
 
 def _syncs(plan: Plan) -> bool:

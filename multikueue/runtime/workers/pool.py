@@ -225,7 +225,13 @@ class WorkerPool:
         Args:
             changed: called when a queue of a worker, or a cohort, changes.
         """
-        self.settings = attrs.evolve(self.settings, on_figures=changed)
+        followers = (*filter(None, [self.settings.on_figures]), changed)
+
+        def tell(name: ClusterName) -> None:
+            for follower in followers:
+                follower(name)
+
+        self.settings = attrs.evolve(self.settings, on_figures=tell)
 
     def follow_queues(self, name: str) -> None:
         """Keep the queues of a worker, too, now and under later configurations."""

@@ -8,9 +8,9 @@ from datetime import datetime
 import anyio
 import attrs
 
-from multikueue.core.dispatchers.scored.kueue_objects import flavor_names
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.conditions import condition, parse_timestamp
+from multikueue.core.model.flavors import flavor_names
 from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.labels import JOB_UID_LABEL
 from multikueue.core.model.names import Json, ObjectKey

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.config.admission_check import active_condition, clusters, config_name
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
+from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import Json
 from tests.core.building import condition
 from tests.core.door import NOW

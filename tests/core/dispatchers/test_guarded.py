@@ -57,6 +57,7 @@ def divided(workload: Json, candidates: Candidates) -> Nomination:
         (Nomination(("w1",), look_again=-1), "wants to be asked again in -1 s"),
         (Nomination(("w1",), look_again=math.nan), "wants to be asked again in nan s"),
         (ODD(("w1",), look_again="soon"), "raises TypeError"),
+        (ODD(("w1",), reasons={"w1": "full"}), "gives a reason that is not a multikueue.Reason"),
     ],
 )
 def test_what_cannot_be_used_leaves_the_nominations_as_they_are(answer: object, told: str) -> None:

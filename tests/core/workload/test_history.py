@@ -10,7 +10,6 @@ import orjson
 import pytest
 
 from multikueue.core.changes import JobEnded, Offered, Placed, WorkerFailed, milestones
-from multikueue.core.dispatchers.scored.penalties import FAULT, is_fault
 from multikueue.core.model import placements as reading
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.conditions import timestamp
@@ -18,7 +17,7 @@ from multikueue.core.model.copies import workload_copy
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
-from multikueue.core.model.placements import KEPT, Placement, last_place, placement_of, placements
+from multikueue.core.model.placements import FAULT, KEPT, Placement, is_fault, last_place, placement_of, placements
 from tests.core.building import RESERVED_AT, condition, copy_of, snapshot, worker, workload
 from tests.core.door import MANAGER, NOW, Lost, PatchWorkload, Snapshot, decide, only
 from tests.simulation.decision_mutations import questions_about_unseen_runs

@@ -8,11 +8,9 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import Dispatcher, External
+from multikueue.core.dispatchers.dispatcher import Dispatcher, External, Facts
 from multikueue.core.dispatchers.incremental import Incremental
-from multikueue.core.dispatchers.scored.facts import Room
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from tests.core.applying import carry_out
 from tests.core.building import CHECK, RESERVED_AT, condition, copy_of, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
@@ -192,10 +190,9 @@ class TestRounds:
         assert said == f"{self.ROUND} — w1: no room · w2: not nominated yet"
 
     def test_a_dispatcher_that_says_itself_why_is_not_contradicted(self) -> None:
-        inactive = worker("w2", room=Room(obstacle=Reason(Why.QUEUE_INACTIVE)))
-        assert (
-            told(offered(worker("w1"), inactive, worker("w3")), External()) == "Offered to w1 — w3: not nominated yet"
-        )
+        facts = Facts(workers={ClusterName("w2"): "its figures"})
+        seen = attrs.evolve(offered(worker("w1"), worker("w2"), worker("w3")), facts=facts)
+        assert told(seen, External()) == "Offered to w1 — w3: not nominated yet"
 
     @pytest.mark.parametrize("tail", ["", " — w1: no room", " — w1: unreachable since 2026-11-21T11:55:00Z"])
     def test_what_stands_behind_it_never_restarts_it(self, tail: str) -> None:

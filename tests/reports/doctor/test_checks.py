@@ -14,7 +14,8 @@ import attrs
 import pytest
 
 from multikueue import AVAILABLE
-from multikueue.core.dispatchers.scored.profile import SCORED, Hold, Profile
+from multikueue.core.dispatchers.dispatcher import SCORED
+from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_status
 from multikueue.core.machinery.shares import UsedUp
 from multikueue.core.model.conditions import condition, conditions, new_condition, timestamp

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import attrs
 
-from multikueue import PlanSettings
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.config.access_providers import AccessProvider, ProfileSettings
 from multikueue.core.inventory.names import CLUSTER_PERMISSION, MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
@@ -30,7 +30,11 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
+from multikueue.runtime.inventory.service import PlacementOptions
+from multikueue.runtime.inventory.spokes import Spokes
+from multikueue.runtime.inventory_part import InventoryOptions, inventory
 from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.runtime.parts import Part, PartHost
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Registry
 from multikueue.sandbox.apiserver.faults import Call
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
@@ -108,23 +112,39 @@ class Hub:
     tokens: list[str] = attrs.field(factory=list)
     """With which connections to workers were opened."""
     running: Manager | None = None
+    making: Spokes | None = None
+    """What makes workers in the manager that was built last."""
 
     @property
     def admin(self) -> DirectClient:
         """The hub's administrator."""
         return DirectClient(self.server)
 
-    def build(self, settings: SpokeSettings, **others: Any) -> Manager:
+    def build(
+        self,
+        settings: SpokeSettings,
+        placement: PlacementOptions | None = None,
+        profiles: ProfileSettings | None = PROFILES,
+    ) -> Manager:
         """A daemon's worth of library. With settings of placements these select, and not the test."""
         return Manager(
             DirectClient(self.server, user=USER),
             AdapterRegistry(BUILTIN),
-            ManagerSettings(**{"plan": PlanSettings(), "spokes": settings, "profiles": PROFILES, **others}),
+            ManagerSettings(profiles=profiles),
             self.connect,
             clock=now,
-            selection=None if "placement" in others else self.chosen,
+            parts=[partial(self._part, settings, placement)],
+        )
+
+    def _part(self, settings: SpokeSettings, placement: PlacementOptions | None, host: PartHost) -> Part:
+        options = InventoryOptions(
+            placement or PlacementOptions(),
+            spokes=settings,
+            selection=self.chosen if placement is None else None,
             permissions=DirectClient(self.server, user=GRANTING),
         )
+        part, self.making = inventory(host, options)
+        return part
 
     @asynccontextmanager
     async def managed(self, settings: SpokeSettings) -> AsyncIterator[Manager]:
@@ -148,8 +168,8 @@ class Hub:
     def select(self, *names: str) -> None:
         """Have a Placement select these clusters, and no others."""
         self.chosen.names = set(names)
-        if self.running is not None and self.running.spokes is not None:
-            self.running.spokes.enqueue_all()
+        if self.running is not None and self.making is not None:
+            self.making.enqueue_all()
 
     async def list_clusters(self, *names: str) -> None:
         """Have the config list these workers."""

@@ -29,8 +29,9 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import check
 from multikueue.errors import AlreadyExists, NotFound
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, PlacementHook
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
+from multikueue.runtime.inventory_part import InventoryOptions
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import ApiServer
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
@@ -110,11 +111,17 @@ class Hub:
         """The manager's administrator."""
         return self.fleet.admin
 
-    def manager(self, settings: PlacementSettings | None = None, *inventories: Inventory, **more: Any) -> Manager:
+    def manager(
+        self,
+        settings: PlacementSettings | None = None,
+        *inventories: Inventory,
+        hook: PlacementHook | None = None,
+        **more: Any,
+    ) -> Manager:
         """A manager that fills configs."""
         checks = settings if inventories else settings or PlacementSettings()
-        options = PlacementOptions(checks, inventories)
-        return self.fleet.build(placement=options, **more)
+        options = InventoryOptions(PlacementOptions(checks, inventories), hook)
+        return attrs.evolve(self.fleet.build(**more), parts=[options.part])
 
     @asynccontextmanager
     async def running(self, manager: Manager | None = None) -> AsyncIterator[Manager]:

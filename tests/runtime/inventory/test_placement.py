@@ -25,7 +25,7 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.runtime import optional_controllers as inventories
+from multikueue.runtime import inventory_part as inventories
 from multikueue.runtime.inventory.service import Inventory, PlacementController, PlacementOptions
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, cluster
@@ -360,7 +360,7 @@ async def test_alone_beside_another_controller() -> None:
 async def test_figures_of_a_config_that_nobody_fills_any_more_are_forgotten() -> None:
     """Else a metric would say for ever what was true once."""
     hub, noted = await Hub.of("c1"), Noted()
-    async with hub.running(attrs.evolve(hub.manager(), placement_hook=noted)):
+    async with hub.running(hub.manager(hook=noted)):
         await hub.decide("c1")
         await until(lambda: set(noted.statistics) == {CHECK})
         await hub.admin.merge_patch(ADMISSION_CHECK, CHECKED, {"metadata": {"finalizers": [ADDON_FINALIZER]}})

@@ -113,7 +113,7 @@ async def test_tokens_are_renewed_without_a_gap(source: ConnectionSource) -> Non
 @BOTH
 async def test_a_cluster_whose_token_has_expired_is_not_offered(source: ConnectionSource) -> None:
     """W18: its agent is away. Once it has renewed the token, the cluster gets jobs."""
-    async with hub("c1") as on, on.managed(settings(source)) as manager:
+    async with hub("c1") as on, on.managed(settings(source)):
         await on.list_clusters("c1")
         on.spokes["c1"].available = False
         on.select("c1")
@@ -122,12 +122,12 @@ async def test_a_cluster_whose_token_has_expired_is_not_offered(source: Connecti
         await on.submit()
         await anyio.sleep(120)
         assert "worker" not in await on.parts()
-        assert manager.spokes is not None
-        assert "has expired" in manager.spokes.problem("c1")
+        assert on.making is not None
+        assert "has expired" in on.making.problem("c1")
         on.spokes["c1"].available = True
         on.ocm.changed("c1")
         await until(on.runs, within=400)
-        assert manager.spokes.problem("c1") == ""
+        assert on.making.problem("c1") == ""
 
 
 async def _has(on: Hub, part: str, name: str = "c1") -> bool:
@@ -142,14 +142,14 @@ async def _report_token(on: Hub, expires: float) -> None:
 
 
 async def test_a_token_that_expires_in_use_makes_the_worker_inactive_and_is_told() -> None:
-    async with hub("c1") as on, on.managed(settings(validity=SHORT)) as manager:
+    async with hub("c1") as on, on.managed(settings(validity=SHORT)):
         await on.connect_to("c1")
         on.spokes["c1"].available = False  # nobody renews it
         await anyio.sleep(SHORT.total_seconds())
         on.workers["c1"].faults.connections.drop()  # servers look at a token only when a request begins
         await until(lambda: _inactive(on))
-        assert manager.spokes is not None
-        assert "has expired" in manager.spokes.problem("c1")
+        assert on.making is not None
+        assert "has expired" in on.making.problem("c1")
         await on.submit()
         await anyio.sleep(60)
         assert await on.runs() == {}
@@ -167,11 +167,11 @@ class TestOthersObjects:
             source = {"kubeConfig": {"location": "mine", "locationType": "Secret"}}
             foreign = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "MultiKueueCluster", "metadata": {"name": "c1"}}
             made = await on.admin.create(MULTIKUEUE_CLUSTER, {**foreign, "spec": {"clusterSource": source}})
-            async with on.managed(settings()) as manager:
+            async with on.managed(settings()):
                 on.select("c1")
                 await until(lambda: _told(on, "Conflict"))
-                assert manager.spokes is not None
-                assert manager.spokes.problem("c1").startswith("Conflict: MultiKueueCluster c1 is somebody else's")
+                assert on.making is not None
+                assert on.making.problem("c1").startswith("Conflict: MultiKueueCluster c1 is somebody else's")
                 on.select()
                 await anyio.sleep(60)
                 await on.admin.delete(MANAGED_CLUSTER, ObjectKey("", "c1"))
@@ -466,12 +466,12 @@ class TestAdopting:
             await _addons(on)
             on.select("c1")
             await on.list_clusters("c1")
-            async with on.managed(settings(rules=None, adopt=Adopt.NONE)) as manager:
+            async with on.managed(settings(rules=None, adopt=Adopt.NONE)):
                 await until(on.is_active)
                 await on.submit()
                 await until(on.runs)
-                assert manager.spokes is not None
-                assert manager.spokes.problem("c1").startswith("Conflict")
+                assert on.making is not None
+                assert on.making.problem("c1").startswith("Conflict")
                 before = await on.parts()
             jobs = await on.runs()
             async with on.managed(settings(ConnectionSource.CLUSTER_PROFILE, adopt=Adopt.ADDON)):

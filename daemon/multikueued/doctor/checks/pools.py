@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from multikueue.core.config.quota import cohort_of
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, SCORED, Hold, Profile
+from multikueue.core.dispatchers.dispatcher import SCORED
+from multikueue.core.dispatchers.scored.profile import Hold, Profile
+from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.quantities import written

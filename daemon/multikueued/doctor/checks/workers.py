@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from multikueue.core.dispatchers.scored.reasons import Why
+from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import KUEUE_GROUP

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from multikueue.core.dispatchers.scored.reasons import Why
+from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import Cause

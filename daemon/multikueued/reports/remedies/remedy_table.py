@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from multikueue.core.dispatchers.scored.reasons import Why
+from multikueue.core.dispatchers.reasons import Why
 from multikueue.errors import Cause
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.remedy import RETRY, Finding, filled, found_by, row, said

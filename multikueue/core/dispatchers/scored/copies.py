@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidate
-from multikueue.core.dispatchers.scored.reasons import Why
+from multikueue.core.dispatchers.reasons import Why
+from multikueue.core.dispatchers.scored.facts import obstacle_of
 from multikueue.core.model.conditions import find
 
 REFUSALS: Final = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor"})
@@ -35,7 +36,8 @@ def waits(worker: Candidate) -> bool:
 
 def has_quota(worker: Candidate) -> bool:
     """Whether it has taken it. Quota of a queue in which no copy starts counts only for one that has started before."""
-    starts = worker.obstacle is None or worker.obstacle.why is not Why.NEVER_STARTS
+    known = obstacle_of(worker)
+    starts = known is None or known.why is not Why.NEVER_STARTS
     wanted = "QuotaReserved" if starts else "Admitted"
     return (find(worker.conditions, wanted) or {}).get("status") == "True"
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Final, TypeAlias
 
 import attrs
 
-from multikueue.core.dispatchers.scored.flavors import Flavor, Pods, usable
-from multikueue.core.dispatchers.scored.reasons import Reason
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Known
+from multikueue.core.dispatchers.reasons import Reason
+from multikueue.core.model.flavors import Flavor, Pods, usable
 from multikueue.core.model.names import ClusterName
 
 Flavored: TypeAlias = tuple[str, str]
@@ -27,29 +27,10 @@ Place: TypeAlias = tuple[ClusterName, str]
 Shape: TypeAlias = tuple[tuple[tuple[tuple[str, int], ...], Pods | None], ...]
 """By pod set, what it needs and what its pods demand."""
 
-SILENT_AFTER: Final = timedelta(seconds=90)
-"""A watch that says nothing for longer, bookmarks included, is no source of figures."""
-
 UNPLACED_FOR: Final = timedelta(hours=1)
 """For so long at most what nodes had no place for is a reason to ask another worker."""
 OTHERS_FIRST: Final = timedelta(minutes=10)
 """For so long at most what is free belongs to the jobs of others that wait there: some may never fit."""
-
-
-class Known(StrEnum):
-    """Whether a queue's figures can be used."""
-
-    YES = "Known"
-    FORBIDDEN = "Forbidden"
-    """The worker does not let us read its ClusterQueues."""
-    TOO_MANY = "TooMany"
-    """More flavors than a status can list (64), or more figures on the worker than are looked at (`FIGURES`)."""
-    ODD = "Odd"
-    """Something about the worker's figures is as we have never seen it; the log has it."""
-    SILENT = "Silent"
-    """The watch has said nothing for `SILENT_AFTER`."""
-    AWAITED = "Awaited"
-    """They are being read for the first time since the worker is connected: nothing is offered before."""
 
 
 @attrs.frozen
@@ -206,10 +187,10 @@ class Room:
     obstacle: Reason | None = None
     """What is in the way, as far as the queues tell."""
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the dispatcher looks at figures: it says itself why it does not offer the Workload there."""
-        return self.queue is not None or self.obstacle is not None
+
+def room_of(worker: Candidate) -> Room:
+    """What is known of a worker for the Workload that it may get."""
+    return worker.facts if isinstance(worker.facts, Room) else Room()
 
 
 @attrs.frozen
@@ -228,3 +209,13 @@ class JobFacts:
     """Where the job runs that `multikueue.dev/same-cluster-as` names; None: nowhere yet."""
     overtaken_by: datetime | None = None
     """When the last job of its ClusterQueue got its quota that has started; None: none has."""
+
+
+def job_of(candidates: Candidates) -> JobFacts:
+    """What is known of the Workload that these may get."""
+    return candidates.facts if isinstance(candidates.facts, JobFacts) else JobFacts()
+
+
+def obstacle_of(worker: Candidate) -> Reason | None:
+    """Why it cannot get the Workload, as far as the caches tell."""
+    return worker.obstacle or room_of(worker).obstacle

@@ -8,11 +8,11 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import Candidate
+from multikueue.core.dispatchers.dispatcher import Candidate, Known
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored import copies
-from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Known, QueueFacts, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, QueueFacts, ResourceRequest, obstacle_of, room_of
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing, flavors
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.room import placed, unknown
 from multikueue.core.dispatchers.scored.state import QueueRefusal
 from multikueue.core.model.names import ClusterName
@@ -56,8 +56,9 @@ def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reas
 
     What failed before is not in here: it depends on the others.
     """
-    if worker.obstacle is not None:
-        return worker.obstacle
+    known, room = obstacle_of(worker), room_of(worker)
+    if known is not None:
+        return known
     if not worker.available:
         return Reason(Why.OUT_OF_REACH)
     excluded = wanted.narrowing.excludes(worker.name, worker.labels, worker.annotations, wanted.company)
@@ -66,7 +67,7 @@ def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reas
     theirs = flavors(worker.annotations)
     if theirs is not None and not wanted.flavors <= theirs:
         return Reason(Why.OTHER_FLAVOR)
-    queue = worker.queue
+    queue = room.queue
     if queue is None:
         return None
     if not queue.active:
@@ -84,7 +85,8 @@ def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reas
 
 def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Tier, Reason | None]:
     """How sure it is that a worker without obstacle takes the Workload, and why it is not surer."""
-    queue, request = worker.queue, wanted.request
+    room, request = room_of(worker), wanted.request
+    queue = room.queue
     if queue is not None and queue.known is Known.AWAITED:
         return Tier.NONE, Reason(Why.FIGURES_AWAITED)
     if queue is None or queue.is_raced or request is None or unknown(request, queue.groups):
@@ -92,7 +94,7 @@ def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Ti
     if queue.on_trial(now) and not worker.nominated:
         return Tier.NONE, Reason(Why.ON_TRIAL)
     others = queue.others_wait(now)
-    free = queue.free if worker.net is None else worker.net
+    free = queue.free if room.net is None else room.net
     if not others and placed(request, queue.groups, free) is not None:
         if copies.is_unplaced(worker) or not queue.places(request, now):
             return Tier.DOUBT, Reason(Why.NO_NODES)
@@ -101,7 +103,7 @@ def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Ti
     if _evident(queue, request, wanted.priority) or (worker.nominated and copies.preempts(worker)):
         return Tier.PREEMPTION, reason
     if queue.may_preempt:
-        return Tier.PROBE if worker.leads else Tier.NONE, reason
+        return Tier.PROBE if room.leads else Tier.NONE, reason
     return Tier.NONE, reason
 
 

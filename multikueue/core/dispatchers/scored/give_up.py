@@ -7,6 +7,7 @@ from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidates, GiveUp
 from multikueue.core.dispatchers.scored import copies
+from multikueue.core.dispatchers.scored.facts import job_of
 from multikueue.core.dispatchers.scored.profile import Profile, Then
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import reserved_at, retry_count
@@ -34,7 +35,7 @@ def give_up(workload: Json, candidates: Candidates, profile: Profile, now: datet
     message = f"No worker took the workload within {profile.give_up_after}"
     if profile.then is Then.DEACTIVATE:
         return GiveUp(message)
-    return GiveUp(message, requeue_wait(retry_count(workload, candidates.job.check)))
+    return GiveUp(message, requeue_wait(retry_count(workload, job_of(candidates).check)))
 
 
 def requeue_wait(retries: int) -> timedelta:

@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model.names import ClusterName
 
 NAMES: Final = "kueue.x-k8s.io/multikueue-cluster-names"

@@ -10,11 +10,11 @@ from typing import Any, Final
 import attrs
 
 from multikueue.core.config.quota import cohort_of, parent_of
+from multikueue.core.dispatchers.dispatcher import Known
 from multikueue.core.dispatchers.scored.facts import (
     Amounts,
     Flavored,
     Group,
-    Known,
     PodSet,
     QueueFacts,
     ResourceRequest,
@@ -22,10 +22,10 @@ from multikueue.core.dispatchers.scored.facts import (
     others_since,
     still_unplaced,
 )
-from multikueue.core.dispatchers.scored.flavors import Flavor, Pods
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
 from multikueue.core.dispatchers.scored.starts import Waited, size
 from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
+from multikueue.core.model.flavors import Flavor, Pods
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of, uid
 from multikueue.core.model.quantities import MILLI, thousandths
@@ -53,11 +53,6 @@ def _figures(obj: Json) -> Iterator[Sized]:
         yield group.get("coveredResources") or ()
         yield from (flavor.get("resources") or () for flavor in group.get("flavors") or ())
     yield from (flavor.get("resources") or () for flavor in dig(obj, "status", "flavorsReservation") or ())
-
-
-def flavor_names(cluster_queue: Json) -> list[str]:
-    """The flavors that a ClusterQueue names, in order."""
-    return list(dict.fromkeys(name for group in _groups(cluster_queue, {}) for name in group.flavors))
 
 
 def tree(

@@ -14,23 +14,13 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
+from multikueue.core.model.conditions import parse_timestamp, timestamp
 from multikueue.core.model.names import Json
+from multikueue.core.model.placements import FAULT
 
 FAILURES_ANNOTATION: Final = "multikueue.dev/failures"
-FAULT: Final = "worker"
-"""What an entry of the placements has as `fault` if the worker is to blame."""
 SHORTEST: Final = timedelta(hours=1)
 LONGEST: Final = timedelta(hours=8)
-
-_FAULTY: Final = frozenset({"PodsReadyTimeout", "AdmissionCheck"})
-"""Reasons of a worker's Kueue to evict a copy: pods never ready, or its own checks (provisioning) failed."""
-
-
-def is_fault(copy: Json) -> bool:
-    """Whether a worker evicted its copy because something is wrong there. A lost worker is at fault, too."""
-    evicted = condition(copy, "Evicted") or {}
-    return is_true(copy, "Evicted") and str(evicted.get("reason")) in _FAULTY
 
 
 def failed_on(placements: Sequence[Json], workers: Iterable[str], now: datetime) -> dict[str, datetime]:

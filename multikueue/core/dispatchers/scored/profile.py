@@ -13,10 +13,6 @@ from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS
 from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE, read
 from multikueue.core.model.written_values import parse_duration
 
-SCORED: Final = "multikueue.dev/scored"
-"""What the settings call this dispatcher."""
-PROFILE_ANNOTATION: Final = "multikueue.dev/dispatch-profile"
-"""On a MultiKueueConfig: the name of its profile."""
 SHORTEST_RETRY: Final = timedelta(seconds=15)
 """Each offer and each taking back is a write on the manager."""
 LONGEST_ROUND: Final = timedelta(minutes=10)

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Group, ResourceRequest
-from multikueue.core.dispatchers.scored.flavors import Flavor
+from multikueue.core.model.flavors import Flavor
 
 UNLIMITED: Final = 1 << 100
 """More than any amount."""

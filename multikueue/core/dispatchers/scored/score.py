@@ -9,7 +9,7 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate
-from multikueue.core.dispatchers.scored.facts import JobFacts
+from multikueue.core.dispatchers.scored.facts import JobFacts, room_of
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.profile import Weights
 from multikueue.core.dispatchers.scored.room import placed
@@ -66,22 +66,25 @@ class _Figures:
     @classmethod
     def of(cls, worker: Candidate) -> _Figures:
         speed = _positive(worker.annotations.get(SPEED))
-        ahead = worker.queue.others_pending if worker.queue is not None and worker.queue.is_raced else 0
+        queue = room_of(worker).queue
+        ahead = queue.others_pending if queue is not None and queue.is_raced else 0
         return cls(_positive(worker.annotations.get(COST)) / speed, (1 + ahead) / speed)
 
 
 def _borrows(worker: Candidate, job: JobFacts) -> bool:
     """Whether it takes what is not the queue's own, as far as figures tell: that may be taken back."""
-    queue = worker.queue
+    room = room_of(worker)
+    queue = room.queue
     if queue is None or job.request is None or not any(queue.borrowable.values()):
         return False
-    free = queue.free if worker.net is None else worker.net
+    free = queue.free if room.net is None else room.net
     taken = placed(job.request, queue.groups, free) or {}
     return any(amount > free[key] - queue.borrowable.get(key, 0) for key, amount in taken.items() if amount)
 
 
 def _penalized(worker: Candidate, now: datetime) -> bool:
-    return worker.queue is not None and worker.queue.penalized(now)
+    queue = room_of(worker).queue
+    return queue is not None and queue.penalized(now)
 
 
 def _positive(text: str | None) -> float:

@@ -9,15 +9,15 @@ from typing import Final
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.reasons import Reason, Why, summary
 from multikueue.core.dispatchers.scored import copies
-from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.facts import job_of, room_of
 from multikueue.core.dispatchers.scored.filters import REFUSED_FOR, Tier
 from multikueue.core.dispatchers.scored.give_up import give_up, remaining
 from multikueue.core.dispatchers.scored.profile import Hold, Profile
-from multikueue.core.dispatchers.scored.reasons import Reason, Why, summary
 from multikueue.core.dispatchers.scored.starts import STARVING, looked_at_again, starves
 from multikueue.core.dispatchers.scored.state import QueueRefusal, State
-from multikueue.core.dispatchers.scored.view import View, claim, entry, view
+from multikueue.core.dispatchers.scored.view import View, claim, view
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import reserved_at
 
@@ -53,9 +53,10 @@ class Scored:
 
     def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
         """See `Dispatcher.nominate`."""
-        profile = self.profiles.get(candidates.job.profile)
+        job = job_of(candidates)
+        profile = self.profiles.get(job.profile)
         if profile is None:
-            return Nomination(candidates.kept, problem=f'There is no profile "{candidates.job.profile[:100]}"')
+            return Nomination(candidates.kept, problem=f'There is no profile "{job.profile[:100]}"')
         given_up = give_up(workload, candidates, profile, now)
         if given_up is not None:
             return Nomination(candidates.kept, give_up=given_up)
@@ -77,7 +78,7 @@ class Scored:
         reserved, problems = reserved_at(workload) or now, list[str]()
         if not names and profile.hold is Hold.AUTO:
             again.append(looked_at_again(reserved, now))
-            if starves(reserved, candidates.job.overtaken_by, now):
+            if starves(reserved, job.overtaken_by, now):
                 problems.append(
                     f"It is {STARVING}: raise its priority, or have giveUp of its profile give its quota back"
                 )
@@ -91,11 +92,6 @@ class Scored:
             claim=claim(workload, candidates, seen, names),
             reasons=why,
         )
-
-    def entry(self, workload: Json, candidates: Candidates, names: tuple[str, ...], now: datetime) -> Entry | None:
-        """What the ledger should know of a Workload: see `view.entry`."""
-        profile = self.profiles.get(candidates.job.profile)
-        return None if profile is None else entry(workload, candidates, profile, names, now)
 
     def _sorted_out(
         self, candidates: Candidates, seen: View, profile: Profile, state: State, now: datetime
@@ -216,7 +212,8 @@ def _state(workload: Json, candidates: Candidates, said: State | None, now: date
 
 def _refused(candidates: Candidates, state: State, now: datetime) -> tuple[QueueRefusal, ...]:
     """The refusals that count, with those that the copies tell now."""
-    here = {worker.name: worker.queue.generation for worker in candidates.workers if worker.queue is not None}
+    queues = ((worker.name, room_of(worker).queue) for worker in candidates.workers)
+    here = {name: queue.generation for name, queue in queues if queue is not None}
     known = [
         one
         for one in state.refused

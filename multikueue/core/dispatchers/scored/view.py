@@ -8,13 +8,14 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored import copies, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.facts import job_of, room_of
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload, Tier, obstacle, tier
 from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE, Narrowing, read
 from multikueue.core.dispatchers.scored.penalties import failed_on
 from multikueue.core.dispatchers.scored.profile import Profile
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.score import Taste, ordered
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -50,7 +51,7 @@ class View:
 def view(workload: Json, candidates: Candidates, profile: Profile, state: State, now: datetime) -> View:
     """Filter the workers, find their tiers, and put them in order."""
     late = state.offered if now >= state.since + profile.patience(state.round) else ()
-    job, history = candidates.job, placements(workload)
+    job, history = job_of(candidates), placements(workload)
     usual = {PREFERENCE: profile.preference} if profile.preference else {}
     narrowing = read({**usual, **job.annotations, **annotations_of(workload)})
     priority = int(dig(workload, "spec", "priority") or 0)
@@ -84,30 +85,22 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
     return View(tuple(ranked), tiers, reasons, narrowing, avoided)
 
 
-def entry(
-    workload: Json, candidates: Candidates, profile: Profile, names: tuple[str, ...], now: datetime
-) -> Entry | None:
+def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, ...]) -> Entry | None:
     """What the ledger should know of a Workload; None: it has no quota, or nobody knows what it needs.
 
     Args:
         workload: the manager's.
         candidates: the workers; what is net of claims is not needed.
-        profile: its profile.
-        names: where it is, or is about to be, offered: of the last nomination.
-        now: the manager's wall clock.
+        seen: what the decision has seen of them.
+        names: where it is, or is about to be, offered.
     """
-    seen = view(workload, candidates, profile, State.parse(candidates.message) or State(now), now)
-    return claim(workload, candidates, seen, names)
-
-
-def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, ...]) -> Entry | None:
-    """The entry of a Workload whose workers have been looked at: see `entry`."""
     reserved, queued = reserved_at(workload), kueue_objects.queued_at(workload)
-    request = candidates.job.request
+    request = job_of(candidates).request
     if reserved is None or request is None:
         return None
     tiers = {seen.tiers.get(name) for name in names}
-    queues = {worker.name: worker.queue.name for worker in candidates.workers if worker.queue is not None}
+    known = ((worker.name, room_of(worker).queue) for worker in candidates.workers)
+    queues = {name: queue.name for name, queue in known if queue is not None}
     return Entry(
         key=ObjectKey.of(workload),
         uid=uid(workload),

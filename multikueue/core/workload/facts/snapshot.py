@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from multikueue.core.dispatchers.scored.facts import JobFacts, Room
+from multikueue.core.dispatchers.dispatcher import Facts
 from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
@@ -116,8 +116,6 @@ class Worker:
     """How many Workload copies of jobs that have failed are in the namespace there."""
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())
     """What is known of its Kueue."""
-    room: Room = attrs.field(default=Room())
-    """What its queue has room for."""
 
     @property
     def copy(self) -> CopyFacts:
@@ -260,8 +258,8 @@ class Snapshot:
     """How long nothing of it has changed, here or on a worker."""
     siblings: tuple[Json, ...] = ()
     """The manager's other Workloads of the same job: slices of an elastic job, parts of a group."""
-    job_facts: JobFacts = attrs.field(factory=JobFacts)
-    """What the dispatcher knows of the job beside the Workload."""
+    facts: Facts = attrs.field(factory=Facts)
+    """What the dispatcher knows of it while it waits."""
     workers: tuple[Worker, ...] = ()
     """All known workers, those of the config first and in its order."""
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.scored.flavors import Pods
+from multikueue.core.model.flavors import Pods
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, labels_of

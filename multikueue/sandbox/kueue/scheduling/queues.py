@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 import attrs
 
-from multikueue.core.dispatchers.scored.kueue_objects import flavor_names
 from multikueue.core.model.conditions import conditions, is_true, new_condition, updated
+from multikueue.core.model.flavors import flavor_names
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, ObjectKey, Resource

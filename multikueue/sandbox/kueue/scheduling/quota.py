@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import attrs
 
-from multikueue.core.dispatchers.scored.flavors import Flavor, Pods
-from multikueue.core.dispatchers.scored.flavors import flavors as readable
+from multikueue.core.model.flavors import Flavor, Pods
+from multikueue.core.model.flavors import flavors as readable
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import thousandths, written

@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
-from multikueue.core.dispatchers.scored.facts import Group, JobFacts, PodSet, QueueFacts, ResourceRequest
+from multikueue.core.dispatchers.reasons import Why
+from multikueue.core.dispatchers.scored.facts import Group, JobFacts, PodSet, QueueFacts, ResourceRequest, Room, room_of
 from multikueue.core.dispatchers.scored.profile import Profile
-from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName, Json
 from tests.core.building import CHECK, condition, workload
@@ -73,11 +73,16 @@ class Pending:
         return answer
 
     def change(self, name: str, **changes: Any) -> None:
-        self.workers[name] = attrs.evolve(self.workers[name], **changes)
+        """`changes`: of the candidate, or of what is known of its queue."""
+        worker, room = (
+            self.workers[name],
+            {one: changes.pop(one) for one in ("queue", "net", "leads") if one in changes},
+        )
+        self.workers[name] = attrs.evolve(worker, facts=attrs.evolve(room_of(worker), **room), **changes)
 
 
 def pending(queues: Mapping[str, QueueFacts | None], **more: Any) -> Pending:
-    return Pending({name: Candidate(ClusterName(name), queue=facts) for name, facts in queues.items()}, **more)
+    return Pending({name: Candidate(ClusterName(name), facts=Room(facts)) for name, facts in queues.items()}, **more)
 
 
 def why(answer: Nomination) -> dict[str, Why]:

@@ -8,9 +8,10 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import Group, PodSet, ResourceRequest, Running
 from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, SELECTOR, TOGETHER
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from tests.core.dispatchers.scored.pending import GPU, copy, pending, queue, why
 from tests.core.door import NOW
 
@@ -124,7 +125,7 @@ def test_one_that_nodes_have_no_place_for_is_taken_back_for_another_worker_and_s
     waiting.change("w1", conditions=copy("QuotaReserved", "TopologyPlacementFailed", status=False))
     answer = waiting.ask(1)
     assert (answer.names, waiting.ask(60).names) == (("w1",), ("w1",))
-    assert answer.claim is not None
+    assert isinstance(answer.claim, Entry)
     assert (answer.claim.unplaced, answer.claim.doubtful) == ((("w1", "queue"),), True)
     waiting.change("w2", queue=queue(8))
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import Group, PodSet, QueueFacts, ResourceRequest
-from multikueue.core.dispatchers.scored.flavors import MOST_DEMANDS, MOST_MARKS, Flavor, Pods, flavors
 from multikueue.core.dispatchers.scored.ledger import Ledger
-from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.room import placed
+from multikueue.core.model.flavors import MOST_DEMANDS, MOST_MARKS, Flavor, Pods, flavors
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.shape import LONGEST, pods_flaw
 from tests.core.building import workload

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multikueue.core.dispatchers.dispatcher import Known
 from multikueue.core.dispatchers.scored import ledger as ledger_module
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import (
     Flavored,
     Group,
-    Known,
     Place,
     PodSet,
     QueueFacts,

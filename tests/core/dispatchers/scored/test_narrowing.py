@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored import job_annotations
 from multikueue.core.dispatchers.scored.job_annotations import (
     LONGEST,
@@ -17,7 +18,6 @@ from multikueue.core.dispatchers.scored.job_annotations import (
     TOLERATIONS,
     read,
 )
-from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model.names import ClusterName
 
 LABELS = {"region": "eu", "gpu": "h100", "example.com/site": "a"}

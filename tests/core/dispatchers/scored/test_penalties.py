@@ -8,16 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.scored.penalties import (
-    FAULT,
-    Failures,
-    WorkerVerdict,
-    failed_on,
-    is_fault,
-    noted,
-    together,
-)
+from multikueue.core.dispatchers.scored.penalties import Failures, WorkerVerdict, failed_on, noted, together
 from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.placements import FAULT, is_fault
 from tests.core.building import condition
 from tests.core.door import NOW
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multikueue.core.dispatchers.dispatcher import Known
 from multikueue.core.dispatchers.scored import kueue_objects
-from multikueue.core.dispatchers.scored.facts import Group, Known, PodSet, ResourceRequest, Running
+from multikueue.core.dispatchers.scored.facts import Group, PodSet, ResourceRequest, Running
 from multikueue.core.dispatchers.scored.starts import Waited
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE
-from multikueue.core.dispatchers.scored.penalties import FAULT
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then, Weights, parse_profile, parse_profiles
 from multikueue.core.dispatchers.scored.score import COST, SPEED
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
+from multikueue.core.model.placements import FAULT
 from tests.core.dispatchers.scored.pending import GPU, pending, queue
 from tests.core.door import NOW
 

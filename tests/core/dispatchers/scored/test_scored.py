@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Known
 from multikueue.core.dispatchers.guarded import Guarded
-from multikueue.core.dispatchers.scored.facts import JobFacts, Known, PodSet, ResourceRequest, Running
+from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.facts import JobFacts, PodSet, ResourceRequest, Room, Running, obstacle_of
 from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, SELECTOR, TAINTS, TOGETHER, TOLERATIONS
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName
@@ -93,8 +94,8 @@ def test_one_that_nobody_takes_though_there_is_room_waits_for_the_others_too() -
     """Figures that lie (its Kueue is down, or what is free is not for such pods) kept it where nobody took it."""
     waiting = pending({"w1": queue(8), "w2": queue(0)})
     first, late = waiting.ask().claim, waiting.ask(15).claim
-    assert first is not None
-    assert late is not None
+    assert isinstance(first, Entry)
+    assert isinstance(late, Entry)
     assert (first.waits_for, late.waits_for) == (None, (("w2", "queue"),))
 
     waiting.change("w2", queue=queue(4))
@@ -318,7 +319,7 @@ def test_it_may_be_deactivated_instead() -> None:
 
 
 def test_an_unknown_profile_changes_nothing_and_is_told() -> None:
-    seen = Candidates((Candidate(ClusterName("w1")),), ("w1",), job=JobFacts(profile="x"))
+    seen = Candidates((Candidate(ClusterName("w1")),), ("w1",), facts=JobFacts(profile="x"))
     answer = Scored().nominate({}, seen, NOW)
 
     assert (answer.names, answer.problem) == (("w1",), 'There is no profile "x"')
@@ -328,20 +329,19 @@ def test_what_the_ledger_wakes_is_offered() -> None:
     """The two use one filter: who stands in the line of a queue takes its room, or it would block all others."""
     dispatcher, ledger = Scored(), Ledger()
     job = JobFacts(ResourceRequest((PodSet({"gpu": 4}),)))
-    seen = Candidates((Candidate(ClusterName("w1"), queue=queue(2)),), job=job)
-    made = dispatcher.entry(workload(), seen, (), NOW)
-    assert made is not None
+    seen = Candidates((Candidate(ClusterName("w1"), facts=Room(queue(2))),), facts=job)
+    made = dispatcher.nominate(workload(), seen, NOW).claim
+    assert isinstance(made, Entry)
     ledger.put(made)
     (place,) = made.places
     ledger.set_queue(place, queue(6))
     assert ledger.woken(NOW) == (made.key,)
     net = ledger.net(made.key, place, NOW)
-    grown = Candidates((Candidate(ClusterName("w1"), queue=queue(6), net=net),), job=job)
+    grown = Candidates((Candidate(ClusterName("w1"), facts=Room(queue(6), net)),), facts=job)
     answer = dispatcher.nominate(workload(), grown, NOW)
     assert answer.names == ("w1",)
-    offered = dispatcher.entry(workload(), grown, answer.names, NOW)
-    assert offered is not None
-    assert offered.offered == (place,)
+    assert isinstance(answer.claim, Entry)
+    assert answer.claim.offered == (place,)
 
 
 NAMES_OF_ALL = tuple(f"w{number}" for number in range(25))
@@ -372,9 +372,8 @@ workers = st.builds(
     available=st.booleans(),
     awaited=st.booleans(),
     obstacle=reasons,
-    queue=facts,
+    facts=st.builds(Room, facts, leads=st.booleans(), obstacle=reasons),
     conditions=quota,
-    leads=st.booleans(),
 )
 
 
@@ -410,7 +409,7 @@ def test_it_never_widens_and_answers_the_same(
     assert Guarded(dispatcher).nominate(workload(), candidates, NOW) == answer
     assert len(answer.names) <= MAX_NOMINATIONS
     new = set(answer.names) - set(nominated)
-    assert new <= {worker.name for worker in seen if worker.available and worker.obstacle is None}
+    assert new <= {worker.name for worker in seen if worker.available and obstacle_of(worker) is None}
     assert named is None or new <= {"w1", "w2", "w3"}
     assert set(answer.names).isdisjoint(answer.reasons)
     assert set(answer.names) | set(answer.reasons) == {worker.name for worker in seen}
@@ -421,8 +420,7 @@ placed_workers = st.builds(
     st.sampled_from(NAMES_OF_ALL).map(ClusterName),
     labels=st.sampled_from([{}, {"region": "eu"}, {"region": "us"}]),
     annotations=st.sampled_from([{}, TAINTED, {FLAVORS: "oslo"}, {FLAVORS: "bergen"}, {TAINTS: "?", COST: "-1"}]),
-    queue=facts,
-    leads=st.booleans(),
+    facts=st.builds(Room, facts, leads=st.booleans()),
 )
 
 

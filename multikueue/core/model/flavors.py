@@ -150,6 +150,12 @@ def flavors(objects: Iterable[Json]) -> dict[str, Flavor]:
     return {one.name: one for obj in objects if has_name(obj) and (one := Flavor.of(obj)) is not None}
 
 
+def flavor_names(cluster_queue: Json) -> list[str]:
+    """The flavors that a ClusterQueue names, in order."""
+    groups = dig(cluster_queue, "spec", "resourceGroups") or ()
+    return list(dict.fromkeys(str(one.get("name")) for group in groups for one in group.get("flavors") or ()))
+
+
 def _is_beyond(value: str, operator: str, bound: str) -> bool:
     """Whether a number is greater or less than another, as Gt and Lt mean it."""
     if not (_NUMBER.fullmatch(value) and _NUMBER.fullmatch(bound)):

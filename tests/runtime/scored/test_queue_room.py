@@ -13,15 +13,18 @@ import attrs
 import pytest
 from structlog.testing import capture_logs
 
+from multikueue.core.dispatchers.dispatcher import Known
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import Known, PodSet, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import PodSet, ResourceRequest
 from multikueue.core.dispatchers.scored.profile import Profile
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.runtime.workers import queue_room
-from multikueue.runtime.workers.queue_room import SHOWN_AFTER, WorkerRooms
+from multikueue.runtime.controller import KeyQueue, Process
+from multikueue.runtime.parts import PartHost
+from multikueue.runtime.scored import queue_room
+from multikueue.runtime.scored.dispatcher import ScoredDispatcher
+from multikueue.runtime.scored.queue_room import SHOWN_AFTER, WorkerRooms
 from tests.core.building import condition, workload
 from tests.runtime.fleet import Fleet, now
 
@@ -35,7 +38,7 @@ CLAIM = Entry(KEY, "uid", "cq", 0, AT, AT, ResourceRequest(()), ((ClusterName("w
 def rooms() -> WorkerRooms:
     """Of a manager without workers."""
     manager = Fleet.of().build()
-    return WorkerRooms(manager.cluster, manager.workers, lambda _: None, now)
+    return WorkerRooms(PartHost(manager.cluster, manager.workers, KeyQueue(), Process(now, lambda: 0.0, "test")))
 
 
 async def test_what_a_workload_got_counts_until_figures_show_it() -> None:
@@ -113,11 +116,11 @@ def states(found: WorkerRooms) -> dict[str, Known | None]:
 async def read(*workers: str) -> AsyncIterator[WorkerRooms]:
     """Of a manager whose dispatcher looks at the figures of these workers."""
     fleet = await Fleet.connected(*workers)
-    manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile()}))
+    manager = attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher({"default": Profile()}))
     async with fleet.dispatching(manager):
         await anyio.sleep(5)
-        found = manager._rooms
-        assert found is not None
+        found = manager._dispatching.figures
+        assert isinstance(found, WorkerRooms)
         assert {*states(found).values()} == {Known.YES}
         yield found
 
@@ -146,7 +149,7 @@ async def test_what_is_odd_about_a_workers_figures_costs_them_only(monkeypatch: 
 
 async def test_a_watch_that_comes_and_goes_has_many_figures_read_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     async with read("worker1") as found:
-        informers = found.workers.get("worker1")
+        informers = found.host.workers.get("worker1")
         assert informers is not None
         assert informers.known is not None
         queues, looks = informers.known.queues.cluster_queues, Mock(wraps=kueue_objects.tree)

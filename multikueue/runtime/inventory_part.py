@@ -1,49 +1,49 @@
-"""What only some managers do: an inventory fills configs, and makes the workers that they list; a dispatcher looks at
-figures of workers."""
+"""What only some managers do: an inventory fills configs, and makes the workers that they list."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import Dispatcher
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.inventory.settings import SpokeSettings
 from multikueue.core.machinery.connection import CREDENTIALS
 from multikueue.core.model.conditions import condition
-from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.model.names import ObjectKey
 from multikueue.protocols import ApiClient, PlacementHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
-from multikueue.runtime.controller import KeyQueue, Part, Process
 from multikueue.runtime.inventory.caches import HubCaches
 from multikueue.runtime.inventory.selection import PlacementSelection, PlacementSelector
 from multikueue.runtime.inventory.service import PlacementController, PlacementOptions
 from multikueue.runtime.inventory.spokes import Spokes
-from multikueue.runtime.reconcilers.penalties import PenaltyReconciler
+from multikueue.runtime.parts import Part, PartHost
 from multikueue.runtime.workers.pool import WorkerPool, workloads_on
-from multikueue.runtime.workers.queue_room import WorkerRooms
 
 
 @attrs.frozen
 class InventoryOptions:
     """What is filled, and what is made."""
 
-    placement: PlacementOptions
-    hook: PlacementHook | None
-    spokes: SpokeSettings | None
+    placement: PlacementOptions = attrs.field(factory=PlacementOptions)
+    """Which MultiKueueConfigs are filled from an inventory. None by default."""
+    hook: PlacementHook | None = None
+    """Observes configs that are filled, for metrics."""
+    spokes: SpokeSettings | None = None
     """Of the MultiKueueClusters that are made for selected ManagedClusters. None: none are."""
-    selection: PlacementSelector | None
+    selection: PlacementSelector | None = None
     """Which ManagedClusters are. None: those that placement checks select."""
-    permissions: ApiClient | None
-    """Who writes ClusterPermissions. None: the client of the manager."""
+    permissions: ApiClient | None = None
+    """Who writes ClusterPermissions: whoever may create one can grant any role on a spoke. None: the client of the
+    manager."""
+
+    def part(self, host: PartHost) -> Part:
+        """What a manager does of it; see `Manager.parts`."""
+        return inventory(host, self)[0]
 
 
-def inventory(
-    cluster: ManagerCluster, workers: WorkerPool, options: InventoryOptions, process: Process
-) -> tuple[Part, Spokes | None]:
-    """Build what the options ask for, on the caches of a manager before they run; and what makes workers, if any."""
+def inventory(host: PartHost, options: InventoryOptions) -> tuple[Part, Spokes | None]:
+    """Build what the options ask for; and what makes workers, if any."""
+    cluster, workers, process = host.manager, host.workers, host.process
     occupied = partial(_occupied, cluster, workers)
     hub = HubCaches.shared(cluster.workloads.informer, cluster.checks, cluster.configs, cluster.clusters, occupied)
     part, selection = Part(), options.selection
@@ -73,26 +73,6 @@ def inventory(
         process,
     )
     return Part((*part.controllers, spokes.controller), (*part.services, spokes.run)), spokes
-
-
-def scored(
-    dispatcher: Dispatcher,
-    cluster: ManagerCluster,
-    workers: WorkerPool,
-    enqueue: Callable[[ObjectKey], object],
-    process: Process,
-) -> tuple[Part, WorkerRooms | None]:
-    """What follows the workers' queues, and notes their failures, if the dispatcher looks at those; before anything
-    runs."""
-    if not isinstance(dispatcher, Scored):
-        return Part(), None
-    rooms = WorkerRooms(cluster, workers, enqueue, process.clock)
-    workers.follow_figures(rooms.changed)
-    cluster.clusters.subscribe(lambda key, _old, _new: rooms.changed(ClusterName(key.name)))
-    penalties = PenaltyReconciler(cluster, KeyQueue(), process.clock)
-    for handler in (rooms.job_changed, penalties.changed):
-        cluster.workloads.informer.subscribe(handler)
-    return Part((process.controller("multikueue_penalty", penalties, penalties.queue),), (rooms.run,)), rooms
 
 
 def _occupied(manager: ManagerCluster, workers: WorkerPool, name: str) -> bool:

@@ -12,11 +12,13 @@ from multikueue.core.machinery.connection import CREDENTIALS
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.names import ObjectKey
 from multikueue.protocols import ApiClient
-from multikueue.runtime import optional_controllers
-from multikueue.runtime.controller import Process
+from multikueue.runtime import inventory_part
+from multikueue.runtime.controller import KeyQueue, Process
 from multikueue.runtime.inventory.selection import PlacementSelection
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
-from multikueue.runtime.optional_controllers import InventoryOptions, inventory
+from multikueue.runtime.inventory_part import InventoryOptions, inventory
+from multikueue.runtime.manager import Manager
+from multikueue.runtime.parts import PartHost
 from multikueue.runtime.workers.pool import WorkerPool
 from tests.runtime.fleet import Fleet, now
 from tests.runtime.inventory.hub import Chosen, settings
@@ -28,6 +30,10 @@ PROCESS = Process(now, lambda: 0.0, "test")
 CHECKS, FILLED = PlacementOptions(PlacementSettings()), PlacementOptions(inventories=(Inventory("a=b", "gpus"),))
 NOTHING = PlacementOptions()
 GRANTING = cast(ApiClient, object())
+
+
+def host(manager: Manager) -> PartHost:
+    return PartHost(manager.cluster, manager.workers, KeyQueue(), PROCESS)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,7 @@ async def test_what_is_built(
     """Workers are made if somebody selects them: who is given, or else the Placements of checks."""
     manager = Fleet.of().build()
     options = InventoryOptions(placement, None, spokes, Chosen() if chosen else None, None)
-    part, made = inventory(manager.cluster, manager.workers, options, PROCESS)
+    part, made = inventory(host(manager), options)
     assert ([one.name for one in part.controllers], len(part.services)) == (names, services)
     assert (made is not None) == makes
     if made is not None:
@@ -64,7 +70,7 @@ async def test_what_is_built(
 async def test_somebody_else_may_write_permissions_and_select() -> None:
     manager = Fleet.of().build()
     options = InventoryOptions(CHECKS, None, settings(), Chosen(), GRANTING)
-    _, made = inventory(manager.cluster, manager.workers, options, PROCESS)
+    _, made = inventory(host(manager), options)
     assert made is not None
     assert (made.permissions, type(made.selection)) == (GRANTING, Chosen)
 
@@ -72,7 +78,7 @@ async def test_somebody_else_may_write_permissions_and_select() -> None:
 async def test_a_worker_is_in_use_while_a_workload_or_a_copy_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = Fleet.of().build()
     cluster, copies = manager.cluster, list[ObjectKey]()
-    monkeypatch.setattr(optional_controllers, "workloads_on", lambda _: copies)
+    monkeypatch.setattr(inventory_part, "workloads_on", lambda _: copies)
     synced = {"worker1": True, "worker3": False, "worker4": False}
     known = cast(
         WorkerPool,
@@ -86,7 +92,7 @@ async def test_a_worker_is_in_use_while_a_workload_or_a_copy_is_there(monkeypatc
     )
 
     def occupied(name: str) -> bool:
-        return optional_controllers._occupied(cluster, known, name)
+        return inventory_part._occupied(cluster, known, name)
 
     assert not occupied("worker1")
     copies.append(ObjectKey("default", "w"))

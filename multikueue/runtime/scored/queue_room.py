@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
 import anyio
 import attrs
 
+from multikueue.core.config.own_queues import unfit
+from multikueue.core.config.quota import check_names
+from multikueue.core.dispatchers.dispatcher import Facts, Known, Waiting
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Known, Place, QueueFacts, ResourceRequest, Room
+from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, ResourceRequest, Room
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
-from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
-from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.starts import starves
+from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, reserved_at
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.model.objects import annotations_of, name_of
+from multikueue.core.model.workloads import cluster_name, cluster_queue, reserved_at
 from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_indexes import HOLDING, PENDING
 from multikueue.runtime.loop import loop_time
+from multikueue.runtime.parts import PartHost
 from multikueue.runtime.workers.informers import WorkerInformers
-from multikueue.runtime.workers.own_queue_room import own_queue_room
-from multikueue.runtime.workers.pool import WorkerPool
 
 log = get_logger(__name__)
 
@@ -77,10 +78,7 @@ class WorkerFigures:
 class WorkerRooms:
     """Keeps the ledger up to date, and enqueues held Workloads that have room now."""
 
-    manager: ManagerCluster
-    workers: WorkerPool
-    enqueue: Callable[[ObjectKey], object]
-    clock: Callable[[], datetime]
+    host: PartHost
     ledger: Ledger = attrs.field(factory=Ledger, init=False)
     _latest: dict[str, datetime] = attrs.field(factory=dict, init=False)
     """By ClusterQueue of the manager: when the last job got its quota that has started."""
@@ -117,7 +115,7 @@ class WorkerRooms:
 
     def look(self) -> None:
         """Read what has changed; enqueue those that this makes room for."""
-        there, now = {worker.name: None for worker in self.workers}, loop_time()
+        there, now = {worker.name: None for worker in self.host.workers}, loop_time()
         for name in {**there, **self._figures}:
             figures = self._figures[name]
             figures.changed |= figures.state is not self._state(name)
@@ -128,28 +126,23 @@ class WorkerRooms:
         moved = {one for one in set(self._followers.values()) if self._company(one.namespace, one.job) != one}
         for key in [key for key, company in self._followers.items() if company in moved]:
             del self._followers[key]
-            self.enqueue(key)
+            self.host.enqueue(key)
         for key in [key for key, at in self._leaving.items() if at <= now]:
             del self._leaving[key]
             self.ledger.drop(key)
-        for key in self.ledger.woken(self.clock()):
-            self.enqueue(key)
+        for key in self.ledger.woken(self.host.process.clock()):
+            self.host.enqueue(key)
 
     def starving(self) -> int:
         """How many are held for too long (`starts.starves`)."""
-        now = self.clock()
+        now = self.host.process.clock()
         return sum(starves(one.reserved, self._latest.get(one.queue), now) for one in self.ledger.waiting())
 
-    def planned(self, key: ObjectKey, claim: Entry | None) -> None:
-        """A Workload has been planned.
-
-        Args:
-            key: of the Workload.
-            claim: what it waits for; None: it does not. What it got is counted until the figures show it.
-        """
+    def planned(self, key: ObjectKey, claim: object) -> None:
+        """See `Figures`. What a Workload got that waits no more is counted until the figures show it."""
         if claim is None:
             self._followers.pop(key, None)
-        if claim is not None:
+        if isinstance(claim, Entry):
             self._leaving.pop(key, None)
             self.ledger.put(claim)
             for place in claim.unplaced:
@@ -160,7 +153,7 @@ class WorkerRooms:
 
     def _note_unplaced(self, place: Place, request: ResourceRequest) -> None:
         """The next ones of its shape are asked for elsewhere first."""
-        (worker, name), now = place, self.clock()
+        (worker, name), now = place, self.host.process.clock()
         known = self._figures[worker].facts or {}
         facts = known.get(name)
         if facts is not None and facts.places(request, now):
@@ -168,48 +161,45 @@ class WorkerRooms:
             self._figures[worker].facts = {**known, name: facts}
             self.ledger.set_queue(place, facts)
 
-    def shown(self, seen: Snapshot, config: Json | None) -> Snapshot:
-        """A snapshot with what a dispatcher needs of a Workload that waits for a worker."""
-        workload = seen.workload
-        if workload is None or seen.check is None or not has_quota(workload) or cluster_name(workload) is not None:
-            return seen
-        workers = tuple(attrs.evolve(one, room=self._room(one, seen.key, workload)) for one in seen.workers)
-        return attrs.evolve(seen, workers=workers, job_facts=self._job(workload, seen, config))
+    def facts(self, waiting: Waiting) -> Facts:
+        """See `Figures`."""
+        rooms = {worker: self._room(worker, queue, waiting.key) for worker, queue in waiting.queues.items()}
+        return Facts(self._job(waiting), rooms)
 
-    def _room(self, seen: Worker, key: ObjectKey, workload: Json) -> Room:
+    def _room(self, worker: ClusterName, queue: ObjectKey, key: ObjectKey) -> Room:
         """What is known of the queue on a worker that a Workload goes to."""
-        worker, here = seen.name, ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
         figures = self._figures.get(worker)
         if figures is None or figures.facts is None:
             state = figures.state if figures is not None else None
             return Room(QueueFacts("", known=state or Known.AWAITED))
-        name = figures.targets.get(seen.names.local_queue(here))
+        name = figures.targets.get(queue)
         if name is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
         informers = self._informers(worker)
-        own = own_queue_room(name, informers, self.manager) if informers is not None else None
+        own = _own_queue_room(name, informers, self.host.manager) if informers is not None else None
         if own is not None:
             return own
         facts = figures.facts.get(name)
         if facts is None:
             return Room(obstacle=Reason(Why.QUEUE_INACTIVE))
-        place, now = (worker, name), self.clock()
+        place, now = (worker, name), self.host.process.clock()
         return Room(facts, self.ledger.net(key, place, now), self.ledger.leads(key, place))
 
-    def _job(self, workload: Json, seen: Snapshot, config: Json | None) -> JobFacts:
+    def _job(self, waiting: Waiting) -> JobFacts:
         """What is known of a Workload beside its own object."""
-        annotations = next((annotations_of(job) for job in seen.jobs.values()), {})
+        key, workload = waiting.key, waiting.workload
+        annotations = next((annotations_of(job) for job in waiting.jobs.values()), {})
         together = job_annotations.read({**annotations, **annotations_of(workload)}).together
-        company = self._company(seen.key.namespace, together) if together else None
+        company = self._company(key.namespace, together) if together else None
         if company is not None:
-            self._followers[seen.key] = company
+            self._followers[key] = company
         else:
-            self._followers.pop(seen.key, None)
+            self._followers.pop(key, None)
         return JobFacts(
             request=kueue_objects.request(workload),
             annotations=annotations,
-            profile=annotations_of(config or {}).get(PROFILE_ANNOTATION) or "default",
-            check=seen.check or "",
+            profile=annotations_of(waiting.config).get(PROFILE_ANNOTATION) or "default",
+            check=waiting.check,
             company=company.worker if company is not None else None,
             overtaken_by=self._latest.get(cluster_queue(workload)),
         )
@@ -217,16 +207,16 @@ class WorkerRooms:
     def _company(self, namespace: str, job: str) -> Company:
         """Where a job is, as `job/train` or `rayjob.ray.io/train` names it."""
         kind, _, name = job.partition("/")
-        for gvk in self.manager.jobs:
+        for gvk in self.host.manager.jobs:
             if kind in (gvk.kind.lower(), f"{gvk.kind.lower()}.{gvk.group}"):
-                for key in self.manager.owned(gvk, ObjectKey(namespace, name)):
-                    worker = cluster_name(self.manager.workloads.get(key) or {})
+                for key in self.host.manager.owned(gvk, ObjectKey(namespace, name)):
+                    worker = cluster_name(self.host.manager.workloads.get(key) or {})
                     if worker is not None:
                         return Company(namespace, job, ClusterName(worker))
         return Company(namespace, job)
 
     def _informers(self, worker: ClusterName) -> WorkerInformers | None:
-        found = self.workers.get(worker)
+        found = self.host.workers.get(worker)
         return found.known if found is not None else None
 
     def _state(self, worker: ClusterName) -> Known:
@@ -255,7 +245,7 @@ class WorkerRooms:
             name: one.terms for name, one in found.items()
         }:
             for key in self.ledger.held({(worker, name) for name in before} if same else ()):
-                self.enqueue(key)
+                self.host.enqueue(key)
 
     def _take_in(self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts]) -> None:
         """Keep the facts of a worker's queues, unless it has too many figures; note when it is looked at again."""
@@ -287,7 +277,7 @@ class WorkerRooms:
                 kueue_objects.queue_facts(
                     tree,
                     queue,
-                    self.clock(),
+                    self.host.process.clock(),
                     known=self._state(worker),
                     ours_pending=sum(len(copies.keys_by(PENDING, key)) for key in local.get(name, ())),
                     ours=ours,
@@ -297,5 +287,24 @@ class WorkerRooms:
             )
 
     def _penalized_until(self, worker: ClusterName) -> datetime | None:
-        cluster = self.manager.clusters.get(ObjectKey("", worker))
+        cluster = self.host.manager.clusters.get(ObjectKey("", worker))
         return Failures.parse(annotations_of(cluster or {}).get(FAILURES_ANNOTATION)).until
+
+
+def _own_queue_room(name: str, informers: WorkerInformers, manager: ManagerCluster) -> Room | None:
+    """What a ClusterQueue of a worker has for copies because of whose it is; None: what its figures say.
+
+    While nobody knows whether it is the manager's, one in which copies would wait for our check for ever is not used.
+    """
+    queues, identity = informers.queues, informers.identity
+    if not identity.may_be_manager:
+        return None
+    ours = {name_of(one) for one in manager.checks.values() if manager.is_ours(one)}
+    queue = queues.cluster_queues.get(ObjectKey("", name))
+    leads_away = queue is not None and not ours.isdisjoint(check_names(queue))
+    if identity.is_manager:
+        flaw = unfit(list(queues.cluster_queues.values()), queues.readable_cohorts or (), ours).get(name)
+        told = f"ClusterQueue {name} there cannot hold copies: {flaw}"
+        return Room(obstacle=Reason(Why.NEVER_STARTS if leads_away else Why.QUEUE_UNFIT, told)) if flaw else None
+    told = f"ClusterQueue {name} there has our check, and it is not known yet whether the worker is the manager itself"
+    return Room(obstacle=Reason(Why.QUEUE_UNFIT, told)) if leads_away else None

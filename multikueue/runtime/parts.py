@@ -1,0 +1,85 @@
+"""Parts of a manager: what only some do plugs in as one, and is no field of the manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Set
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import attrs
+
+from multikueue.core.dispatchers.dispatcher import Figures, Known
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.workload_indexes import looking
+from multikueue.runtime.controller import Controller, KeyQueue, Process
+from multikueue.runtime.loop import Task
+from multikueue.runtime.workers.pool import WorkerPool
+
+
+@attrs.frozen
+class Part:
+    """One thing that a manager does."""
+
+    controllers: tuple[Controller[ObjectKey], ...] = ()
+    services: tuple[Task, ...] = ()
+    """What runs beside the controllers; nothing waits for it."""
+    figures: Figures | None = attrs.field(default=None, kw_only=True)
+    """Of a dispatcher's part: what `nominate` is shown beside the objects."""
+    profiles: Collection[str] | None = attrs.field(default=None, kw_only=True)
+    """Of a dispatcher's part: those that a MultiKueueConfig may name; None: it has none."""
+    starving: Callable[[], int] = attrs.field(default=lambda: 0, kw_only=True)
+    """Of a dispatcher's part: see `Manager.starving`."""
+
+
+@attrs.frozen(eq=False)
+class PartHost:
+    """What a part is built on: a manager's caches and workers, before they run."""
+
+    manager: ManagerCluster
+    workers: WorkerPool
+    plans: KeyQueue[ObjectKey]
+    """Of the Workloads."""
+    process: Process
+
+    def enqueue(self, workload: ObjectKey, after: float = 0.0) -> None:
+        """Have a Workload planned after so many seconds; of several times the earliest counts."""
+        self.plans.enqueue(workload, after)
+
+    def follow_queues(self, changed: Callable[[ClusterName], None]) -> None:
+        """Have the queues of all workers kept, with what is free there.
+
+        Args:
+            changed: called when something of a worker's queues, or of its MultiKueueCluster, changes. It must not wait.
+        """
+        self.workers.follow_figures(changed)
+        self.manager.clusters.subscribe(lambda key, _old, _new: changed(ClusterName(key.name)))
+
+    def cluster_queue(self, worker: ClusterName, local_queue: ObjectKey) -> Json | None:
+        """The ClusterQueue that a LocalQueue of a worker leads to, if queues are followed.
+
+        Returns:
+            None: there is none, or what is known of it cannot be used now.
+        """
+        connected = self.workers.get(worker)
+        if connected is None or connected.known is None or connected.known.queues.figures_known is not Known.YES:
+            return None
+        queues = connected.known.queues
+        name = dig(queues.local_queues.get(local_queue) or {}, "spec", "clusterQueue") or ""
+        return queues.cluster_queues.get(ObjectKey("", name))
+
+    def waiting(self) -> Set[ObjectKey]:
+        """The Workloads that wait for a worker."""
+        return looking(self.manager.workloads.informer)
+
+
+PartOf: TypeAlias = Callable[[PartHost], Part]
+"""Builds a part; it must not wait."""
+
+
+@runtime_checkable
+class BringsPart(Protocol):
+    """A dispatcher that looks at more than the objects that it is shown."""
+
+    def part(self, host: PartHost) -> Part:
+        """What it does while a manager runs; called once for each manager, before that runs."""

@@ -1,0 +1,150 @@
+"""A dispatcher of another package that looks at figures of workers: the guide's, which needs the public API alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from unittest import mock
+
+import anyio
+import attrs
+import pytest
+
+import multikueue
+from multikueue import Dispatcher, Facts, Part, Waiting
+from multikueue.core.model.kinds import EVENT, WORKLOAD
+from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.runtime.controller import KeyQueue, Process
+from multikueue.runtime.manager import Manager
+from multikueue.runtime.parts import PartHost
+from multikueue.sandbox.apiserver.faults import Match, Refuse
+from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
+from tests.docs.measured import DOCS
+from tests.runtime.fleet import LONG, Fleet, now
+from tests.runtime.test_scored import SHORT, placed, quota
+from tests.runtime.test_telling import Counts
+
+pytestmark = pytest.mark.looptime
+
+QUEUE = ObjectKey("default", LOCAL_QUEUE_NAME)
+GUIDE = (DOCS / "guides" / "dispatcher.md").read_text()
+(CODE,) = re.findall(r"## Look at figures.*?^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+
+
+def most_free() -> Dispatcher:
+    """As its package would bring it."""
+    shown: dict[str, Any] = {}
+    exec(CODE, shown)
+    made: Dispatcher = shown["MostFree"]()
+    return made
+
+
+@asynccontextmanager
+async def running(fleet: Fleet, jobs: Any = LONG, **hooks: Any) -> AsyncIterator[Manager]:
+    """Workers of 1 CPU, which is two jobs each, and a manager that has room for all of them."""
+    await fleet.connect(cpu=1, on_manager=100)
+    manager = attrs.evolve(fleet.build(), dispatcher=most_free(), **hooks)
+    async with fleet.kueues(jobs), fleet.running(manager):
+        await anyio.sleep(5)
+        yield manager
+
+
+def test_it_imports_nothing_of_multikueue_but_the_public_api() -> None:
+    imports = [one for one in ast.walk(ast.parse(CODE)) if isinstance(one, ast.ImportFrom)]
+    of_ours = {one.module: {name.name for name in one.names} for one in imports if "multikueue" in str(one.module)}
+    assert of_ours.keys() == {"multikueue"}
+    assert of_ours["multikueue"] <= set(multikueue.__all__)
+
+
+async def test_a_job_goes_where_most_is_free() -> None:
+    fleet = Fleet.of("w1", "w2")
+    async with running(fleet):
+        await quota(fleet, "w2", "3")
+        await anyio.sleep(5)
+        for number in range(5):
+            await fleet.submit(f"j{number}")
+            await anyio.sleep(5)
+        where = await placed(fleet)
+    assert sorted(where.values()) == ["w1", "w2", "w2", "w2", "w2"]
+    assert where["j0"] == "w2"
+    assert sum(fleet.requests(name, "create", WORKLOAD) for name in fleet.workers) == 5  # nowhere in vain
+
+
+async def test_what_has_room_nowhere_is_held_here_until_a_worker_has_more() -> None:
+    """Nothing of the Workload changes then, nor of a copy: the dispatcher's part has it planned."""
+    fleet, told = Fleet.of("w1", "w2"), Counts()
+    async with running(fleet, hook=told):
+        for number in range(5):
+            await fleet.submit(f"j{number}")
+            await anyio.sleep(5)
+        assert sorted((await placed(fleet)).values()) == ["-", "w1", "w1", "w2", "w2"]
+        assert {("rejected: NoRoom", "w1"), ("rejected: NoRoom", "w2")} <= {*told.noted}
+        await quota(fleet, "w1", "2")
+        await anyio.sleep(5)
+        assert sorted((await placed(fleet)).values()) == ["w1", "w1", "w1", "w2", "w2"]
+    assert sum(fleet.requests(name, "create", WORKLOAD) for name in fleet.workers) == 5
+
+
+async def test_it_takes_the_room_of_a_job_that_has_ended() -> None:
+    fleet = Fleet.of("w1")
+    async with running(fleet, SHORT):
+        for number in range(3):
+            await fleet.submit(f"j{number}")
+            await anyio.sleep(5)
+        assert sorted((await placed(fleet)).values()) == ["-", "w1", "w1"]
+        await anyio.sleep(90)
+        assert "-" not in (await placed(fleet)).values()
+
+
+async def test_of_a_worker_that_does_not_show_its_queues_nothing_is_known() -> None:
+    fleet = Fleet.of("w1", "w2")
+    fleet.workers["w1"].faults.add(Refuse(403), on=Match(resource="clusterqueues", user="multikueue"))
+    async with running(fleet) as manager:
+        for number in range(3):
+            await fleet.submit(f"j{number}")
+            await anyio.sleep(5)
+        assert sorted((await placed(fleet)).values()) == ["-", "w2", "w2"]
+        host = PartHost(manager.cluster, manager.workers, KeyQueue(), Process(now, lambda: 0.0, "test"))
+        there = {name: host.cluster_queue(ClusterName(name), QUEUE) for name in ("w1", "w2", "w3")}
+        assert [name for name, queue in there.items() if queue is not None] == ["w2"]
+        assert host.cluster_queue(ClusterName("w2"), ObjectKey("default", "another")) is None
+
+
+async def test_figures_that_raise_concern_one_workload_which_is_tried_again() -> None:
+    fleet = Fleet.of("w1")
+    async with running(fleet) as manager:
+        known = manager._dispatching.figures
+        assert known is not None
+        facts = known.facts
+
+        def odd(waiting: Waiting) -> Facts:
+            if "odd" in waiting.jobs:
+                raise KeyError("spec")
+            return facts(waiting)
+
+        with mock.patch.object(type(known), "facts", staticmethod(odd)):
+            for name in ("odd", "fine"):
+                await fleet.submit(name)
+            await anyio.sleep(10)
+            assert await placed(fleet) == {"odd": "-", "fine": "w1"}
+        notes = [one["note"] for one in (await fleet.admin.list(EVENT)).items if one["type"] == "Warning"]
+        assert any("KeyError" in note for note in notes)
+        await anyio.sleep(60)
+        assert await placed(fleet) == {"odd": "w1", "fine": "w1"}
+
+
+async def test_another_part_may_follow_the_queues_as_well() -> None:
+    fleet, changed = Fleet.of("w1", "w2"), list[str]()
+
+    def part(host: PartHost) -> Part:
+        host.follow_queues(changed.append)
+        return Part()
+
+    async with running(fleet, parts=[part]):
+        await fleet.submit()
+        await anyio.sleep(5)
+        assert "-" not in (await placed(fleet)).values()
+    assert {*changed} == {"w1", "w2"}
