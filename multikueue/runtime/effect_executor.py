@@ -146,13 +146,11 @@ class EffectExecutor:
         """Delete one object; a refusal, as by a webhook, is told: what is not removed holds up the next attempt."""
         resource = effect.resource if isinstance(effect, effects.DeleteJob) else WORKLOAD
         try:
-            if isinstance(effect, effects.DeleteJob):
-                await _delete(target, resource, effect.key, effect.uid, effect.propagation)
-            else:
-                await _delete(target, resource, effect.key, effect.uid, version=effect.version or None)
+            propagation = effect.propagation if isinstance(effect, effects.DeleteJob) else "Background"
+            await _delete(target, resource, effect.key, effect.uid, propagation, version=effect.version or None)
         except ApiError as error:
             if HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR and not error.retryable:
-                note = f'worker cluster "{effect.cluster}" refuses the deletion of {resource} "{effect.key}": {error}'
+                note = f'{_where(effect.cluster)} refuses the deletion of {resource} "{effect.key}": {error}'
                 if workload is not None:
                     self._emit(workload, "Warning", note, effect.cluster)
                 log.warning(
@@ -190,9 +188,8 @@ class EffectExecutor:
                 cache.refused(key, effect.patch, may_pass=not in_vain)
             # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
             if workload is not None and not (isinstance(error, NotFound) and error.name == key.name):
-                where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
                 what = "the status of " if isinstance(effect, effects.PatchJobStatus) else "a change of "
-                note = f'{where} refuses {what}{resource} "{key}": {error}'
+                note = f'{_where(effect.cluster)} refuses {what}{resource} "{key}": {error}'
                 self._emit(workload, "Warning", note, effect.cluster, label=STATUS_REFUSED_LABEL if in_vain else "")
             raise
 
@@ -347,6 +344,10 @@ class EffectExecutor:
         self.events.emit(workload, type, "MultiKueue", action, without_addresses(note), related, noted, label)
 
 
+def _where(cluster: ClusterName) -> str:
+    return f'worker cluster "{cluster}"' if cluster else "the manager cluster"
+
+
 def _has_no_effect(error: ApiError) -> bool:
     """Whether a creation that failed so has made nothing, now or later.
 
@@ -363,8 +364,9 @@ async def _delete(
     resource: Resource,
     key: ObjectKey,
     uid: str,
-    propagation: Propagation = "Background",
-    version: str | None = None,
+    propagation: Propagation,
+    *,
+    version: str | None,
 ) -> None:
     """Delete exactly this object. One that has still to end stays in the cache as the server answered it."""
     left, is_served = None, True

@@ -20,7 +20,7 @@ from multikueue.core.model.labels import (
     WORKLOAD_FINALIZER,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, finalizers_of, is_terminating
+from multikueue.core.model.objects import annotations_of, finalizers_of, is_terminating, resource_version
 from multikueue.core.model.objects import uid as uid_of
 from multikueue.core.model.workloads import attempt
 from multikueue.errors import (
@@ -248,6 +248,19 @@ async def test_only_the_object_that_was_seen_is_deleted() -> None:
     assert await client.get(JOB, OF_JOB)
 
     await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid, "Background"),) * 2)
+    with pytest.raises(NotFound):
+        await client.get(JOB, OF_JOB)
+
+
+async def test_a_job_that_has_changed_since_it_was_looked_at_stays_where_that_counts() -> None:
+    """Whoever gives a finished job more time, or runs it again, does so at this moment."""
+    fleet, uid = await _with_job()
+    client = fleet.clusters[W1].client
+    version = resource_version(await client.get(JOB, OF_JOB))
+    await client.merge_patch(JOB, OF_JOB, {"metadata": {"labels": {"keep": "it"}}})
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid, "Background", version=version),))
+    version = resource_version(await client.get(JOB, OF_JOB))
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid, "Background", version=version),))
     with pytest.raises(NotFound):
         await client.get(JOB, OF_JOB)
 

@@ -296,6 +296,7 @@ TABLE: tuple[Row, ...] = (
     Row("pods deleted", _always, evicting.end_deleted_by_pods),
     Row("rejected", _is_rejected, ending.clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
+    Row("expired", lambda seen: seen.facts.is_finished, ending.delete_expired),
     Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished),
     Row("has ended", _is_nobodys, ending.end_of_earlier_attempt),
     # it can never run through us: say so, once
