@@ -16,8 +16,8 @@ from multikueue.core.model.labels import (
     FOREGROUND_FINALIZER,
     FROM_ANNOTATION,
     JOB_UID_LABEL,
-    STATUS_REFUSED_LABEL,
     WORKLOAD_FINALIZER,
+    ToldFinding,
 )
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, finalizers_of, is_terminating, resource_version
@@ -333,14 +333,16 @@ async def test_who_refuses_a_change_is_named(effect: Effect, told: str) -> None:
     assert emitted.emit.call_args.args[4].startswith(told)
 
 
-@pytest.mark.parametrize(("status", "label"), [(403, ""), (422, STATUS_REFUSED_LABEL)], ids=["forbidden", "invalid"])
-async def test_a_status_that_would_be_refused_again_is_told_for_programs(status: int, label: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "told"), [(403, None), (422, ToldFinding.STATUS_REFUSED)], ids=["forbidden", "invalid"]
+)
+async def test_a_status_that_would_be_refused_again_is_told_for_programs(status: int, told: ToldFinding | None) -> None:
     fleet, emitted = Fleet(), mock.Mock()
     fleet.clusters[MANAGER].client.faults.add(Refuse(status), on=Match(verbs=("patch",)))
     executing, patch = EffectExecutor(fleet.target, emitted, fleet.memory), ObjectKey("default", "job")
     with pytest.raises(ApiError):
         await executing.execute(a_workload(uid="u"), (PatchJobStatus(JOB, patch, {}),))
-    assert emitted.emit.call_args.args[7] == label
+    assert emitted.emit.call_args.args[7] is told
 
 
 @pytest.mark.parametrize(
