@@ -274,10 +274,6 @@ def _always(_: Situation) -> bool:
     return True
 
 
-def _is_recorded(situation: Situation) -> bool:
-    return situation.assigned_to is not None
-
-
 def _is_of_unknown_kind(situation: Situation) -> bool:
     return situation.snapshot.adapter is None
 
@@ -317,7 +313,7 @@ TABLE: tuple[Row, ...] = (
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
     Row("stopped here", _always, evicting.stop_here),  # by its Kueue, without an eviction
     Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _recorded, tell_recorded, remove_others),
-    Row("assigned", _is_recorded, assigned.follow_job, _recorded, tell_recorded, remove_others),
+    Row("assigned", lambda seen: bool(seen.assigned_to), assigned.follow_job, _recorded, tell_recorded, remove_others),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
     Row("earlier run", _always, leftovers.wait_for_earlier_run, goes=clean_stale),
