@@ -21,6 +21,8 @@ from multikueue.core.model.objects import (
     annotations_of,
     clone,
     dig,
+    has_owner,
+    is_terminating,
     overlaid,
     resource_version,
     uid,
@@ -58,6 +60,8 @@ class JobKind:
     """Whether the settings do not name the kind any more: only Workloads that a worker has already are followed."""
     unserved: bool = False
     """Whether the manager's API server does not serve the kind: its jobs are watched nowhere, Workloads of it wait."""
+    deletes_expired: bool = False
+    """Whether the manager's jobs are deleted when they say so, where their own controller leaves it: `time_to_live`."""
     pods_label: str = ""
     """See `KindTraits`."""
     source: str = attrs.field(default="", eq=False)
@@ -112,7 +116,16 @@ class JobKind:
 
     def unheeded(self, job: Json) -> Sequence[str]:
         """See `JobAdapter`."""
-        return self.copies.unheeded(job)
+        lasts = self.copies.time_to_live
+        own = () if lasts is None or (self.deletes_expired and lasts.deletes) else (lasts.seconds,)
+        return [*self.copies.unheeded(job), *rules.FieldsSet(own)(job)]
+
+    def expires_at(self, job: Json, seen: datetime) -> datetime | None:
+        """See `JobAdapter`. What somebody owns is that one's to delete."""
+        lasts = self.copies.time_to_live if self.deletes_expired else None
+        if lasts is None or self.status.finished(job) is None or is_terminating(job) or has_owner(job):
+            return None
+        return lasts.is_over_at(job, seen)
 
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""
@@ -126,6 +139,8 @@ class JobKind:
         whole = {"metadata": bare_metadata(job, {}, {}), "spec": job.get("spec") or {}}
         if is_started(whole) or (self.sync.resized is not None and is_elastic(job)):
             whole = self._as_if_never_started(whole, stamp)
+        if self.copies.time_to_live is not None:
+            own = (*own, self.copies.time_to_live.seconds)
         bare = without(whole, (*own, *self.copies.left_out, _ORIGIN_UID))
         gvk = self.resource.gvk
         made = {"apiVersion": gvk.api_version, "kind": gvk.kind, **bare, "spec": self.copies.sanitised(bare["spec"])}

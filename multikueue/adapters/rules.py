@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -12,7 +12,7 @@ from multikueue.adapters.managed_by_support import ManagedBySupport
 from multikueue.adapters.templates import Path, PodTemplates
 from multikueue.adapters.words import Words
 from multikueue.core.model.adapter import Outcome, Stamp
-from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, merge_patch, resource_version, without_nulls
 
@@ -70,6 +70,38 @@ TTL: Final = "ttlSecondsAfterFinished"
 manager cannot see that it has ended. We remove it, and the manager's job has its own."""
 
 
+@attrs.frozen(kw_only=True)
+class TimeToLive:
+    """By what a job is deleted some time after its end, where its kind's own controller runs it; see also `TTL`.
+
+    With neither of the last two no controller deletes the job itself by it: MPI's deletes its launcher.
+    """
+
+    seconds: Path
+    """Where it says for how many seconds it stays."""
+    completed: Path = ()
+    """Where its status has the time from which they count."""
+    conditions: tuple[str, ...] = ()
+    """Otherwise: those of an end, of which one is true. They count since it has become so."""
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the job is deleted by it."""
+        return bool(self.completed or self.conditions)
+
+    def is_over_at(self, job: Json, seen: datetime) -> datetime | None:
+        """When the time is over of a job that has ended; None: it says no time, or does not show when it ended.
+
+        Args:
+            job: the manager's.
+            seen: when its end was seen here: what the job shows is by its worker's clock, and the later of both counts.
+        """
+        ends = [changed_at(job, kind) for kind in self.conditions if is_true(job, kind)]
+        ended = parse_timestamp(dig(job, *self.completed)) if self.completed else next(iter(ends), None)
+        lasts = dig(job, *self.seconds)
+        return None if ended is None or lasts is None else max(ended, seen) + timedelta(seconds=lasts)
+
+
 @attrs.frozen
 class FieldsSet:
     """For `CopyRules.unheeded`: those of these fields that a job has."""
@@ -99,6 +131,8 @@ class CopyRules:
     """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
     prepared: CopyRule | None = None
     """Changes the copy where more than its spec must change; the marks that make it ours are set after it."""
+    time_to_live: TimeToLive | None = None
+    """After which time the job is deleted once it has ended: nobody does while it is delegated, unless we do."""
     unheeded: Callable[[Json], Sequence[str]] = lambda job: ()
     """What the manager's job says that nobody heeds: its copy lacks it, and the manager's controller passes over it."""
     refused: Callable[[Json], str] = lambda job: ""

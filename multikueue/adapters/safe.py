@@ -133,6 +133,10 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._tried("unheeded", job, (), lambda: self.row.unheeded(job))
 
+    def expires_at(self, job: Json, seen: datetime) -> datetime | None:
+        """See `JobAdapter`."""
+        return self._tried("time_to_live", job, None, lambda: self.row.expires_at(job, seen))
+
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""
         return self._tried("why_free", job, "that cannot be told", lambda: self.row.why_free(job))

@@ -14,14 +14,14 @@ from multikueue.adapters.rules import (
     TTL,
     CopyRules,
     Delegation,
-    FieldsSet,
     StatusRules,
     SyncRules,
+    TimeToLive,
     counters_at_zero,
     finished_by,
     limits_at,
 )
-from multikueue.adapters.templates import EACH, KEY, PodTemplates
+from multikueue.adapters.templates import EACH, KEY, Path, PodTemplates
 from multikueue.adapters.words import SUSPENDED, Words
 from multikueue.core.model.names import GVK, Json, Resource
 
@@ -54,7 +54,12 @@ def _words(kind: str) -> Words:
 
 
 def _training(
-    version: str, kind: str, replicas: str, operator: str = "training", heeding: ManagedBySupport = TRAINING
+    version: str,
+    kind: str,
+    replicas: str,
+    operator: str = "training",
+    heeding: ManagedBySupport = TRAINING,
+    completed: Path = ("status", "completionTime"),
 ) -> JobKind:
     return JobKind(
         resource=Resource(GVK("kubeflow.org", version, kind), f"{kind.lower()}s"),
@@ -65,8 +70,7 @@ def _training(
             heeding=heeding,
         ),
         copies=CopyRules(
-            left_out=(("spec", "runPolicy", TTL),),
-            unheeded=FieldsSet((("spec", "runPolicy", TTL),)),
+            time_to_live=TimeToLive(seconds=("spec", "runPolicy", TTL), completed=completed),
             suspend=("spec", "runPolicy", "suspend"),
             templates=(PodTemplates(at=("spec", replicas, EACH, "template"), named_by=KEY),),
         ),
@@ -85,8 +89,7 @@ KINDS = (
         framework="jobset.x-k8s.io/jobset",
         delegation=Delegation(own_controller="jobset.sigs.k8s.io/jobset-controller", heeding=JOBSET),
         copies=CopyRules(
-            left_out=(("spec", TTL),),
-            unheeded=FieldsSet((("spec", TTL),)),
+            time_to_live=TimeToLive(seconds=("spec", TTL), conditions=("Completed", "Failed")),
             templates=(
                 PodTemplates(at=("spec", "replicatedJobs", EACH, "template", "spec", "template"), named_by="name"),
             ),
@@ -105,13 +108,14 @@ KINDS = (
     _training("v1", "PyTorchJob", "pytorchReplicaSpecs"),
     _training("v1", "TFJob", "tfReplicaSpecs"),
     _training("v1", "XGBoostJob", "xgbReplicaSpecs"),
-    _training("v2beta1", "MPIJob", "mpiReplicaSpecs", operator="mpi", heeding=MPI),
+    _training("v2beta1", "MPIJob", "mpiReplicaSpecs", operator="mpi", heeding=MPI, completed=()),
     JobKind(
         resource=Resource(GVK("trainer.kubeflow.org", "v1alpha1", "TrainJob"), "trainjobs"),
         framework="trainer.kubeflow.org/trainjob",
         delegation=Delegation(own_controller="trainer.kubeflow.org/trainjob-controller", heeding=TRAINER),
         copies=CopyRules(
-            left_out=(("spec", TTL),), unheeded=FieldsSet((("spec", TTL),)), sanitised=_without_kueues_patches
+            time_to_live=TimeToLive(seconds=("spec", TTL), conditions=("Complete", "Failed")),  # as KEP-2899 plans it
+            sanitised=_without_kueues_patches,
         ),
         status=StatusRules(
             finished=finished_by("Complete", "Failed"),

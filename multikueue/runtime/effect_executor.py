@@ -11,7 +11,7 @@ import attrs
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CONFIG_MAP, POD, REFUSED, WORKLOAD, worker_reference
-from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, STATUS_REFUSED_LABEL
+from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, ToldFinding
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, namespace_of
 from multikueue.core.model.outside_text import without_addresses
@@ -146,13 +146,11 @@ class EffectExecutor:
         """Delete one object; a refusal, as by a webhook, is told: what is not removed holds up the next attempt."""
         resource = effect.resource if isinstance(effect, effects.DeleteJob) else WORKLOAD
         try:
-            if isinstance(effect, effects.DeleteJob):
-                await _delete(target, resource, effect.key, effect.uid, effect.propagation)
-            else:
-                await _delete(target, resource, effect.key, effect.uid, version=effect.version or None)
+            propagation = effect.propagation if isinstance(effect, effects.DeleteJob) else "Background"
+            await _delete(target, resource, effect.key, effect.uid, propagation, version=effect.version or None)
         except ApiError as error:
             if HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR and not error.retryable:
-                note = f'worker cluster "{effect.cluster}" refuses the deletion of {resource} "{effect.key}": {error}'
+                note = f'{_where(effect.cluster)} refuses the deletion of {resource} "{effect.key}": {error}'
                 if workload is not None:
                     self._emit(workload, "Warning", note, effect.cluster)
                 log.warning(
@@ -190,10 +188,11 @@ class EffectExecutor:
                 cache.refused(key, effect.patch, may_pass=not in_vain)
             # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
             if workload is not None and not (isinstance(error, NotFound) and error.name == key.name):
-                where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
                 what = "the status of " if isinstance(effect, effects.PatchJobStatus) else "a change of "
-                note = f'{where} refuses {what}{resource} "{key}": {error}'
-                self._emit(workload, "Warning", note, effect.cluster, label=STATUS_REFUSED_LABEL if in_vain else "")
+                note = f'{_where(effect.cluster)} refuses {what}{resource} "{key}": {error}'
+                self._emit(
+                    workload, "Warning", note, effect.cluster, finding=ToldFinding.STATUS_REFUSED if in_vain else None
+                )
             raise
 
     async def _tell_contested(
@@ -209,7 +208,7 @@ class EffectExecutor:
         )
         if workload is not None:
             note = f"{of}: {what} does not stay as here: it is set back no more until it is changed here"
-            self._emit(workload, "Warning", note)
+            self._emit(workload, "Warning", note, finding=ToldFinding.CONTESTED_FIELD)
 
     async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
         created = await self._create(target, effect, WORKLOAD, workload)
@@ -337,14 +336,18 @@ class EffectExecutor:
         refused_by: str = "",
         why: RefusalFacts | None = None,
         asked_again_in: timedelta | None = None,
-        label: str = "",
+        finding: ToldFinding | None = None,
     ) -> None:
         """Emit an event into the job's namespace, without the addresses that a server's words may have."""
         action, related = (REFUSED, worker_reference(refused_by)) if refused_by else ("MultiKueue", None)
         due = None if asked_again_in is None else self.events.clock() + asked_again_in
         noted = {} if due is None else {ASKED_AGAIN_ANNOTATION: timestamp(due)}
         noted |= why.annotations if why is not None else {}
-        self.events.emit(workload, type, "MultiKueue", action, without_addresses(note), related, noted, label)
+        self.events.emit(workload, type, "MultiKueue", action, without_addresses(note), related, noted, finding)
+
+
+def _where(cluster: ClusterName) -> str:
+    return f'worker cluster "{cluster}"' if cluster else "the manager cluster"
 
 
 def _has_no_effect(error: ApiError) -> bool:
@@ -363,8 +366,9 @@ async def _delete(
     resource: Resource,
     key: ObjectKey,
     uid: str,
-    propagation: Propagation = "Background",
-    version: str | None = None,
+    propagation: Propagation,
+    *,
+    version: str | None,
 ) -> None:
     """Delete exactly this object. One that has still to end stays in the cache as the server answered it."""
     left, is_served = None, True

@@ -14,7 +14,7 @@ import attrs
 
 from multikueue.core.machinery.lease import micro_time
 from multikueue.core.model.kinds import EVENT
-from multikueue.core.model.labels import MAX_EVENT_NOTE
+from multikueue.core.model.labels import FINDING_LABEL, MAX_EVENT_NOTE, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, shortened, uid
 from multikueue.errors import AlreadyExists, ApiError, NotFound
@@ -90,7 +90,7 @@ class EventRecorder:
         note: str,
         related: Json | None = None,
         annotations: Mapping[str, str] = MappingProxyType({}),
-        label: str = "",
+        finding: ToldFinding | None = None,
     ) -> None:
         """Have an event sent.
 
@@ -102,7 +102,7 @@ class EventRecorder:
             note: a sentence for people; cut to 1,024 bytes.
             related: a reference to another object that it is about.
             annotations: what programs read of it. Of a series, that of the last time.
-            label: by which programs find such events, without a value.
+            finding: by which programs find such events; None: it is for people only.
         """
         message, now = (uid(regarding), type, reason, note), loop_time()
         series = self._said.repeated(message, now, micro_time(self.clock()))
@@ -116,8 +116,8 @@ class EventRecorder:
         event |= {"type": type, "reason": reason[:_MAX_WORD], "action": action[:_MAX_WORD]}
         if related is not None:
             event["related"] = related
-        if label:
-            event["metadata"]["labels"] = {label: ""}
+        if finding is not None:
+            event["metadata"]["labels"] = {FINDING_LABEL: str(finding)}
         series = Series(message, event, now)
         series.annotate(annotations)
         earlier = self._said.begin(series)

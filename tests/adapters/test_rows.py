@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import attrs
 import pytest
 
 from multikueue.adapters import AVAILABLE, JobKind
@@ -363,3 +366,37 @@ def test_limits_that_are_changed_while_it_runs_count_on_its_worker(name: str, fi
     gone = kind.forward_patch(a_job(kind), remote, STAMP)
     assert gone is not None
     assert dig(merge_patch(remote, gone), *limit) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("JobSet", "Completed"),
+        ("JobSet", "Failed"),
+        ("TrainJob", "Complete"),
+        *((name, "") for name in ("JAXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")),
+    ],
+)
+def test_when_a_job_that_has_ended_goes_is_what_its_own_controller_makes_of_it(name: str, where: str) -> None:
+    """JobSet's counts from the condition of the end, the training operator from `status.completionTime`."""
+    heeding = attrs.evolve(row(name), deletes_expired=True)
+    lasts = heeding.copies.time_to_live
+    assert lasts is not None
+    at, before = "2026-01-01T00:00:00Z", datetime(2025, 1, 1, tzinfo=UTC)
+    end: Json = {"conditions": [{"type": where or "Succeeded", "status": "True", "lastTransitionTime": at}]}
+    job = with_value(a_job(heeding, end if where else {**end, "completionTime": at}), lasts.seconds, 30)
+    assert heeding.expires_at(job, before) is None, "somebody owns it"
+    del job["metadata"]["ownerReferences"]
+    assert heeding.expires_at(job, before) == datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC)
+    assert heeding.unheeded(job) == [], "nobody is told to delete it"
+    assert row(name).expires_at(job, before) is None
+
+
+def test_mpis_controller_deletes_no_mpi_job() -> None:
+    """Its launcher alone, by that time."""
+    heeding = attrs.evolve(row("MPIJob"), deletes_expired=True)
+    ended = {"conditions": [{"type": "Succeeded", "status": "True"}], "completionTime": "2026-01-01T00:00:00Z"}
+    job = with_value(a_job(heeding, ended), ("spec", "runPolicy", "ttlSecondsAfterFinished"), 30)
+    del job["metadata"]["ownerReferences"]
+    assert heeding.expires_at(job, datetime(2026, 1, 1, tzinfo=UTC)) is None
+    assert heeding.unheeded(job) == ["spec.runPolicy.ttlSecondsAfterFinished"]

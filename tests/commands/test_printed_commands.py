@@ -17,6 +17,7 @@ VALUES: Final = {
     "--worker-context": "manager",
     "add": "worker3",
     "explain": "job/train",
+    "drain": "worker2",
     "mirror": "user-queue",
     "remove": "worker2",
     "retry": "job/train",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.kinds import EVENT, JOB
-from multikueue.core.model.labels import STATUS_REFUSED_LABEL
+from multikueue.core.model.labels import FINDING_LABEL
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Forbidden
 from multikueue.sandbox.apiserver import Match, Refuse
@@ -51,7 +51,7 @@ async def test_not_once_a_status_is_taken() -> None:
         await fleet.admin.merge_patch(JOB, ObjectKey("default", "job"), {"metadata": {"labels": {"mended": "yes"}}})
 
     async def seen(fleet: Fleet) -> tuple[Diagnosis, Explanation, list[Any]]:
-        told = await fleet.admin.list(EVENT, label_selector=STATUS_REFUSED_LABEL)
+        told = await fleet.admin.list(EVENT, label_selector=FINDING_LABEL)
         return *await both(fleet), [*told.items]
 
     diagnosis, explanation, events = await seen_after(seen, before=refuse, after=mended)
@@ -65,4 +65,4 @@ async def test_who_may_not_read_events_is_told_that_this_was_not_checked() -> No
         return await diagnosed(fleet, manager={("list", "events"): Forbidden("no", status=403)})
 
     found = await seen_after(look, before=refuse)
-    assert "whether the manager refuses statuses" in [one.what for one in found.not_checked]
+    assert "whether statuses are refused, and fields of copies contested" in [one.what for one in found.not_checked]

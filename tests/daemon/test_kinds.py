@@ -65,3 +65,11 @@ def test_addresses_are_shown_where_the_settings_say_that_the_networks_are_one(sh
     )
     rows = {kind.resource.gvk.kind: kind for kind in configured_kinds(settings)}
     assert [bool(rows[name].status.addresses) for name in ("Pod", "RayCluster", "RayJob")] == [not shown] * 3
+
+
+def test_jobs_are_deleted_only_where_the_settings_say_so() -> None:
+    """Of those whose own controllers would: also of the kinds that `auto` adds."""
+    said = "{integrations: {frameworks: [kubeflow.org/tfjob, auto]}%s}"
+    rows = configured_kinds(parse_settings(said % ", retention: {deleteExpiredJobs: true}"))
+    assert all(kind.deletes_expired for kind in rows)
+    assert not any(kind.deletes_expired for kind in configured_kinds(parse_settings(said % "")))

@@ -60,6 +60,7 @@ pods:
 retention:
   finished: 6h
   failed: 2h
+  deleteExpiredJobs: true
 dependencies:
 - config: gpus
   kinds: [ConfigMap, ResourceClaimTemplate]
@@ -109,7 +110,7 @@ def test_every_setting_can_be_set() -> None:
             failure_policy="Fail",
         ),
         pods=PodSettings(check="Ready", copy_addresses=True),
-        retention=RetentionSettings(finished=timedelta(hours=6), failed=timedelta(hours=2)),
+        retention=RetentionSettings(finished=timedelta(hours=6), failed=timedelta(hours=2), delete_expired_jobs=True),
         dependencies=(DependencySettings("gpus", ("ConfigMap", "ResourceClaimTemplate")),),
     )
 

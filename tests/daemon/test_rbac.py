@@ -30,9 +30,10 @@ def printed(*arguments: str) -> list[Json]:
 
 
 def rules(objects: list[Json], kind: str = "ClusterRole") -> Granted:
-    return granted(rule for obj in objects if obj["kind"] == kind for rule in obj["rules"])
+    return granted(rule for obj in objects if obj["kind"] == kind for rule in obj["rules"] or ())
 
 
+_EXPIRED = "\nretention: {deleteExpiredJobs: true}"
 USERS = ("logs-reader", "logs-namespaces", "logs-fleet")
 
 
@@ -154,6 +155,19 @@ class TestWhatIsGranted:
         scored = granted(on_worker(parse_settings(f"dispatcher: {{name: {SCORED}}}")))
         assert scored[KUEUE, "cohorts"] == scored[KUEUE, "localqueues"] == {"list", "watch"}
         assert scored[KUEUE, "resourceflavors"] == {"list"}
+
+    @pytest.mark.parametrize("named", ["auto", "jobset.x-k8s.io/jobset", "batch/job"])
+    def test_jobs_of_the_manager_may_be_deleted_only_where_that_is_set(self, named: str) -> None:
+        """And only those of kinds whose own controllers delete them by the time that they say: no MPIJobs."""
+        text = f"integrations: {{frameworks: [{named}]}}"
+        off, on = (granted(on_manager(parse_settings(f"{text}{more}"))) for more in ("", _EXPIRED))
+        assert not [key for key, verbs in off.items() if "delete" in verbs]
+        found = {key for key, verbs in on.items() if "delete" in verbs}
+        kinds = {"auto": 7, "jobset.x-k8s.io/jobset": 1, "batch/job": 0}[named]
+        assert (len(found), ("kubeflow.org", "mpijobs") in found) == (kinds, False)
+        chart = rules(chart_objects("rbac-expired.yaml", [named]))
+        assert chart == {key: {"delete"} for key in found}
+        assert {**off, **{key: verbs | chart.get(key, set()) for key, verbs in off.items()}} == on
 
     def test_workers_are_noted_on_only_by_the_scored_dispatcher(self) -> None:
         scored = granted(on_manager(parse_settings(f"dispatcher: {{name: {SCORED}}}")))

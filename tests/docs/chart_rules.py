@@ -26,6 +26,7 @@ from multikueued.rbac.rules import (
     bound_rules,
     certificate_rules,
     dependency_rules,
+    expiry_rules,
     findings_rules,
     kind_rules_on_manager,
     lease_rules,
@@ -79,7 +80,7 @@ def by_framework(rules: Callable[[JobKind], Iterable[Json]]) -> dict[str, list[J
     found: dict[str, list[Json]] = {}
     for kind in AVAILABLE:
         found.setdefault(kind.framework, []).extend(rules(kind))
-    return {name: merged(made) for name, made in found.items()}
+    return {name: merged(made) for name, made in found.items() if made}
 
 
 def _of_users(role: str) -> dict[str, list[Json]]:
@@ -91,6 +92,7 @@ def blocks() -> dict[str, str]:
     return {
         **{name: _text(rules) for name, rules in {**ON_MANAGER, **IN_NAMESPACE}.items()},
         "frameworks": "".join(_frameworks(by_framework(kind_rules_on_manager))),
+        "expired": "".join(_frameworks(by_framework(expiry_rules))),
         **{name: _text(viewer_rules()) + "".join(_frameworks(_of_users(name))) for name in AGGREGATED},
         "namespace": _text([*secret_rules(_MARKS), *findings_rules(_FINDINGS), *lease_rules(_LEASE)]),
         "bound": f"{_text(bound_rules())}{_BOUND_NAMES}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -17,9 +18,12 @@ from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored.job_annotations import NAMES
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
+from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import new_condition, timestamp
+from multikueue.core.model.labels import DETACHED_ANNOTATION, FINDING_LABEL, ToldFinding
 from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
+from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Seen, explain, unqueued
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
@@ -27,9 +31,11 @@ from multikueued.reports.remedies.check_remedies import MANAGER_RULES
 from multikueued.reports.remedies.deleted_job import deleted_job_findings
 from multikueued.reports.remedies.remedy import Finding, RemedyRule, found_by
 from multikueued.reports.remedies.remedy_table import WORKER_RULES, about_worker
+from multikueued.reports.remedies.taken_away import taken_away
+from multikueued.reports.remedies.told_findings import TOLD, told_findings
 from multikueued.reports.status import DaemonReport, daemon_findings
 from tests.docs.marked import replaced
-from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, workload
+from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 from tests.reports.test_check_remedies import CASES, TestADeletedJob
 from tests.reports.test_remedies import MANAGER, WORKERS
 
@@ -213,10 +219,32 @@ def _of_workloads() -> tuple[Case, ...]:
         ("the check says that it is held: `the job does not name it`", lambda: explained(narrowed())),
         ("`spec.active` of the Workload is false", lambda: explained(deactivated())),
         ("`the clock of worker1 is at least 60 s behind`", lambda: explained(RUNNING, started_early())),
+        *((f"an event on the Workload has the label `{FINDING_LABEL}: {told}`", partial(_told, told)) for told in TOLD),
+        ("the event `Detached`; the worker answers", lambda: _taken(DETACHED)),
+        ("the same, and the worker is lost since", lambda: _taken(DETACHED, ConnectionFacts(error="refused"))),
+        ("a job has a worker without a MultiKueueCluster", lambda: _taken("")),
         ("the job is gone, and its Workload is not", lambda: next(deleted_job_findings(TestADeletedJob.LEFT))),
         ("the job has no Workload, and runs here at once", lambda: unqueued(without_queue(), "job/train", objects)[1]),
         ("the job has a queue and no Workload", lambda: unqueued(job("train"), "job/train", objects)[1]),
     )
+
+
+DETACHED: Final = "2026-11-28T12:00:00Z"
+
+
+def _taken(since: str, facts: ConnectionFacts | None = None) -> Finding:
+    """A worker that is taken away under a job; since when it is being detached, and what it is lost by."""
+    how: dict[str, Any] = {"message": "refused", "reason": "ClientConnectionFailed", "facts": facts} if facts else {}
+    made = worker("worker1", annotations={DETACHED_ANNOTATION: since}, **how)
+    found = taken_away("worker1", fleet(RUNNING, workers=(made if since else worker("worker2"),)))
+    assert found is not None
+    return found
+
+
+def _told(finding: ToldFinding) -> Finding:
+    event = EventReport("workload/w", "Warning", "MultiKueue", "", NOW, NOW, 1, "multikueue", finding=finding)
+    ((_, found),) = told_findings((event,), RUNNING, TRAIN, "job/train")
+    return found
 
 
 def _of_queue(objects: ManagerObjects, **spec: Any) -> Finding:

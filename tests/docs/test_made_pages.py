@@ -10,9 +10,11 @@ import attrs
 import yaml
 
 import multikueued.reports
+from multikueue.core.model.labels import ToldFinding
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, REJECTED, REJECTED_SOMEHOW
 from multikueued.reports.remedies.remedy_table import UNKNOWN, WORKER_RULES
+from multikueued.reports.remedies.taken_away import DETACHED, GONE
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.file import parse_settings
 from tests.docs import settings_table, sizes, symptoms
@@ -81,6 +83,7 @@ def test_each_kind_of_finding_has_a_row() -> None:
         UNKNOWN,
         *made,
         *(one.id for one in (*BY_CAUSE.values(), *REJECTED.values(), REJECTED_SOMEHOW)),
+        *(DETACHED, GONE, *ToldFinding),
         *(rule.id for rule in (*WORKER_RULES, *MANAGER_RULES)),
     }
     assert {row.finding.id for rows in symptoms.sections().values() for row in rows} == known

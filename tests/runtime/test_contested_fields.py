@@ -6,8 +6,9 @@ import anyio
 import pytest
 
 from multikueue.core.model.kinds import EVENT, JOB
+from multikueue.core.model.labels import FINDING_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.objects import dig, labels_of, uid
 from multikueue.runtime import contested_fields
 from multikueue.runtime.contested_fields import KEPT, MOST, WITHIN, ContestedFields, contested
 from multikueue.sandbox.apiserver import DirectClient
@@ -58,7 +59,8 @@ async def test_it_is_set_back_three_times_and_then_told_once() -> None:
     with anyio.move_on_after(5.0):
         await events.run()
     listed = (await contest.fleet.clusters[MANAGER].client.list(EVENT)).items
-    (told,) = [event["note"] for event in listed if "set back no more" in event["note"]]
+    (event,) = [event for event in listed if labels_of(event).get(FINDING_LABEL) == ToldFinding.CONTESTED_FIELD]
+    told = event["note"]
     assert "spec.parallelism (set there by vertical-scaler)" in told
     assert 'jobs.batch "default/job" on worker cluster "w1"' in told
 

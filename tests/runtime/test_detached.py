@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 import anyio
 import attrs
 import pytest
 
+from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import DETACHED_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
@@ -39,6 +41,11 @@ class Detached:
 
     async def is_assigned(self) -> bool:
         return bool(dig(await self.fleet.workload(), "status", "clusterName") == self.worker)
+
+    async def moves_at(self) -> datetime | None:
+        """When its jobs move, as its MultiKueueCluster says."""
+        said = connection_facts(await self.fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", self.worker)))
+        return said.moves_at if said is not None else None
 
     async def take_credentials(self) -> None:
         self.fleet.workers[self.worker].faults.add(Reset(), on=Match(user="multikueue"))
@@ -71,6 +78,7 @@ async def test_its_jobs_move_some_time_after_it_is_gone_and_not_before() -> None
             assert "default/job-job-" in told, "it names the jobs"
             await anyio.sleep(GRACE + 60)
             assert await detached.is_assigned()
+            assert await detached.moves_at() is None, "no moment is told at which nothing happens"
         async with fleet.running():
             await anyio.sleep(GRACE + 60)
             assert await detached.is_assigned()
@@ -84,11 +92,13 @@ async def test_one_that_was_lost_before_is_dead_and_its_time_goes_on() -> None:
     async with placed() as detached, detached.fleet.running():
         await until(is_active(detached.fleet, detached.worker))
         await detached.take_credentials()
-        began = anyio.current_time()
+        began, moves_at = anyio.current_time(), await detached.moves_at()
         await anyio.sleep(60)
         await detached.note(DETACHED_ANNOTATION)
         await until(detached.runs_elsewhere, within=GRACE + 60)
         assert anyio.current_time() - began < GRACE + 30
+        assert moves_at is not None
+        assert await detached.moves_at() == moves_at
 
 
 async def test_a_person_may_say_that_it_is_broken() -> None:

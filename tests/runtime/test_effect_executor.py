@@ -16,11 +16,11 @@ from multikueue.core.model.labels import (
     FOREGROUND_FINALIZER,
     FROM_ANNOTATION,
     JOB_UID_LABEL,
-    STATUS_REFUSED_LABEL,
     WORKLOAD_FINALIZER,
+    ToldFinding,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, finalizers_of, is_terminating
+from multikueue.core.model.objects import annotations_of, finalizers_of, is_terminating, resource_version
 from multikueue.core.model.objects import uid as uid_of
 from multikueue.core.model.workloads import attempt
 from multikueue.errors import (
@@ -252,6 +252,19 @@ async def test_only_the_object_that_was_seen_is_deleted() -> None:
         await client.get(JOB, OF_JOB)
 
 
+async def test_a_job_that_has_changed_since_it_was_looked_at_stays_where_that_counts() -> None:
+    """Whoever gives a finished job more time, or runs it again, does so at this moment."""
+    fleet, uid = await _with_job()
+    client = fleet.clusters[W1].client
+    version = resource_version(await client.get(JOB, OF_JOB))
+    await client.merge_patch(JOB, OF_JOB, {"metadata": {"labels": {"keep": "it"}}})
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid, "Background", version=version),))
+    version = resource_version(await client.get(JOB, OF_JOB))
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid, "Background", version=version),))
+    with pytest.raises(NotFound):
+        await client.get(JOB, OF_JOB)
+
+
 async def test_kueues_finalizer_is_left_to_kueue() -> None:
     """Of a pod group it frees the pods while it sees the Workload being deleted, and not after that."""
     fleet = Fleet()
@@ -320,14 +333,16 @@ async def test_who_refuses_a_change_is_named(effect: Effect, told: str) -> None:
     assert emitted.emit.call_args.args[4].startswith(told)
 
 
-@pytest.mark.parametrize(("status", "label"), [(403, ""), (422, STATUS_REFUSED_LABEL)], ids=["forbidden", "invalid"])
-async def test_a_status_that_would_be_refused_again_is_told_for_programs(status: int, label: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "told"), [(403, None), (422, ToldFinding.STATUS_REFUSED)], ids=["forbidden", "invalid"]
+)
+async def test_a_status_that_would_be_refused_again_is_told_for_programs(status: int, told: ToldFinding | None) -> None:
     fleet, emitted = Fleet(), mock.Mock()
     fleet.clusters[MANAGER].client.faults.add(Refuse(status), on=Match(verbs=("patch",)))
     executing, patch = EffectExecutor(fleet.target, emitted, fleet.memory), ObjectKey("default", "job")
     with pytest.raises(ApiError):
         await executing.execute(a_workload(uid="u"), (PatchJobStatus(JOB, patch, {}),))
-    assert emitted.emit.call_args.args[7] == label
+    assert emitted.emit.call_args.args[7] is told
 
 
 @pytest.mark.parametrize(

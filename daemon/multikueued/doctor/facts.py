@@ -61,9 +61,9 @@ class Facts:
     lacking: frozenset[GVK] = frozenset()
     """Kinds that the manager does not serve."""
     jobs: Mapping[ObjectKey, Json] = attrs.field(factory=dict)
-    """The jobs behind some of the Workloads that were rejected, or of which a status is refused, by the Workload."""
-    refused: Mapping[ObjectKey, tuple[EventReport, ...]] = attrs.field(factory=dict)
-    """What says that the manager refuses the status of jobs, by the Workload; these jobs are in `jobs`."""
+    """The jobs behind some of the Workloads that were rejected, or of which events tell, by the Workload."""
+    told: Mapping[ObjectKey, tuple[EventReport, ...]] = attrs.field(factory=dict)
+    """The events that tell of findings, by the Workload; these jobs are in `jobs`."""
     definitions: Mapping[GVK, Json] = attrs.field(factory=dict)
     """The CustomResourceDefinitions of kinds, as far as they could be read."""
     kueue: KueueFacts = attrs.field(factory=KueueFacts)

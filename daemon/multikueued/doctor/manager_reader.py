@@ -26,7 +26,7 @@ from multikueue.core.model.kinds import (
     MUTATING_WEBHOOKS,
     WORKLOAD,
 )
-from multikueue.core.model.labels import STATUS_REFUSED_LABEL
+from multikueue.core.model.labels import FINDING_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of, uid
 from multikueue.errors import Forbidden, NotFound
@@ -75,7 +75,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     held = {name_of(one): await held_for(one, sight, namespace) for one in objects.clusters}
     known = {name: one for name, one in held.items() if one is not None}
     lacking = await lacking_of(sight, [kind.resource.gvk for kind in kinds if not kind.workload_only])
-    refused = await _refused(sight, objects)
+    told = await _told(sight, objects)
     facts = Facts(
         now=now,
         objects=objects,
@@ -85,8 +85,8 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         unread=unread,
         kinds=kinds,
         lacking=lacking,
-        jobs=await _jobs(sight, objects, refused),
-        refused=refused,
+        jobs=await _jobs(sight, objects, told),
+        told=told,
         definitions=await _definitions(sight, kinds),
         kueue=await _kueue(sight, namespace),
         status_writers=await _status_writers(sight, objects),
@@ -121,24 +121,25 @@ async def _objects(sight: Sight, settings: Settings) -> tuple[ManagerObjects, fr
     return ManagerObjects(**found), unread
 
 
-async def _refused(sight: Sight, objects: ManagerObjects) -> dict[ObjectKey, tuple[EventReport, ...]]:
-    """The events of statuses that the manager refuses, by the Workload."""
-    events = await sight.items(EVENT, "whether the manager refuses statuses", label_selector=STATUS_REFUSED_LABEL)
+async def _told(sight: Sight, objects: ManagerObjects) -> dict[ObjectKey, tuple[EventReport, ...]]:
+    """The events that tell of findings, by the Workload."""
+    what = "whether statuses are refused, and fields of copies contested"
+    events = await sight.items(EVENT, what, label_selector=FINDING_LABEL)
     told = {str(dig(event, "regarding", "uid")) for event in events or ()}
     about = [one for one in objects.workloads if uid(one) in told]
     return {ObjectKey.of(one): event_reports(events or (), [{"kind": WORKLOAD.gvk.kind, **one}]) for one in about}
 
 
-async def _jobs(sight: Sight, objects: ManagerObjects, refused: Container[ObjectKey]) -> dict[ObjectKey, Json]:
+async def _jobs(sight: Sight, objects: ManagerObjects, told: Container[ObjectKey]) -> dict[ObjectKey, Json]:
     """The jobs behind Workloads that were rejected, where the reason stands nowhere else once the events are gone, or
-    whose status is refused."""
+    of which events tell."""
     found: dict[ObjectKey, Json] = {}
-    concerned = [one for one in objects.workloads if ObjectKey.of(one) in refused]
+    concerned = [one for one in objects.workloads if ObjectKey.of(one) in told]
     for workload in [*rejected(objects)[:JOBS], *concerned[:JOBS]]:
         try:
             job = await job_behind(sight.client, workload)
         except Forbidden:
-            sight.blind("what rejected jobs, and those of refused statuses, say of themselves", "you may not get them")
+            sight.blind("what rejected jobs, and those of which events tell, say of themselves", "you may not get them")
             break
         if job is not None:
             found[ObjectKey.of(workload)] = job

@@ -139,14 +139,24 @@ not lend, and each flavor is one that any pods may use."""
 
 
 def kind_rules_on_manager(kind: JobKind) -> list[Json]:
-    """Follow the kind's jobs, and write their status where it is copied back."""
+    """Follow the kind's jobs, and write their status where it is copied back; delete them only if that is set."""
     if kind.workload_only:
         return []
     group, plural = kind.resource.gvk.group, kind.resource.plural
     rules = [rule(group, [plural], ["list", "watch"])]
     if kind.status.rule is not None:
         rules.append(rule(group, [f"{plural}/status" if kind.status.subresource else plural], ["patch"]))
-    return [*rules, *_definition(kind)]
+    return [*rules, *(expiry_rules(kind) if kind.deletes_expired else ()), *_definition(kind)]
+
+
+def expiry_rules(kind: JobKind) -> list[Json]:
+    """On the manager: to delete jobs that say themselves when they go."""
+    lasts = kind.copies.time_to_live
+    return (
+        [rule(kind.resource.gvk.group, [kind.resource.plural], ["delete"])]
+        if lasts is not None and lasts.deletes
+        else []
+    )
 
 
 def kind_rules_on_worker(kind: JobKind) -> list[Json]:

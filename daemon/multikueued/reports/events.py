@@ -12,7 +12,7 @@ import orjson
 
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import REFUSED
-from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, REFUSAL_ANNOTATION, STATUS_REFUSED_LABEL
+from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, FINDING_LABEL, REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.core.workload.facts.refusal_facts import RefusalFacts
@@ -43,8 +43,8 @@ class EventReport:
     """Why it refuses that, as `NameTaken`; empty: its words alone tell."""
     about: Mapping[str, str] = MappingProxyType({})
     """What the cause is about, as `kind` and `name` of what the job needs there."""
-    status_refused: bool = False
-    """Whether it says that the manager's API server refuses the job's status."""
+    finding: str = ""
+    """Which finding of `explain` and `doctor` it tells of, as `contested-field`; empty: none."""
 
 
 def event_reports(events: Iterable[Json], about: Iterable[Json]) -> tuple[EventReport, ...]:
@@ -102,7 +102,7 @@ def _report(event: Json) -> EventReport:
         asked_again=_first_of(annotations_of(event).get(ASKED_AGAIN_ANNOTATION)) if refused else None,
         cause=why.cause,
         about=why.about,
-        status_refused=STATUS_REFUSED_LABEL in labels_of(event),
+        finding=labels_of(event).get(FINDING_LABEL, ""),
     )
 
 

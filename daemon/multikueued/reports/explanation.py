@@ -26,9 +26,10 @@ from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_o
 from multikueued.reports.remedies.deleted_job import deleted_job_findings
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
-from multikueued.reports.remedies.refused_status import refused_status
 from multikueued.reports.remedies.remedy import Finding, filled, found_by
 from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
+from multikueued.reports.remedies.taken_away import taken_away
+from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.starving import starving
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
@@ -106,7 +107,7 @@ def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
-    yield from refused_status(seen.events, seen.workload, seen.job, job.job)
+    yield from (found for _, found in told_findings(seen.events, seen.workload, seen.job, job.job))
     yield from deleted_job_findings(seen.workload)
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
@@ -120,6 +121,8 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
         yield from earlier_run_findings(seen.workload, told, seen.objects, seen.now)
     if job.state is JobState.LOCAL:
         return
+    if job.worker and (found := taken_away(job.worker, seen.objects)) is not None:
+        yield found
     going = job.state in _WITHOUT_TROUBLE
     check = seen.objects.check_of(seen.workload) or seen.objects.queue_check(seen.workload) or ""
     for finding in check_findings(seen.objects, check) if check else ():

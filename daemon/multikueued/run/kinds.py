@@ -44,12 +44,13 @@ def _with_auto(kinds: list[JobKind], settings: Settings) -> list[JobKind]:
     places = [number for number, name in enumerate(settings.integrations.frameworks) if name == AUTO][:1]
     source = f"integrations.frameworks[{places[0]}] ({AUTO})" if places else ""
     others = (kind for kind in AVAILABLE if kind.resource.gvk not in named and not kind.keeps_check_pending)
-    added = [attrs.evolve(kind, source=source) for kind in others if places]
-    return [*kinds, *(map(_with_addresses, added) if settings.pods.copy_addresses else added)]
+    return [*kinds, *(_as_set(attrs.evolve(kind, source=source), settings) for kind in others if places)]
 
 
-def _with_addresses(kind: JobKind) -> JobKind:
-    return attrs.evolve(kind, status=attrs.evolve(kind.status, addresses=()))
+def _as_set(kind: JobKind, settings: Settings) -> JobKind:
+    """A built-in row with what settings say of all kinds."""
+    shown = attrs.evolve(kind.status, addresses=()) if settings.pods.copy_addresses else kind.status
+    return attrs.evolve(kind, status=shown, deletes_expired=settings.retention.delete_expired_jobs)
 
 
 def kind_remarks(settings: Settings) -> Iterator[Remark]:
@@ -77,10 +78,8 @@ def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
     for number, name in enumerate(settings.integrations.frameworks):
         for kind in rows_of(name):  # `pod` and `deployment` are the same kind
             source = f"integrations.frameworks[{number}] ({name})"
-            built_in.setdefault(kind.resource.gvk, attrs.evolve(kind, source=source))
+            built_in.setdefault(kind.resource.gvk, _as_set(attrs.evolve(kind, source=source), settings))
     kinds = list(built_in.values())
-    if settings.pods.copy_addresses:
-        kinds = list(map(_with_addresses, kinds))
     complaints: list[str] = []
     for number, declaration in enumerate(settings.external_frameworks):
         setting = f"externalFrameworks[{number}]"

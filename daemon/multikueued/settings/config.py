@@ -178,13 +178,17 @@ class PodSettings:
 
 @attrs.frozen
 class RetentionSettings:
-    """What is kept on workers after the end."""
+    """What is kept after the end: on workers, and on the manager."""
 
     finished: timedelta = timedelta(0)
     """How long the Workload copy and the job stay on the worker that ran it, from the Workload's end on the manager, so
     that logs can be read. They keep no quota. 0 as in Kueue: they go at once. A job that is deleted goes at once."""
     failed: timedelta = timedelta(hours=1)
     """The same for jobs that have failed, if it is longer: 100 in a namespace of a worker, further ones go at once."""
+    delete_expired_jobs: bool = False
+    """Whether the daemon deletes jobs of the manager some time after their end, where they say so themselves by
+    `ttlSecondsAfterFinished` and nobody else does: their own controllers pass over delegated ones; see kinds.md. It
+    needs the right to delete them. Off: such a job stays, and an event on it says so."""
 
 
 @attrs.frozen

@@ -115,6 +115,17 @@ class JobAdapter(Protocol):
     def unheeded(self, job: Json) -> Sequence[str]:
         """What the job says that no controller heeds while it is delegated, as the time after which it is deleted."""
 
+    def expires_at(self, job: Json, seen: datetime) -> datetime | None:
+        """When the manager's job, which has ended, is to be deleted: by what it says itself, where we heed that.
+
+        Args:
+            job: the manager's.
+            seen: when its end was seen here, by the manager's clock: it counts from then at the earliest.
+
+        Returns:
+            None: never, it is somebody else's to delete, or it does not show its end.
+        """
+
     def why_free(self, job: Json) -> str:
         """Why nothing of ours keeps this job of the manager from running there once its check is Ready, in words for
         its user; empty if something does. Only for kinds with `keeps_check_pending`.

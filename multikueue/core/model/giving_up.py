@@ -6,7 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION, KUBERNETES_FINALIZERS
+from multikueue.core.model.labels import (
+    DETACHED_ANNOTATION,
+    GIVE_UP_ANNOTATION,
+    GIVE_UP_BEFORE_ANNOTATION,
+    KUBERNETES_FINALIZERS,
+)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, finalizers_of
 
@@ -36,6 +41,18 @@ def is_given_up(
     if before is not None and made is not None and made < before:
         return True
     return any(of in given_up(one).get(worker, ()) for one in workloads)
+
+
+def detached_at(annotations: Mapping[str, str]) -> datetime | None:
+    """Since when a worker's cluster is being detached, so that its jobs stay there until it is gone; None: it is not,
+    or a person has said that it is broken, and then no time is given to it.
+
+    Args:
+        annotations: of its MultiKueueCluster.
+    """
+    if GIVE_UP_BEFORE_ANNOTATION in annotations:
+        return None
+    return parse_timestamp(annotations.get(DETACHED_ANNOTATION))
 
 
 def holders_of(left: Json) -> list[str]:

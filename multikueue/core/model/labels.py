@@ -6,6 +6,7 @@ starts with `multikueue.dev/`.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 CONTROLLER_NAME: Final = "kueue.x-k8s.io/multikueue"
@@ -134,8 +135,19 @@ ASKED_AGAIN_ANNOTATION: Final = "multikueue.dev/asked-again-at"
 """On the event of a refusal: when (RFC 3339) the worker is asked again by itself."""
 REFUSAL_ANNOTATION: Final = "multikueue.dev/refusal"
 """On the same: why, as JSON; see `RefusalFacts`."""
-STATUS_REFUSED_LABEL: Final = "multikueue.dev/status-refused"
-"""On the event that the manager's API server refuses the status of a job: it would refuse the same again."""
+FINDING_LABEL: Final = "multikueue.dev/finding"
+"""On an event that tells of something somebody has to look at: what, for programs; see `ToldFinding`."""
+
+
+class ToldFinding(StrEnum):
+    """The values of that label. They are the ids of the findings, too."""
+
+    STATUS_REFUSED = "status-refused"
+    """The manager's API server refuses the status of a job: it would refuse the same again."""
+    CONTESTED_FIELD = "contested-field"
+    """Something on a worker sets a field of a copy, each time that it is set back."""
+
+
 LED_UNTIL_ANNOTATION: Final = "multikueue.dev/led-until"
 """On a Lease: when somebody led last, if its renewTime does not say so. Empty: nobody ever has."""
 CORDON_ANNOTATION: Final = "multikueue.dev/cordoned"

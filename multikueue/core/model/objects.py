@@ -100,6 +100,11 @@ def is_terminating(obj: Json) -> bool:
     return bool(_of_metadata(obj, "deletionTimestamp"))
 
 
+def has_owner(obj: Json) -> bool:
+    """Whether the object goes with another one, if not before."""
+    return bool(_of_metadata(obj, "ownerReferences"))
+
+
 def controller_of(obj: Json) -> Json | None:
     """The owner reference of the object's controller; None if it has none."""
     references = _of_metadata(obj, "ownerReferences") or []

@@ -64,9 +64,8 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
     is_refused = situation.snapshot.refused_for >= ending.SYNC_GRACE
     if worker is None or not worker.in_sight or not takes_away or is_refused:
         return decided
-    shown = (
-        effect for effect in ending.sync_status(situation, situation.jobs_on(worker)) if effect not in decided.effects
-    )
+    synced = ending.sync_status(situation, situation.jobs_on(worker))
+    shown = (effect for effect in synced if effect not in decided.effects)
     return attrs.evolve(decided, effects=(*shown, *decided.effects))
 
 
@@ -175,10 +174,8 @@ def refused(worker: Worker) -> str:
 
 def _not_gone(situation: Situation, worker: Worker) -> tuple[Leftover, ...]:
     """What must be gone before the job is created: jobs of earlier attempts anywhere, and what has its name here."""
-    stale = (left_behind(worker, job) for job in situation.stale_jobs_on(worker))
-    if situation.has_job(worker):
-        return tuple(stale)
-    return earlier_runs(situation) or tuple(stale)
+    stale = tuple(left_behind(worker, job) for job in situation.stale_jobs_on(worker))
+    return stale if situation.has_job(worker) else earlier_runs(situation) or stale
 
 
 def _wait_for_earlier(situation: Situation, worker: Worker, earlier: tuple[Leftover, ...]) -> Plan:

@@ -117,10 +117,8 @@ def _refusals(situation: Situation, message: str) -> Json:
 
 def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:
     if runs:
-        tried, written = (
-            workloads.retry_count(situation.workload, situation.check),
-            shortened(message, MAX_CONDITION_MESSAGE),
-        )
+        tried = workloads.retry_count(situation.workload, situation.check)
+        written = shortened(message, MAX_CONDITION_MESSAGE)
         yield earlier_run_condition(runs, written, tried, situation.now)
 
 

@@ -119,7 +119,7 @@ class PatchJob:
 
 @attrs.frozen
 class DeleteJob:
-    """Delete the job copy of exactly this UID."""
+    """Delete the job copy of exactly this UID; or, on the manager, a job of which nothing is left but itself."""
 
     cluster: ClusterName
     resource: Resource
@@ -129,6 +129,8 @@ class DeleteJob:
     """Foreground: the copy stays until what it owns is gone, so that it shows whether its pods run."""
     unless_stopped: bool = False
     """Whether it is sent only if the request before it failed, which was to stop the job first."""
+    version: str = ""
+    """The resourceVersion that was looked at, where a change may mean that it is to stay."""
 
 
 @attrs.frozen

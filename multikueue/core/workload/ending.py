@@ -14,11 +14,11 @@ from typing import Final
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import is_terminating, resource_version, uid
 from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
-from multikueue.core.workload.effects import Effect, PatchJobStatus, Plan
+from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, DeleteJob, Effect, PatchJobStatus, Plan
 from multikueue.core.workload.facts.possible_runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
@@ -123,8 +123,7 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether we have made a job there for this Workload, and not for this attempt at it."""
-    made = situation.marks.made_job(job, situation.workload, worker.name)
-    return made and not situation.is_current(worker, job)
+    return situation.marks.made_job(job, situation.workload, worker.name) and not situation.is_current(worker, job)
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
@@ -155,6 +154,28 @@ def clean_finished(situation: Situation) -> Plan:
     # the patches may change nothing, and then no event follows
     waits = [*([KUEUE_GRACE.total_seconds()] if patches else []), *([left] if left else [])]
     return Plan((*patches, *remove_all(situation, keep)), look_again=min(waits, default=None))
+
+
+def delete_expired(situation: Situation) -> Plan | None:
+    """Delete the manager's job some time after its end, where it says so and nobody else does; None: it does not go.
+
+    By then it shows its end, and nothing of it is on its worker, which is in sight: so what is retained has gone. No
+    event of a finished Workload tells that its worker is in sight again.
+    """
+    job, adapter, worker = situation.job, situation.snapshot.adapter, situation.assigned_worker
+    if job is None or adapter is None or situation.not_delegated is not None:
+        return None
+    due = adapter.expires_at(job, changed_at(situation.workload, "Finished") or situation.now)
+    if due is None:
+        return None
+    gone = (worker is None or worker.in_sight) and all(one.is_empty or not one.reachable for one in situation.workers)
+    again = max((due - situation.now).total_seconds(), 0.0 if gone else END_SHOWN.total_seconds())
+    if again > 0.0:
+        cleaned = clean_finished(situation)
+        return Plan(cleaned.effects, look_again=min(again, cleaned.look_again or again))
+    key, version = ObjectKey.of(job), resource_version(job)
+    deletion = DeleteJob(MANAGER, adapter.resource, key, uid(job), "Background", version=version)
+    return Plan((deletion, AnnounceWorkload("Normal", "Its job is deleted: its time to live is over", on_job=True)))
 
 
 def retention_left(situation: Situation, worker: Worker) -> float:

@@ -156,9 +156,8 @@ def clean_up_deleted(situation: Situation) -> Plan:
     cleaned, snapshot = ending.clean_up(situation), situation.snapshot
     if snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
         return cleaned
-    if is_elastic(situation.workload) and any(is_live(one) for one in snapshot.siblings):
-        return cleaned  # another slice has the job
-    if may_run(situation):
+    others = is_elastic(situation.workload) and any(map(is_live, snapshot.siblings))  # another slice has the job
+    if others or may_run(situation):
         return cleaned
     told = (effect for job in snapshot.jobs.values() if not is_terminating(job) for effect in release(situation, job))
     return cleaned.also(*told)

@@ -68,10 +68,8 @@ def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     """The name of the Workload that carries a job copy on a worker."""
     name = name_of(job)
     named = prebuilt_workload(job)
-    known = [*snapshot.siblings, *([snapshot.workload] if snapshot.workload is not None else [])]
+    known = [] if _is_anothers(snapshot, job) else [*snapshot.siblings, *filter(None, [snapshot.workload])]
     members = [one for one in known if (found := workloads.owner(one)) is not None and found.name == name]
-    if _is_anothers(snapshot, job):
-        members = []
     if any(workloads.component_index(one) is not None for one in members):
         return _of_group(members, worker, named)
     if any(workloads.is_elastic(one) for one in members):
@@ -136,25 +134,21 @@ def tell_split(situation: Situation) -> Plan | None:
 
 def must_wait(situation: Situation) -> bool:
     """Whether parts of the group are missing, or this part would follow an earlier one that has no worker yet."""
-    index = situation.facts.component_index
-    job = situation.job
+    index, job = situation.facts.component_index, situation.job
     if index is None or job is None:
         return False
     if len(situation.group) + 1 < situation.adapter.expected_workloads(job):
         return True
-    if situation.group_workers:
-        return False
     others = [component_index(one) for one in situation.group]
-    return index < 0 or any(other is not None and 0 <= other < index for other in others)
+    is_later = index < 0 or any(other is not None and 0 <= other < index for other in others)
+    return is_later and not situation.group_workers
 
 
 def creates_for_group(situation: Situation) -> bool:
     """Whether this Workload is the one of its group that creates the job: the first of those on its worker."""
     index = situation.facts.component_index
-    if index is None:
-        return True
     here = (one for one in situation.group if cluster_name(one) == situation.assigned_to)
-    return all(index < (component_index(one) or 0) for one in here)
+    return index is None or all(index < (component_index(one) or 0) for one in here)
 
 
 def missing_on(situation: Situation, worker: Worker) -> list[Json]:
@@ -175,8 +169,6 @@ def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove the copies of members that are gone, or about to go, or another of the same name by now."""
-    if not situation.facts.has_members:
-        return
     for copy in worker.jobs:
         local = situation.snapshot.jobs.get(name_of(copy.object))
         obsolete = local is None or is_terminating(local) or not is_copy_of(copy.object, local)

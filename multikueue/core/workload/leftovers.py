@@ -149,9 +149,8 @@ def overdue_in(situation: Situation, job: Json) -> timedelta | None:
 
 
 def _state(job: Json) -> str:
-    if not is_terminating(job):
-        return "may still run"
-    return "is still ending" + (f", {_held(job)}" if _holders(job) else "")
+    held = f", {_held(job)}" if _holders(job) else ""
+    return f"is still ending{held}" if is_terminating(job) else "may still run"
 
 
 def _holders(job: Json) -> list[str]:

@@ -280,10 +280,6 @@ def _always(_: Situation) -> bool:
     return True
 
 
-def _is_recorded(situation: Situation) -> bool:
-    return situation.assigned_to is not None
-
-
 def _is_of_unknown_kind(situation: Situation) -> bool:
     return situation.snapshot.adapter is None
 
@@ -302,6 +298,7 @@ TABLE: tuple[Row, ...] = (
     Row("pods deleted", _always, evicting.end_deleted_by_pods),
     Row("rejected", _is_rejected, ending.clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
+    Row("expired", lambda seen: seen.facts.is_finished, ending.delete_expired),
     Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished),
     Row("has ended", _is_nobodys, ending.end_of_earlier_attempt),
     # it can never run through us: say so, once
@@ -322,7 +319,7 @@ TABLE: tuple[Row, ...] = (
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
     Row("stopped here", _always, evicting.stop_here),  # by its Kueue, without an eviction
     Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _recorded, tell_recorded, remove_others),
-    Row("assigned", _is_recorded, assigned.follow_job, _recorded, tell_recorded, remove_others),
+    Row("assigned", lambda seen: bool(seen.assigned_to), assigned.follow_job, _recorded, tell_recorded, remove_others),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
     Row("earlier run", _always, leftovers.wait_for_earlier_run, goes=clean_stale),

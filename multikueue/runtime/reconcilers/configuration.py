@@ -22,9 +22,9 @@ from multikueue.core.machinery.connection import (
 )
 from multikueue.core.machinery.connection_facts import facts_status
 from multikueue.core.machinery.remembered_loss import remembered_loss
-from multikueue.core.model.conditions import condition, conditions, parse_timestamp, replaced, says_the_same, updated
+from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
+from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
-from multikueue.core.model.labels import DETACHED_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, resource_version
 from multikueue.core.model.second_names import SECOND_NAME, held_as_second, second_name_status
@@ -149,11 +149,8 @@ class ClusterReconciler:
         return Action.done()
 
     def _note_detached(self, name: str, cluster: Json) -> None:
-        """A person may say that its cluster is broken: then no time is given to it."""
-        noted = annotations_of(cluster)
-        given_up = GIVE_UP_BEFORE_ANNOTATION in noted
-        detached = None if given_up else parse_timestamp(noted.get(DETACHED_ANNOTATION))
-        if not self.workers.note_detached(name, detached):
+        """Tell whose jobs run there."""
+        if not self.workers.note_detached(name, detached_at(annotations_of(cluster))):
             return
         known = self.manager.workloads.informer.values()
         jobs = [str(ObjectKey.of(one)) for one in known if cluster_name(one) == name and not is_finished(one)]
@@ -250,7 +247,8 @@ class ClusterReconciler:
         connection, now = worker.connection, self.clock()
         refused = worker.usable.unusable if worker.usable is not None else {}
         unusable, causes = ({kind: one[part] for kind, one in refused.items()} for part in (0, 1))
-        facts = connection.facts(unusable, lost_after=self.lost_after)
+        runs = self.workers.counts_from(str(worker.name), connection.lost_since) is not None  # its time, to a move
+        facts = connection.facts(unusable, lost_after=self.lost_after if runs else None)
         is_manager = worker.known.identity.is_manager if worker.known is not None else None
         same_as, flaw = tuple(self.workers.names.same_as(worker.name)), names_on(worker, cluster).flaw
         facts = attrs.evolve(facts, is_manager=is_manager, causes=causes, same_as=same_as)

@@ -45,6 +45,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "pods deleted",
         "rejected",
         "replaced",
+        "expired",
         "finished",
         "has ended",
         "unknown kind",

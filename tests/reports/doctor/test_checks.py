@@ -20,7 +20,7 @@ from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_st
 from multikueue.core.machinery.shares import UsedUp
 from multikueue.core.model.conditions import condition, conditions, new_condition, timestamp
 from multikueue.core.model.kinds import MUTATING_WEBHOOKS, WORKLOAD
-from multikueue.core.model.labels import NAMESPACES_ANNOTATION
+from multikueue.core.model.labels import DETACHED_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.second_names import SECOND_NAME
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
@@ -124,6 +124,7 @@ def manager_cases() -> Iterator[Case]:
     told = "system:serviceaccount:kueue-system:multikueue may not watch workloads.kueue.x-k8s.io"
     yield "permission-missing", healthy(permissions=refused), "the manager", told
     yield from chain_cases()
+    yield from taken_away_cases()
     yield from placement_cases()
     yield from credential_cases()
 
@@ -169,6 +170,25 @@ def chain_cases() -> Iterator[Case]:
     second["status"]["conditions"].append({"type": SECOND_NAME, **held})
     told = "has shown what worker1 has"
     yield "worker-second-name", with_objects(clusters=(worker("worker1"), second)), "worker2", told
+
+
+def taken_away_cases() -> Iterator[Case]:
+    """Workers that go under their jobs."""
+    at = {DETACHED_ANNOTATION: timestamp(NOW)}
+    runs, detached = workload(job(), cluster="worker1", checks={CHECK: "Ready"}), "MultiKueueCluster worker1"
+    since = f"detached since {timestamp(NOW)}"
+    for facts, state in (
+        (None, "nobody can stop or move them; it has default/job/train"),
+        (ConnectionFacts(error="refused"), "start elsewhere workerLostTimeout after it is gone; it has"),
+        (ConnectionFacts(error="refused", moves_at=NOW), f"start elsewhere at {timestamp(NOW)}; it has"),
+    ):
+        how: dict[str, Any] = (
+            {} if facts is None else {"message": "refused", "reason": "ClientConnectionFailed", "facts": facts}
+        )
+        clusters = (worker("worker1", annotations=at, **how), worker("worker2"))
+        yield "worker-detached", objects_of(healthy(runs), clusters=clusters), detached, state
+        yield "worker-detached", objects_of(healthy(runs), clusters=clusters), detached, since
+    yield "worker-gone", objects_of(healthy(runs), clusters=(worker("worker2"),)), detached, "is gone: the daemon"
 
 
 def placement_cases() -> Iterator[Case]:
@@ -408,9 +428,12 @@ def job_cases() -> Iterator[Case]:
     offered = workload(job(), nominated=("worker1", "worker2"))
     dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
     yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"
-    event = EventReport("workload/w", "Warning", "MultiKueue", "refuses: active", NOW, NOW, 2, "", status_refused=True)
-    silent = attrs.evolve(healthy(offered), refused={ObjectKey.of(offered): (event,)})
-    yield "status-refused", silent, "default/job/train", "so the job does not show it: refuses: active"
+    for finding, told in (
+        ("status-refused", "so the job does not show it: refuses: active"),
+        ("contested-field", "so it is set back no more: refuses: active"),
+    ):
+        event = EventReport("workload/w", "Warning", "MultiKueue", "refuses: active", NOW, NOW, 2, "", finding=finding)
+        yield finding, attrs.evolve(healthy(offered), told={ObjectKey.of(offered): (event,)}), "default/job/train", told
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "
     told = f"asked — worker1: {again}words"
     yield "name-taken", healthy(refused(saying(offered, told), worker1=RefusalFacts(Cause.NAME_TAKEN))), "worker1", ""

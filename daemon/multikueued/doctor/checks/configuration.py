@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from multikueue.core.dispatchers.incremental import INCREMENTAL
 from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
@@ -20,7 +21,9 @@ from multikueued.reports.chain import check_findings
 from multikueued.reports.objects import similar
 from multikueued.reports.queues import queue_problem
 from multikueued.reports.remedies import remedy as remedies
+from multikueued.reports.remedies.taken_away import DETACHED, GONE, jobs_on, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
+from multikueued.reports.typenames import title
 from multikueued.reports.workers import worker_reports
 
 
@@ -133,6 +136,42 @@ def unlisted_workers(facts: Facts) -> Iterator[Spot]:
 
 
 _SELECTED: Final = "nothing: it is made for a ManagedCluster, and goes a while after its last job"
+
+
+@check(
+    DETACHED,
+    Severity.WARNING,
+    "its jobs cannot be stopped, and may run there still when they start elsewhere",
+)
+def detached_workers(facts: Facts) -> Iterator[Spot]:
+    """The cluster of a worker is being detached (its ManagedCluster was deleted) under jobs: they are named, with what
+    becomes of them.
+    """
+    yield from _taken_away(facts, facts.objects.clusters_by_name)
+
+
+@check(
+    GONE,
+    Severity.WARNING,
+    "nothing that happens to its jobs is seen after a restart, and they may run there still when they start elsewhere",
+)
+def gone_workers(facts: Facts) -> Iterator[Spot]:
+    """Jobs have a worker whose MultiKueueCluster does not exist."""
+    named = {workloads.cluster_name(one) for one in facts.objects.dispatched} - {None}
+    missing = sorted(filter(None, named - facts.objects.clusters_by_name.keys()))
+    yield from _taken_away(facts, missing if "clusters" not in facts.unread else ())
+
+
+def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Spot]:
+    for worker in workers:
+        jobs, found = [*map(title, jobs_on(worker, facts.objects))], taken_away(worker, facts.objects)
+        if found is not None and jobs:
+            told = f"{', '.join(jobs[:NAMED])}{f' and {len(jobs) - NAMED} more' if len(jobs) > NAMED else ''}"
+            yield Spot(f"MultiKueueCluster {worker}", f"{found.why}; it has {told}", remedy=found.remedy)
+
+
+NAMED: Final = 5
+"""Jobs of one worker that are named."""
 
 
 @check("worker-cordoned", Severity.INFO, "it gets nothing new", "multikueue worker uncordon {worker}, if that is over")

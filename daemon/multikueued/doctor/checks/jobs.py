@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.labels import RETRY_ANNOTATION
+from multikueue.core.model.labels import RETRY_ANNOTATION, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueued.doctor.checks.configuration import spot_of
@@ -18,7 +18,7 @@ from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import remedy as remedies
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
-from multikueued.reports.remedies.refused_status import STATUS_REFUSED, refused_status
+from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.typenames import title, type_name
 
 MOST: Final = 500
@@ -54,7 +54,7 @@ def unreadable_annotations(facts: Facts) -> Iterator[Spot]:
 
 
 @check(
-    STATUS_REFUSED,
+    ToldFinding.STATUS_REFUSED,
     Severity.ERROR,
     "these jobs do not show what becomes of them, and a finished one may look as if it ran",
 )
@@ -62,10 +62,27 @@ def statuses_are_refused(facts: Facts) -> Iterator[Spot]:
     """The manager's API server refuses the status of a job, for what somebody else wrote there, or by a definition of
     another version. Told for as long as the event of it is kept, and until a later status is taken.
     """
+    yield from _told(facts, ToldFinding.STATUS_REFUSED)
+
+
+@check(
+    ToldFinding.CONTESTED_FIELD,
+    Severity.WARNING,
+    "the job does not have there what it says here, and the worker's Kueue may stop it for that",
+)
+def fields_are_contested(facts: Facts) -> Iterator[Spot]:
+    """Something on a worker, as an autoscaler, has set a field of a copy each time that it was set back: it is left
+    alone. Told for as long as the event of it is kept, and until the job is changed or ends.
+    """
+    yield from _told(facts, ToldFinding.CONTESTED_FIELD)
+
+
+def _told(facts: Facts, wanted: ToldFinding) -> Iterator[Spot]:
     for workload in facts.objects.workloads:
         key = ObjectKey.of(workload)
-        for finding in refused_status(facts.refused.get(key, ()), workload, facts.jobs.get(key), type_name(workload)):
-            yield Spot(title(workload), f"{finding.why}: {finding.told}", remedy=finding.remedy)
+        for told, found in told_findings(facts.told.get(key, ()), workload, facts.jobs.get(key), type_name(workload)):
+            if told is wanted:
+                yield Spot(title(workload), f"{found.why}: {found.told}", remedy=found.remedy)
 
 
 def misdated(facts: Facts) -> list[Json]:

@@ -9,8 +9,9 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import was_rejected
 from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.facts.snapshot import PlanSettings
@@ -22,6 +23,7 @@ from multikueued.reports.remedies.remedy import Finding, command_for
 from multikueued.reports.worker_answers import WorkerAnswer
 
 _LOST_AFTER: Final = PlanSettings().worker_lost_timeout
+_UNLESS_SET: Final = "(15m, unless the settings say otherwise)"
 
 
 @attrs.frozen
@@ -90,13 +92,15 @@ def _how(workload: Json, job: JobReport) -> str:
 
 
 def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> NextStep:
-    said = cluster_state(objects.clusters_by_name.get(job.worker, {}))
+    cluster, after = objects.clusters_by_name.get(job.worker, {}), f"workerLostTimeout {_UNLESS_SET}"
+    said = cluster_state(cluster)
+    if detached_at(annotations_of(cluster)) is not None and said.moves_at is None:
+        return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
     told = Message.read(check_message(workload, objects)).by_worker((job.worker,)).get(job.worker)
     if told is not None:
         return NextStep(f"the job goes to another worker, unless this one is back before: {told}", said.moves_at)
-    since = said.since
-    text = "the job goes to another worker after workerLostTimeout (15m, unless the settings say otherwise), unless "
-    return NextStep(f"{text}this one is back before", since + _LOST_AFTER if since is not None else None)
+    since = said.since + _LOST_AFTER if said.since is not None else None
+    return NextStep(f"the job goes to another worker after {after}, unless this one is back before", since)
 
 
 def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[NextStep]:

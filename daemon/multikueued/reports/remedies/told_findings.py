@@ -1,0 +1,84 @@
+"""What events tell that somebody has to look at, by their label: no words of ours are read.
+
+Each is told for as long as the event is kept, an hour as a rule, and until a later write has changed what it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.labels import ToldFinding
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueued.reports.events import EventReport
+from multikueued.reports.remedies.remedy import Finding, Remedy
+
+
+@attrs.frozen
+class _Told:
+    remedy: Remedy
+    ended_by: str
+    """The part of the manager's job of which a later write ends it: a subresource; empty: the job itself."""
+    while_it_runs: bool
+    """Whether it is over with the job."""
+
+
+TOLD: Final[Mapping[ToldFinding, _Told]] = MappingProxyType(
+    {
+        ToldFinding.STATUS_REFUSED: _Told(
+            Remedy(
+                ToldFinding.STATUS_REFUSED,
+                "the manager's API server refuses what the worker says of the job, so the job does not show it",
+                "compare these words with its status: kubectl -n {namespace} get {job} -o yaml --show-managed-fields; "
+                "somebody else wrote there what rules it out, or the kind's definition here is older than the "
+                "workers'. Mend that; the status is written again within a few minutes, or once the job changes",
+            ),
+            ended_by="status",
+            while_it_runs=False,
+        ),
+        ToldFinding.CONTESTED_FIELD: _Told(
+            Remedy(
+                ToldFinding.CONTESTED_FIELD,
+                "something on the worker sets a field of the copy that follows the job here, so it is set back no more",
+                "let one of the two set it: take what these words name, as a rule an autoscaler, off the copy there. "
+                "Quota is what the job says here; once the field of {job} is changed here, it is copied again",
+                blocking=False,
+            ),
+            ended_by="",
+            while_it_runs=True,
+        ),
+    }
+)
+
+
+def told_findings(
+    events: Iterable[EventReport], workload: Json, job: Json | None, name: str
+) -> Iterator[tuple[ToldFinding, Finding]]:
+    """What the last event of each kind tells, unless the job was written after it.
+
+    Args:
+        events: about the Workload, in the order of time.
+        workload: the manager's.
+        job: the one behind it, with its managed fields; None: it could not be read.
+        name: of the job, as TYPE/NAME.
+    """
+    last = {event.finding: event for event in events}
+    key, is_over = ObjectKey.of(workload), workloads.is_finished(workload)
+    for told, row in TOLD.items():
+        event = last.get(told)
+        if event is None or (is_over and row.while_it_runs) or _was_written_after(event, job, row.ended_by):
+            continue
+        words = {"namespace": key.namespace, "job": name}
+        yield told, row.remedy.about(f"Workload {key.name}", event.note, words)
+
+
+def _was_written_after(event: EventReport, job: Json | None, part: str) -> bool:
+    entries = (one for one in dig(job, "metadata", "managedFields") or () if (one.get("subresource") or "") == part)
+    times = (parse_timestamp(one.get("time")) for one in entries)
+    return event.last is not None and any(at is not None and at > event.last for at in times)

@@ -1,0 +1,82 @@
+"""What events tell by their label: until the job was written after them, and of a field until its job has ended."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import attrs
+import pytest
+
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.labels import FINDING_LABEL, ToldFinding
+from multikueue.core.model.names import Json
+from multikueued.reports.events import EventReport, event_reports
+from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.told_findings import TOLD, told_findings
+from tests.reports.objects import CHECK, NOW, fleet, job, stored, workload
+
+TRAIN = stored(job("train"))
+RUNNING = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+NOTE = 'jobs.batch "default/train" on worker cluster "worker1": spec.parallelism (set there by hpa) does not stay'
+STATUS, FIELD = ToldFinding.STATUS_REFUSED, ToldFinding.CONTESTED_FIELD
+
+
+def told(finding: str, at: datetime = NOW) -> EventReport:
+    return EventReport("workload/w", "Warning", "MultiKueue", NOTE, at, at, 1, "multikueue", finding=finding)
+
+
+def written(part: str, after: float) -> Json:
+    """The job, which somebody wrote so many seconds after the event."""
+    entry = {"manager": "kubectl", "time": timestamp(NOW + timedelta(seconds=after))}
+    entries = [{**entry, "subresource": part} if part else entry]
+    return {**TRAIN, "metadata": {**TRAIN["metadata"], "managedFields": entries}}
+
+
+def found(*events: EventReport, of: Json = RUNNING, behind: Json | None = TRAIN) -> list[Finding]:
+    return [finding for _, finding in told_findings(events, of, behind, "job/train")]
+
+
+@pytest.mark.parametrize("finding", list(ToldFinding))
+def test_each_is_told_with_the_words_of_its_event(finding: ToldFinding) -> None:
+    (one,) = found(told(finding))
+    assert (one.id, one.told, one.where) == (finding, NOTE, f"Workload {RUNNING['metadata']['name']}")
+    assert "job/train" in one.remedy
+    assert set(TOLD) == set(ToldFinding)
+
+
+def test_a_field_that_is_contested_needs_nobody_at_once() -> None:
+    """The job runs; one whose status is refused does not show how it ends."""
+    assert [one.blocking for one in found(told(STATUS), told(FIELD))] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("finding", "part", "ended"),
+    [(STATUS, "status", True), (STATUS, "", False), (FIELD, "", True), (FIELD, "status", False)],
+)
+def test_a_later_write_of_what_it_is_about_ends_it(finding: ToldFinding, part: str, ended: bool) -> None:
+    """A field that is changed here is copied again; our own writes of the status change none."""
+    assert (found(told(finding), behind=written(part, 5)) == []) is ended
+    assert found(told(finding), behind=written(part, -5)), "one before it does not"
+
+
+def test_a_contest_is_over_with_its_job() -> None:
+    over = workload(TRAIN, cluster="worker1", finished="Succeeded")
+    assert [one.id for one in found(told(STATUS), told(FIELD), of=over)] == [STATUS]
+
+
+def test_only_the_label_tells_not_the_words() -> None:
+    assert found(attrs.evolve(told(""), note=NOTE)) == found(told("something-newer")) == []
+
+
+def test_explain_tells_it_of_a_job_that_runs() -> None:
+    event = {
+        "metadata": {"labels": {FINDING_LABEL: "contested-field"}},
+        "regarding": {"kind": "Workload", "name": RUNNING["metadata"]["name"], "uid": RUNNING["metadata"].get("uid")},
+        "note": NOTE,
+        "eventTime": timestamp(NOW),
+    }
+    events = event_reports([event], [{"kind": "Workload", **RUNNING}])
+    explanation = explain(Seen(RUNNING, TRAIN, fleet(RUNNING), events, NOW, "kueue-system"))
+    assert [(one.id, one.told) for one in explanation.findings] == [("contested-field", NOTE)]
+    assert explanation.summary == 'It runs on worker cluster "worker1".'
