@@ -11,13 +11,15 @@ import anyio
 import attrs
 
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
+from multikueue.core.dispatchers.scored.copies import got_nodes, has_no_node
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Known, Place, QueueFacts, ResourceRequest, Room
+from multikueue.core.dispatchers.scored.facts import JobFacts, Known, Place, QueueFacts, ResourceRequest, Room, Shape
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.starts import starves
+from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, reserved_at
@@ -160,30 +162,64 @@ class WorkerRooms:
 
     def _note_unplaced(self, place: Place, request: ResourceRequest) -> None:
         """The next ones of its shape are asked for elsewhere first."""
-        (worker, name), now = place, self.clock()
-        known = self._figures[worker].facts or {}
-        facts = known.get(name)
+        facts, now = self._facts(place), self.clock()
         if facts is not None and facts.places(request, now):
-            facts = attrs.evolve(facts, unplaced={**facts.unplaced, request.shape: now})
-            self._figures[worker].facts = {**known, name: facts}
-            self.ledger.set_queue(place, facts)
+            self._set_unplaced(place, facts, {**facts.unplaced, request.shape: now})
+
+    def _note_placed(self, place: Place, request: ResourceRequest, since: datetime) -> None:
+        """Pods of its shape have got nodes: that ends what was noted before."""
+        facts, shape = self._facts(place), request.shape
+        if facts is not None and shape in facts.unplaced and facts.unplaced[shape] < since:
+            self._set_unplaced(place, facts, {one: at for one, at in facts.unplaced.items() if one != shape})
+
+    def _facts(self, place: Place) -> QueueFacts | None:
+        return (self._figures[place[0]].facts or {}).get(place[1])
+
+    def _set_unplaced(self, place: Place, facts: QueueFacts, unplaced: Mapping[Shape, datetime]) -> None:
+        (worker, name), facts = place, attrs.evolve(facts, unplaced=unplaced)
+        self._figures[worker].facts = {**(self._figures[worker].facts or {}), name: facts}
+        self.ledger.set_queue(place, facts)
 
     def shown(self, seen: Snapshot, config: Json | None) -> Snapshot:
-        """A snapshot with what a dispatcher needs of a Workload that waits for a worker."""
+        """A snapshot with what a dispatcher needs of a Workload that waits for a worker; of one that has a worker it is
+        noted if its pods hang there."""
         workload = seen.workload
-        if workload is None or seen.check is None or not has_quota(workload) or cluster_name(workload) is not None:
+        if workload is None or seen.check is None or not has_quota(workload):
+            return seen
+        if (worker := cluster_name(workload)) is not None:
+            self._look_for_nodes(seen, worker, workload)
             return seen
         workers = tuple(attrs.evolve(one, room=self._room(one, seen.key, workload)) for one in seen.workers)
         return attrs.evolve(seen, workers=workers, job_facts=self._job(workload, seen, config))
 
+    def _look_for_nodes(self, seen: Snapshot, worker: ClusterName, workload: Json) -> None:
+        """Pods are seen where they are the copies themselves: for those of other kinds it would take the right to list
+        all pods of a worker."""
+        request = kueue_objects.request(workload)
+        for one in seen.workers:
+            pods = [copy.object for copy in one.jobs if copy.resource == POD] if one.name == worker else []
+            name = self._queue_of(one, seen.key, workload) if pods else None
+            if name is None or request is None:
+                continue
+            if any(map(has_no_node, pods)):
+                self._note_unplaced((worker, name), request)
+            elif (since := got_nodes(pods)) is not None:
+                self._note_placed((worker, name), request, since)
+
+    def _queue_of(self, seen: Worker, key: ObjectKey, workload: Json) -> str | None:
+        """The ClusterQueue on a worker that a Workload goes to; None: it has no such LocalQueue, as far as is known."""
+        figures = self._figures.get(seen.name)
+        here = seen.names.local_queue(ObjectKey(key.namespace, dig(workload, "spec", "queueName") or ""))
+        return figures.targets.get(here) if figures is not None else None
+
     def _room(self, seen: Worker, key: ObjectKey, workload: Json) -> Room:
         """What is known of the queue on a worker that a Workload goes to."""
-        worker, here = seen.name, ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
+        worker = seen.name
         figures = self._figures.get(worker)
         if figures is None or figures.facts is None:
             state = figures.state if figures is not None else None
             return Room(QueueFacts("", known=state or Known.AWAITED))
-        name = figures.targets.get(seen.names.local_queue(here))
+        name = self._queue_of(seen, key, workload)
         if name is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
         informers = self._informers(worker)

@@ -19,15 +19,18 @@ from multikueue.core.dispatchers.scored.facts import Known, PodSet, ResourceRequ
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.kinds import POD
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.runtime.workers import queue_room
 from multikueue.runtime.workers.queue_room import SHOWN_AFTER, WorkerRooms
 from tests.core.building import condition, workload
+from tests.core.door import JobCopy, Snapshot, Worker
 from tests.runtime.fleet import Fleet, now
 
 pytestmark = pytest.mark.looptime
 
 KEY = ObjectKey("default", "wl")
+BATCH_JOB = Resource(GVK("batch", "v1", "Job"), "jobs")
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 CLAIM = Entry(KEY, "uid", "cq", 0, AT, AT, ResourceRequest(()), ((ClusterName("worker1"), "queue"),))
 
@@ -102,6 +105,46 @@ async def test_what_a_workers_nodes_had_no_place_for_is_known_to_those_that_come
             assert facts.places(request, now() + timedelta(hours=1))
             found.changed(worker)
             found.look()
+
+
+def pod(scheduled: str, reason: str, at: datetime) -> Json:
+    """As the scheduler says it."""
+    said = {"type": "PodScheduled", "status": scheduled, "reason": reason, "lastTransitionTime": timestamp(at)}
+    return {"status": {"conditions": [said]}}
+
+
+def show(found: WorkerRooms, *copies: Json, resource: Resource = POD) -> bool:
+    """Copies of a job that worker1 has. Returns whether nodes there may have a place for the next of its shape."""
+    worker = ClusterName("worker1")
+    ((queue, _),) = found._figures[worker].targets.items()
+    made = workload(cluster=worker, check="Ready", spec={"queueName": queue.name})
+    there = Worker(worker, jobs=tuple(JobCopy(resource, copy) for copy in copies))
+    found.shown(Snapshot(ObjectKey(queue.namespace, "wl"), made, check="check", workers=(there,)), None)
+    (facts,), request = (found._figures[worker].facts or {}).values(), kueue_objects.request(made)
+    assert request is not None
+    return facts.places(request, now())
+
+
+@pytest.mark.parametrize(
+    ("resource", "reason", "hangs"),
+    [(POD, "Unschedulable", True), (POD, "SchedulingGated", False), (BATCH_JOB, "Unschedulable", False)],
+)
+async def test_pods_that_no_node_has_a_place_for_send_the_next_of_their_shape_elsewhere(
+    resource: Resource, reason: str, hangs: bool
+) -> None:
+    """Where the copies are pods: those of other kinds are not read."""
+    async with read("worker1") as found:
+        assert show(found, pod("False", reason, now()), resource=resource) is not hangs
+
+
+async def test_pods_that_get_nodes_end_that_and_those_that_had_them_before_do_not() -> None:
+    async with read("worker1") as found:
+        running, hanging = pod("True", "", now() - timedelta(minutes=5)), pod("False", "Unschedulable", now())
+        assert show(found, running)
+        assert not show(found, running, hanging)
+        assert not show(found, running)
+        await anyio.sleep(2)
+        assert show(found, running, pod("True", "", now()))
 
 
 def states(found: WorkerRooms) -> dict[str, Known | None]:
