@@ -8,7 +8,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Room, Running, others_since
+from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Room, Running, times_of_others
 from multikueue.core.dispatchers.scored.kueue_objects import request
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import Failures
@@ -209,18 +209,19 @@ class ScoredPolicy:
         known.due = False
         known.site.later(ONE_WAY, self._status, known, *self._snapshot(known))
 
-    def _snapshot(self, known: _Known) -> tuple[Tree, int, bool]:
+    def _snapshot(self, known: _Known) -> tuple[Tree, int, int, int]:
         """What the statuses of a worker say."""
         site, flavors = known.site, [flavor.model for flavor in known.site.worker.flavors]
         queues = {"pool": node(site.ours, flavors)}
         if site.theirs is not site.ours:
             queues["own"] = node(site.theirs, flavors)
-        ours = any(not isinstance(copy.owner, OwnRun) for copy in site.ours.running)
-        return Tree(queues), site.ours.pending, ours
+        theirs = sum(isinstance(copy.owner, OwnRun) for copy in site.ours.running)
+        return Tree(queues), site.ours.pending, len(site.ours.running) - theirs, theirs
 
-    def _status(self, known: _Known, tree: Tree, pending: int, ours: bool) -> None:
+    def _status(self, known: _Known, tree: Tree, pending: int, ours: int, theirs: int) -> None:
         now, before = moment(self._clock.now), known.facts
         others = max(0, pending - len(known.offered))
+        waiting, shared = times_of_others(others, theirs, now, before)
         known.facts = QueueFacts(
             "pool",
             (group(known.site.worker),),
@@ -228,7 +229,8 @@ class ScoredPolicy:
             ceiling=tree.ceiling("pool"),
             nominal=tree.nominal("pool"),
             others_pending=others,
-            others_since=others_since(others, now, before),
+            others_since=waiting,
+            shared_since=shared,
             within="LowerPriority" if self._manager.urgent else "Never",
             reclaim="Any" if known.site.ours.reclaim else "Never",
             borrowable=tree.borrowable("pool"),

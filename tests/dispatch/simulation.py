@@ -16,7 +16,8 @@ LONGEST = 60 * 86400.0
 
 
 def simulate(load: Load, build: Build, settings: Settings, horizon: float = math.inf) -> Measures:
-    """Until all jobs have ended, or to the horizon in seconds. The same input gives the same measures."""
+    """Until all jobs have ended and those of workers' own users have started, or to the horizon in seconds. The same
+    input gives the same measures."""
     clock = Clock()
     manager = Manager(clock, load, settings)
     manager.policy = build(manager)
@@ -25,7 +26,10 @@ def simulate(load: Load, build: Build, settings: Settings, horizon: float = math
     collected = gc.isenabled()
     gc.disable()  # a third of the time went into looking for garbage among what is none yet
     try:
-        clock.run(min(horizon, last + LONGEST), lambda: manager.finished >= jobs)
+        clock.run(
+            min(horizon, last + LONGEST),
+            lambda: manager.finished >= jobs and all(site.all_own_started for site in manager.sites.values()),
+        )
     finally:
         if collected:
             gc.enable()

@@ -83,6 +83,11 @@ class Site:
         lost = self.worker.lost
         return lost is None or not lost[0] <= self._clock.now < lost[1]
 
+    @property
+    def all_own_started(self) -> bool:
+        """Whether nobody of its own users waits, or is yet to come."""
+        return all(run.started is not None for run in self.own)
+
     def later(self, delay: float, call: Call, *args: object) -> None:
         """What passes between the manager and it waits until it can be reached."""
         lost = self.worker.lost

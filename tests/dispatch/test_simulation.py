@@ -73,6 +73,15 @@ def test_a_job_of_a_lost_worker_runs_again_elsewhere(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_a_job_of_a_workers_own_users_that_waits_until_ours_have_ended_counts(policy: str) -> None:
+    """It was left out: the longer they waited, the shorter their waits were."""
+    ours = (hour("first", gpus=2), hour("second", 1800, gpus=2))
+    load = Load(ours, (attrs.evolve(workers("a")[0], own=(hour("own", 60), hour("next", 60))),))
+
+    assert simulate(load, POLICIES[policy], Settings())["own_p99"] >= 8000
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_an_urgent_job_preempts(policy: str) -> None:
     load = Load((hour("job"), hour("urgent", 600.0, priority=1)), workers("a"))
 

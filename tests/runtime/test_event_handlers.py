@@ -82,7 +82,7 @@ class Wired:
 
     def __attrs_post_init__(self) -> None:
         self.handlers = ManagerHandlers(
-            self.cluster, self.work, WorkloadMemory(), self._recompute, self.asked_again.append
+            self.cluster, self.work, WorkloadMemory(), self._recompute, self.asked_again.append, lambda: None
         )
         for informer, obj in ((self.cluster.checks, OURS), (self.cluster.configs, CONFIG)):
             informer.put(ObjectKey.of(obj), obj)

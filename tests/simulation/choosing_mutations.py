@@ -171,6 +171,11 @@ def what_has_no_nodes_is_forgotten() -> AbstractContextManager[Any]:
     return mock.patch.object(QueueFacts, "places", return_value=True)
 
 
+def workers_of_others_are_as_good() -> AbstractContextManager[Any]:
+    """Score: of equal workers one that others use comes before one that nobody else does."""
+    return mock.patch.object(QueueFacts, "is_shared", return_value=False)
+
+
 def room_that_has_grown_wakes_nobody() -> AbstractContextManager[Any]:
     """Hold: who is held is not looked at when room has come."""
     return mock.patch.object(Ledger, "woken", return_value=())
@@ -223,6 +228,7 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
             offers_on_evidence_are_taken_back,
             offers_without_room_stay,
             what_has_no_nodes_is_forgotten,
+            workers_of_others_are_as_good,
             room_that_has_grown_wakes_nobody,
             later_ones_overtake,
             given_up_is_tried_at_once,
@@ -244,6 +250,7 @@ UNSEEN: Final = frozenset(
         "offers_on_evidence_are_taken_back",
         "offers_without_room_stay",
         "what_has_no_nodes_is_forgotten",
+        "workers_of_others_are_as_good",
         "penalties_are_ignored",
         "trials_are_ignored",
         "an_accepted_deletion_is_a_removal",

@@ -6,7 +6,7 @@ choice to another controller. `incremental.py` offers to a few workers at a time
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
@@ -171,11 +171,15 @@ class Facts:
 
 
 class Figures(Protocol):
-    """What a dispatcher that looks at figures knows while a manager runs. Neither method waits."""
+    """What a dispatcher that looks at figures knows while a manager runs. No method waits."""
 
     def facts(self, waiting: Waiting) -> Facts:
         """What `nominate` shall know. Asked for each decision about a Workload that waits; whatever it raises is in the
         log, and the Workload is tried again later."""
+
+    def placed(self, workload: Json, worker: ClusterName, queue: ObjectKey, pods: Sequence[Json]) -> None:
+        """A Workload that has a worker has these pods there, in that LocalQueue: they may have no nodes. Called where
+        pods are the copies themselves, for each decision."""
 
     def planned(self, key: ObjectKey, claim: object) -> None:
         """A Workload has been planned.

@@ -15,6 +15,7 @@ from multikueue.core.config.admission_check import clusters
 from multikueue.core.dispatchers.dispatcher import Dispatcher, Figures, Waiting
 from multikueue.core.effect_words import describe
 from multikueue.core.machinery.action import Action
+from multikueue.core.model.kinds import POD
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, namespace_of
@@ -355,11 +356,17 @@ class WorkloadReconciler:
 
 
 def _with_facts(seen: Snapshot, config: Json, figures: Figures) -> Snapshot:
-    """With what its dispatcher knows of a Workload that waits for a worker."""
+    """With what its dispatcher knows of a Workload that waits for a worker; of one that has one it is told the pods."""
     workload = seen.workload
-    if workload is None or seen.check is None or not has_quota(workload) or cluster_name(workload) is not None:
+    if workload is None or seen.check is None or not has_quota(workload):
         return seen
     queue = ObjectKey(seen.key.namespace, dig(workload, "spec", "queueName") or "")
+    if (name := cluster_name(workload)) is not None:
+        there = seen.worker(name)
+        pods = [copy.object for copy in there.jobs if copy.resource == POD] if there is not None else []
+        if there is not None and pods:
+            figures.placed(workload, there.name, there.names.local_queue(queue), pods)
+        return seen
     queues = {worker.name: worker.names.local_queue(queue) for worker in seen.workers}
     return attrs.evolve(seen, facts=figures.facts(Waiting(seen.key, workload, seen.check, config, seen.jobs, queues)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -15,8 +15,9 @@ from multikueue.core.config.quota import check_names
 from multikueue.core.dispatchers.dispatcher import Facts, Known, Waiting
 from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
+from multikueue.core.dispatchers.scored.copies import got_nodes, has_no_node
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, ResourceRequest, Room
+from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, ResourceRequest, Room, Shape
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.starts import starves
@@ -153,13 +154,34 @@ class WorkerRooms:
 
     def _note_unplaced(self, place: Place, request: ResourceRequest) -> None:
         """The next ones of its shape are asked for elsewhere first."""
-        (worker, name), now = place, self.host.process.clock()
-        known = self._figures[worker].facts or {}
-        facts = known.get(name)
+        facts, now = self._facts(place), self.host.process.clock()
         if facts is not None and facts.places(request, now):
-            facts = attrs.evolve(facts, unplaced={**facts.unplaced, request.shape: now})
-            self._figures[worker].facts = {**known, name: facts}
-            self.ledger.set_queue(place, facts)
+            self._set_unplaced(place, facts, {**facts.unplaced, request.shape: now})
+
+    def _note_placed(self, place: Place, request: ResourceRequest, since: datetime) -> None:
+        """Pods of its shape have got nodes: that ends what was noted before."""
+        facts, shape = self._facts(place), request.shape
+        if facts is not None and shape in facts.unplaced and facts.unplaced[shape] < since:
+            self._set_unplaced(place, facts, {one: at for one, at in facts.unplaced.items() if one != shape})
+
+    def _facts(self, place: Place) -> QueueFacts | None:
+        return (self._figures[place[0]].facts or {}).get(place[1])
+
+    def _set_unplaced(self, place: Place, facts: QueueFacts, unplaced: Mapping[Shape, datetime]) -> None:
+        (worker, name), facts = place, attrs.evolve(facts, unplaced=unplaced)
+        self._figures[worker].facts = {**(self._figures[worker].facts or {}), name: facts}
+        self.ledger.set_queue(place, facts)
+
+    def placed(self, workload: Json, worker: ClusterName, queue: ObjectKey, pods: Sequence[Json]) -> None:
+        """See `Figures`. Pods are seen where they are the copies themselves: for those of other kinds it would take the
+        right to list all pods of a worker."""
+        request, name = kueue_objects.request(workload), self._figures[worker].targets.get(queue)
+        if name is None or request is None:
+            return
+        if any(map(has_no_node, pods)):
+            self._note_unplaced((worker, name), request)
+        elif (since := got_nodes(pods)) is not None:
+            self._note_placed((worker, name), request, since)
 
     def facts(self, waiting: Waiting) -> Facts:
         """See `Figures`."""

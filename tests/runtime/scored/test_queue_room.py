@@ -107,6 +107,41 @@ async def test_what_a_workers_nodes_had_no_place_for_is_known_to_those_that_come
             found.look()
 
 
+def pod(scheduled: str, reason: str, at: datetime) -> Json:
+    """As the scheduler says it."""
+    said = {"type": "PodScheduled", "status": scheduled, "reason": reason, "lastTransitionTime": timestamp(at)}
+    return {"status": {"conditions": [said]}}
+
+
+def show(found: WorkerRooms, *pods: Json) -> bool:
+    """Pods of a job that worker1 has. Returns whether nodes there may have a place for the next of its shape."""
+    worker = ClusterName("worker1")
+    ((queue, _),) = found._figures[worker].targets.items()
+    made = workload(cluster=worker, check="Ready", spec={"queueName": queue.name})
+    found.placed(made, worker, queue, pods)
+    (facts,), request = (found._figures[worker].facts or {}).values(), kueue_objects.request(made)
+    assert request is not None
+    return facts.places(request, now())
+
+
+@pytest.mark.parametrize(("reason", "hangs"), [("Unschedulable", True), ("SchedulingGated", False)])
+async def test_pods_that_no_node_has_a_place_for_send_the_next_of_their_shape_elsewhere(
+    reason: str, hangs: bool
+) -> None:
+    async with read("worker1") as found:
+        assert show(found, pod("False", reason, now())) is not hangs
+
+
+async def test_pods_that_get_nodes_end_that_and_those_that_had_them_before_do_not() -> None:
+    async with read("worker1") as found:
+        running, hanging = pod("True", "", now() - timedelta(minutes=5)), pod("False", "Unschedulable", now())
+        assert show(found, running)
+        assert not show(found, running, hanging)
+        assert not show(found, running)
+        await anyio.sleep(2)
+        assert show(found, running, pod("True", "", now()))
+
+
 def states(found: WorkerRooms) -> dict[str, Known | None]:
     """Of all workers, whether their figures can be used."""
     return {name: figures.state for name, figures in found._figures.items()}

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored.facts import obstacle_of
-from multikueue.core.model.conditions import find
+from multikueue.core.model.conditions import changed_at, condition, find, is_true
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import is_terminating
 
 REFUSALS: Final = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor"})
 """Reasons of QuotaReserved that only a change of the queue ends. Kueue before 0.19 has none of them."""
 UNPLACED: Final = "TopologyPlacementFailed"
 """There is quota for it, and no nodes for its pods as they are free now."""
+UNSCHEDULABLE: Final = "Unschedulable"
+"""The scheduler says the same of a pod that has been made."""
 PREEMPTING: Final = "WaitingForPreemptedWorkloads"
 BLOCKED: Final = "BlockedOnPreemptionGates"
 
@@ -26,6 +32,17 @@ def refuses(worker: Candidate) -> bool:
 def is_unplaced(worker: Candidate) -> bool:
     """Whether nodes there have no place for its pods."""
     return (find(worker.conditions, "QuotaReserved") or {}).get("reason") == UNPLACED
+
+
+def has_no_node(pod: Json) -> bool:
+    """Whether a pod has quota, and no node has a place for it."""
+    return (condition(pod, "PodScheduled") or {}).get("reason") == UNSCHEDULABLE and not is_terminating(pod)
+
+
+def got_nodes(pods: Iterable[Json]) -> datetime | None:
+    """When the last of them got a node; None: none has."""
+    times = (changed_at(pod, "PodScheduled") for pod in pods if is_true(pod, "PodScheduled"))
+    return max(filter(None, times), default=None)
 
 
 def waits(worker: Candidate) -> bool:

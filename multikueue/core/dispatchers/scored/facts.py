@@ -33,6 +33,10 @@ OTHERS_FIRST: Final = timedelta(minutes=10)
 """For so long at most what is free belongs to the jobs of others that wait there: some may never fit."""
 
 
+SHARED_AFTER: Final = timedelta(minutes=1)
+"""A queue's counts and our copies are told one after the other: for a moment ours look like jobs of others."""
+
+
 @attrs.frozen
 class Group:
     """A resource group of a ClusterQueue: a pod set gets one flavor of it."""
@@ -76,6 +80,8 @@ class QueueFacts:
     """`status.pendingWorkloads` without our own copies."""
     others_since: datetime | None = None
     """Since when `others_pending` is above 0."""
+    shared_since: datetime | None = None
+    """Since when jobs of others run or wait there; None: none does."""
     generation: str = ""
     """UID and generation of the ClusterQueue: another one ends a refusal."""
     within: str = "Never"
@@ -112,6 +118,10 @@ class QueueFacts:
         """Whether jobs of others stand in its queue, and have for less than `OTHERS_FIRST`."""
         return self.others_pending > 0 and (self.others_since is None or now - self.others_since < OTHERS_FIRST)
 
+    def is_shared(self, now: datetime) -> bool:
+        """Whether others than us use it, for longer than `SHARED_AFTER`."""
+        return self.shared_since is not None and now - self.shared_since >= SHARED_AFTER
+
     def places(self, request: ResourceRequest, now: datetime) -> bool:
         """Whether nodes may have a place for its pods: they had none for the same ones if not."""
         at = self.unplaced.get(request.shape)
@@ -138,9 +148,12 @@ def still_unplaced(facts: QueueFacts, before: QueueFacts | None) -> Mapping[Shap
     return {} if grown else before.unplaced
 
 
-def others_since(others: int, now: datetime, before: QueueFacts | None) -> datetime | None:
-    """Since when jobs of others wait in a queue where so many do now."""
-    return (before.others_since if before is not None and before.others_pending else now) if others else None
+def times_of_others(
+    pending: int, running: int, now: datetime, before: QueueFacts | None
+) -> tuple[datetime | None, datetime | None]:
+    """The `others_since` and `shared_since` of a queue in which so many jobs of others wait and run now."""
+    waited, shared = (before.others_since, before.shared_since) if before is not None else (None, None)
+    return (waited or now) if pending else None, (shared or now) if pending or running else None
 
 
 @attrs.frozen

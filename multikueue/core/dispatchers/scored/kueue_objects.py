@@ -19,8 +19,8 @@ from multikueue.core.dispatchers.scored.facts import (
     QueueFacts,
     ResourceRequest,
     Running,
-    others_since,
     still_unplaced,
+    times_of_others,
 )
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
 from multikueue.core.dispatchers.scored.starts import Waited, size
@@ -93,9 +93,10 @@ def queue_facts(
         before: what this function said the last time.
         penalized_until: of the worker.
     """
-    name = name_of(cluster_queue)
+    name, ours = name_of(cluster_queue), tuple(ours)
     groups = tuple(_groups(cluster_queue, worker.flavors))
-    others = max(0, int(dig(cluster_queue, "status", "pendingWorkloads") or 0) - ours_pending)
+    others = _others(cluster_queue, "pendingWorkloads", ours_pending)
+    waiting, shared = times_of_others(others, _others(cluster_queue, "reservingWorkloads", len(ours)), now, before)
     many = sum(len(group.flavors) for group in groups) > MAX_FLAVORS
     facts = QueueFacts(
         name,
@@ -107,7 +108,8 @@ def queue_facts(
         active=is_true(cluster_queue, "Active"),
         has_checks=_has_checks(cluster_queue),
         others_pending=others,
-        others_since=others_since(others, now, before),
+        others_since=waiting,
+        shared_since=shared,
         generation=f"{uid(cluster_queue)[:8]}.{dig(cluster_queue, 'metadata', 'generation') or 0}",
         within=dig(cluster_queue, "spec", "preemption", "withinClusterQueue") or "Never",
         reclaim=dig(cluster_queue, "spec", "preemption", "reclaimWithinCohort") or "Never",
@@ -200,6 +202,11 @@ def _groups(queue: Json, flavors: Mapping[str, Flavor]) -> Iterator[Group]:
         known = tuple(flavors[name] for name in names if name in flavors)
         excluding = known if any(one.labels or one.taints for one in known) else ()
         yield Group(frozenset(map(str, group.get("coveredResources") or ())), names, excluding)
+
+
+def _others(queue: Json, count: str, ours: int) -> int:
+    """What the status of a queue counts beside our copies."""
+    return max(0, int(dig(queue, "status", count) or 0) - ours)
 
 
 def _quotas(obj: Json) -> dict[Flavored, Quota]:

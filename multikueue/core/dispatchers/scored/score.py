@@ -29,17 +29,19 @@ class Taste:
     weights: Weights
     places: Sequence[str]
     """Where it has run, the last one at the end."""
+    last: str = ""
+    """The last in the config's order of those that could hold it."""
 
 
 def ordered(workers: Sequence[Candidate], taste: Taste, now: datetime) -> list[Candidate]:
     """The workers of a tier, best first; those with a penalty last. Of equal ones those first where the
-    Workload does not borrow, and then in the config's order: what fills one before the next leaves the last ones empty
-    for jobs that need a whole one."""
+    Workload does not borrow, then those that nobody else uses, and then in the config's order: what fills one before
+    the next leaves the last ones empty for jobs that need a whole one. So the last of all stays behind."""
     figures = {worker.name: _Figures.of(worker) for worker in workers}
     cheapest = min((one.price for one in figures.values()), default=0.0)
     soonest = min((one.finish for one in figures.values()), default=0.0)
 
-    def key(worker: Candidate) -> tuple[bool, float, bool]:
+    def key(worker: Candidate) -> tuple[bool, float, bool, bool]:
         one, weights = figures[worker.name], taste.weights
         healthy = not _penalized(worker, now)
         points = (
@@ -49,7 +51,9 @@ def ordered(workers: Sequence[Candidate], taste: Taste, now: datetime) -> list[C
             + weights.sticky * (worker.name in taste.places)
             + weights.health * healthy
         )
-        return not healthy, -round(points, 6), _borrows(worker, taste.job)
+        queue = room_of(worker).queue
+        behind = worker.name == taste.last or (queue is not None and queue.is_shared(now))
+        return not healthy, -round(points, 6), _borrows(worker, taste.job), behind
 
     return sorted(workers, key=key)
 

@@ -76,7 +76,7 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
         if why is not None:
             reasons[worker.name] = why
     places = [str(one.get("worker")) for one in history]
-    taste = Taste(job, narrowing, profile.weights, places)
+    taste = Taste(job, narrowing, profile.weights, places, able[-1].name if able else "")
     ranked = [
         worker
         for wanted in sorted(set(tiers.values()))

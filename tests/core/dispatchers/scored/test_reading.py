@@ -79,6 +79,28 @@ def test_others_are_counted_from_when_they_were_first_seen() -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "ours", "shared"),
+    [
+        ({"pendingWorkloads": 0, "reservingWorkloads": 1}, 1, False),
+        ({"pendingWorkloads": 0, "reservingWorkloads": 2}, 1, True),
+        ({"pendingWorkloads": 1, "reservingWorkloads": 1}, 1, True),
+        ({"pendingWorkloads": 0, "reservingWorkloads": 0}, 1, False),
+        ({}, 0, False),
+    ],
+)
+def test_a_queue_is_shared_while_jobs_of_others_run_or_wait_there(
+    status: dict[str, Any], ours: int, shared: bool
+) -> None:
+    queue = cluster_queue()
+    queue["status"] = {**queue["status"], "pendingWorkloads": 0, **status}
+    copies, tree = [workload()] * ours, kueue_objects.tree([queue], [])
+    first = kueue_objects.queue_facts(tree, queue, NOW, ours=copies)
+    later = NOW + timedelta(minutes=1)
+
+    assert kueue_objects.queue_facts(tree, queue, later, ours=copies, before=first).is_shared(later) is shared
+
+
+@pytest.mark.parametrize(
     ("changes", "kept"),
     [({}, True), ({"generation": "another.1"}, False), ({"free": {GPU: 1}}, False), ({"free": {GPU: 90_000}}, True)],
 )

@@ -56,6 +56,24 @@ def test_own_room_comes_before_borrowed(gpus: int, names: tuple[str, ...]) -> No
     assert pending({"first": queue(8, **lent), "second": queue(9, **lent)}, gpus=gpus).ask().names == names
 
 
+@pytest.mark.parametrize(
+    ("shared", "name"),
+    [
+        ({"w1": 60}, "w2"),
+        ({"w1": 59}, "w1"),  # for a moment ours look like jobs of others
+        ({"w1": 60, "w2": 60}, "w1"),  # the last is for what needs a whole one
+        ({"w1": 60, "w2": 60, "w3": 60}, "w1"),
+    ],
+)
+def test_of_equal_workers_those_that_others_use_come_after_those_that_nobody_else_does(
+    shared: dict[str, int], name: str
+) -> None:
+    """Their users waited for room that ours could have had elsewhere."""
+    since = {worker: {"shared_since": NOW - timedelta(seconds=seconds)} for worker, seconds in shared.items()}
+
+    assert pending({one: queue(8, **since.get(one, {})) for one in ("w1", "w2", "w3")}).ask().names == (name,)
+
+
 @pytest.mark.parametrize(("known", "names"), [({}, ("w1",)), ({"has_checks": True}, ("w2",))])
 def test_jobs_of_others_that_wait_count_only_where_quota_says_nothing(
     known: dict[str, Any], names: tuple[str, ...]
