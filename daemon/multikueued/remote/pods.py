@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,6 +15,8 @@ from multikueued.commands.exits import NOT_FOUND, CommandError
 from multikueued.commands.tables import age, table
 from multikueued.remote.owned import Owned
 from multikueued.remote.placed_job import PlacedJob
+from multikueued.reports.pod_reasons import UNSCHEDULABLE, PodReason, reason_of_pod
+from multikueued.reports.remedies.pod_remedies import TroubledPod
 
 ENDED: Final = ("Succeeded", "Failed")
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
@@ -39,6 +41,8 @@ class PodReport:
     created: datetime | None
     reason: str
     """Why it waits or has failed, in the worker's words."""
+    why: PodReason = attrs.field(factory=PodReason)
+    """The same in parts."""
 
 
 @attrs.frozen
@@ -62,7 +66,7 @@ def pod_list(sought: PlacedJob, found: Owned) -> PodList:
 
 def pod_report(pod: Json) -> PodReport:
     """Report one pod."""
-    statuses = dig(pod, "status", "containerStatuses") or []
+    statuses, why = dig(pod, "status", "containerStatuses") or [], reason_of_pod(pod)
     return PodReport(
         name=name_of(pod),
         phase="Terminating" if is_terminating(pod) else phase_of(pod),
@@ -71,18 +75,22 @@ def pod_report(pod: Json) -> PodReport:
         restarts=sum(int(one.get("restartCount") or 0) for one in statuses),
         node=str(dig(pod, "spec", "nodeName") or ""),
         created=parse_timestamp(dig(pod, "metadata", "creationTimestamp")),
-        reason=_reason(pod, statuses),
+        reason=_reason(why),
+        why=why,
     )
 
 
-def _reason(pod: Json, statuses: Sequence[Json]) -> str:
-    told = [dig(one, "state", state, "reason") for one in statuses for state in ("waiting", "terminated")]
-    unscheduled = [
-        one.get("message")
-        for one in dig(pod, "status", "conditions") or []
-        if one.get("type") == "PodScheduled" and one.get("status") == "False"
-    ]
-    return str(next(filter(None, [dig(pod, "status", "reason"), *told, *unscheduled]), ""))
+def _reason(why: PodReason) -> str:
+    """In a column: what kubectl shows of a container that all others wait for, needs its name."""
+    if why.is_init:
+        return why.told
+    return why.message if why.reason == UNSCHEDULABLE and why.message else why.reason
+
+
+def troubled(found: PodList) -> tuple[TroubledPod, ...]:
+    """The pods that do not run, and those that have failed."""
+    listed = (pod for pod in found.pods if pod.phase != "Succeeded" and pod.ready < len(pod.containers))
+    return tuple(TroubledPod(pod.name, pod.why) for pod in listed if pod.why.reason)
 
 
 def phase_of(pod: Json) -> str:
