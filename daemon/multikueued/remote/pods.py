@@ -11,6 +11,7 @@ import attrs
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, name_of, uid
+from multikueue.core.model.outside_text import plain
 from multikueued.commands.exits import NOT_FOUND, CommandError
 from multikueued.commands.tables import age, table
 from multikueued.remote.owned import Owned
@@ -120,6 +121,18 @@ def container_of(pod: Json, wanted: str) -> str:
         raise CommandError(f'pod {name_of(pod)} has no container "{wanted}", but {", ".join(listed)}', NOT_FOUND)
     noted = annotations_of(pod).get(DEFAULT_CONTAINER, "")
     return wanted or (noted if noted in listed else listed[0])
+
+
+def held_up_by(pod: Json, container: str) -> str:
+    """That a container waits for an init container which does not end well, and whose log to ask for; empty: it does
+    not."""
+    why = reason_of_pod(pod)
+    if not why.is_init or why.container == container or why.reason == "PodInitializing":
+        return ""
+    code = f", exit code {why.exit_code}" if why.exit_code is not None else ""
+    said = plain(f"{why.reason}{code}{f': {why.message}' if why.message else ''}")
+    name = plain(why.container)
+    return f"{plain(container)} starts after init container {name}, which says {said}; -c {name} shows its log"
 
 
 def created(pod: Json) -> datetime:

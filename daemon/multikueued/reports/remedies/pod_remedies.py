@@ -14,7 +14,7 @@ from multikueued.reports.pod_reasons import UNSCHEDULABLE, PodReason
 from multikueued.reports.remedies.remedy import Finding, Remedy
 
 _AGAIN: Final = "then create the job again"
-_LOGS: Final = "multikueue logs {job} -n {namespace} {option}{container}"
+_LOGS: Final = "multikueue logs {job} -n {namespace} -c {container}"
 IMAGE: Final = Remedy(
     "image-not-pulled",
     "the image of {what} cannot be pulled on {worker}",
@@ -23,7 +23,7 @@ IMAGE: Final = Remedy(
 CRASHES: Final = Remedy(
     "container-crashes",
     "{what} ends again and again on {worker}",
-    f"{_LOGS} --previous has its last words; correct it, {_AGAIN}",
+    f"{_LOGS} has its words, with --previous those before its last restart; correct it, {_AGAIN}",
 )
 _CREATE: Final = (
     "create it there, in the job's namespace, and its pods start by themselves; Secrets are never copied, ConfigMaps "
@@ -57,7 +57,7 @@ STARTS: Final = Remedy(
     "pod-starts",
     "{what} waits on {worker} for its image or its volumes",
     "nothing, if the image is large; a Secret, ConfigMap or volume claim that is not there holds it up, too: its "
-    "events there say so (kubectl --context {worker} describe pod)",
+    "events there say so (kubectl --context {worker} -n {namespace} get events)",
     blocking=False,
 )
 
@@ -107,6 +107,6 @@ def pod_findings(pods: Iterable[TroubledPod], context: Mapping[str, str]) -> Ite
     for (_, container), alike in [*found.items()][:MOST]:
         first = alike[0]
         what = f"{'init container' if first.why.is_init else 'container'} {container}" if container else "a container"
-        words = {**context, "what": what, "container": container, "option": "-c " if container else ""}
+        words = {**context, "what": what, "container": container}
         more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
         yield BY_REASON[first.why.reason].about(f"pod {plain(first.name)}{more}", plain(first.why.told), words)
