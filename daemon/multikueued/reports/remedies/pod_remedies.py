@@ -38,7 +38,7 @@ NOT_STARTED: Final = Remedy(
 )
 MEMORY: Final = Remedy(
     "out-of-memory",
-    "{what} has used more memory on {worker} than its limit",
+    "{what} has used more memory than its limit, on {worker}",
     f"raise resources.limits.memory of the container, {_AGAIN}",
 )
 ENDED_BADLY: Final = Remedy(
