@@ -40,7 +40,7 @@ from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.doctor.fixes import fixes
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, stranded_pods
+from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, Need, NotChecked, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.events import EventReport
@@ -404,6 +404,8 @@ def job_cases() -> Iterator[Case]:
     event = EventReport("workload/w", "Warning", "MultiKueue", "refuses: active", NOW, NOW, 2, "", status_refused=True)
     silent = attrs.evolve(healthy(offered), refused={ObjectKey.of(offered): (event,)})
     yield "status-refused", silent, "default/job/train", "so the job does not show it: refuses: active"
+    lacking = with_worker(lacks=(Need("Secret", ObjectKey("default", "db"), "default/job/train"),))
+    yield "dependency-missing", lacking, "worker1, Secret default/db", "pods of default/job/train name it"
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "
     told = f"asked — worker1: {again}words"
     yield "name-taken", healthy(refused(saying(offered, told), worker1=RefusalFacts(Cause.NAME_TAKEN))), "worker1", ""
