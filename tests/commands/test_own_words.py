@@ -105,6 +105,21 @@ async def test_an_explanation_has_the_reason_of_pods_that_do_not_run(reason: str
     assert (told["id"], told["where"], told["told"]) == (id, "pod train-a", f"container main: {reason}: its words")
 
 
+async def test_pods_are_asked_where_the_job_does_not_tell(tmp_path: Path) -> None:
+    """As with StatefulSets, groups of pods, and jobs that may not be read."""
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job()
+        await start(here.person, local)
+        await pod_that(here, copy, waiting={"reason": "ImagePullBackOff"})
+        here.person.server.faults.add(Refuse(403), on=Match(verbs=("get",), resource=JOB.plural))
+        found = await explained(here, 1)
+
+    assert [one["id"] for one in found["findings"]] == ["image-not-pulled"]
+    assert found["summary"] == 'Worker cluster "worker1" has it, and somebody has to act: ' + (
+        "the image of container main cannot be pulled on worker1."
+    )
+
+
 async def test_where_pods_may_not_be_read_the_next_step_is_named(tmp_path: Path) -> None:
     async with fleet(tmp_path) as here:
         local, copy = await here.run_job()
@@ -131,6 +146,8 @@ async def test_a_failed_jobs_pods_name_the_reason(tmp_path: Path) -> None:
         ("job-failed", False),
     ]
     assert found["findings"][0]["told"] == "container main: OOMKilled, exit code 137"
+    logs = "multikueue logs job/train -n default has its words, as long as worker1 keeps its copy"
+    assert found["findings"][1]["remedy"] == logs
 
 
 @pytest.mark.parametrize("there", [False, True])

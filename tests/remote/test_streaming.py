@@ -173,7 +173,7 @@ async def test_a_container_that_never_starts_names_the_init_container_to_ask_for
 
 
 async def test_one_that_follows_is_told_once_what_it_waits_for() -> None:
-    again = [Invalid("waiting to start")]
+    again: list[str | ApiError] = [Invalid("waiting to start")]
     worker = Worker({"a": [again, again, again, ["00Z started"]]}, [held_up("a", waits=True)])
 
     screen = await followed(worker)

@@ -20,7 +20,7 @@ from multikueued.remote.pods import PodList, troubled
 from multikueued.remote.worker_access import worker_client
 from multikueued.reports.explanation import Explanation, with_findings
 from multikueued.reports.jobs import JobState
-from multikueued.reports.remedies.failed_job import FAILED
+from multikueued.reports.remedies.failed_job import FAILED, still_there
 from multikueued.reports.remedies.job_trouble import NOT_READY, STUCK, UNHEALTHY, has_run_for_minutes, is_ready
 from multikueued.reports.remedies.pod_remedies import NEED_MISSING, STARTS, pod_findings
 from multikueued.reports.remedies.remedy import Finding
@@ -63,7 +63,8 @@ class JobPods:
             found = [*missing, *(one for one in found if not missing or one.id != STARTS.id)]
             explanation = attrs.evolve(explanation, not_checked=(*explanation.not_checked, *unseen))
         known = any(one.blocking for one in found)
-        return with_findings(explanation, *found, without=NOT_READY.id if known else "")
+        explained = with_findings(explanation, *found, without=NOT_READY.id if known else "")
+        return attrs.evolve(explained, findings=tuple(still_there(explained.findings, explained.job, pods.pods)))
 
     async def _pods(self) -> tuple[PodList | None, str]:
         """The pods, or why they could not be read."""

@@ -27,8 +27,9 @@ from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_o
 from multikueued.reports.remedies.deleted_job import deleted_job_findings
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
 from multikueued.reports.remedies.failed_job import failure_findings
-from multikueued.reports.remedies.job_trouble import trouble_findings
+from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, trouble_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
+from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
 from multikueued.reports.remedies.refused_status import refused_status
 from multikueued.reports.remedies.remedy import Finding, filled, found_by
 from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
@@ -37,6 +38,10 @@ from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
+_OF_THE_RUN: Final = frozenset(
+    one.id for one in (*(sign.remedy for sign in TROUBLE), NOT_READY, *BY_REASON.values(), NEED_MISSING)
+)
+"""The findings of a job that is on its worker and gets nowhere there."""
 _WITHOUT_TROUBLE = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
 
 
@@ -216,7 +221,7 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
 def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
     first = next((one for one in findings if one.blocking), None)
     match job.state:
-        case JobState.RUNNING if first is not None and first.where == job.job:
+        case JobState.RUNNING if first is not None and first.id in _OF_THE_RUN:
             return f'Worker cluster "{job.worker}" has it, and somebody has to act: {first.why}.'
         case JobState.RUNNING:
             return f'It runs on worker cluster "{job.worker}".'

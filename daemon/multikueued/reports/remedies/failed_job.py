@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from typing import Final
+
+import attrs
 
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.names import Json
@@ -16,6 +18,7 @@ from multikueued.reports.remedies.remedy import Finding, filled
 from multikueued.settings.config import RetentionSettings
 
 FAILED: Final = "job-failed"
+_LOGS: Final = "multikueue logs {job} -n {namespace}"
 _KEPT: Final = RetentionSettings().failed
 """Unless the daemon's settings say otherwise."""
 
@@ -36,16 +39,23 @@ def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Fi
     yield Finding(FAILED, report.job, f"it has failed{where}", told, _remedy(report, words, now), False)
 
 
+def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:
+    """The same findings; where the pods of a failed job were seen just now, its logs are there, whatever the settings."""
+    words = {"job": report.job, "namespace": report.namespace, "worker": report.worker}
+    remedy = filled(f"{_LOGS} has its words, as long as {{worker}} keeps its copy", words)
+    for one in findings:
+        yield attrs.evolve(one, remedy=remedy) if one.id == FAILED and pods else one
+
+
 def _remedy(report: JobReport, words: dict[str, str], now: datetime) -> str:
-    logs = "multikueue logs {job} -n {namespace}"
     if report.since is None or not report.worker:
-        return filled(f"{logs} has its words, if its copy is still kept", words)
+        return filled(f"{_LOGS} has its words, if its copy is still kept", words)
     until, setting = report.since + _KEPT, "retention.failed of the daemon's settings"
     if now < until:
         return filled(
-            f"{logs} has its words: they are kept until {timestamp(until)}, unless {setting} says otherwise", words
+            f"{_LOGS} has its words: they are kept until {timestamp(until)}, unless {setting} says otherwise", words
         )
-    return filled(f"its logs were kept until {timestamp(until)}, unless {setting} says otherwise: {logs}", words)
+    return filled(f"its logs were kept until {timestamp(until)}, unless {setting} says otherwise: {_LOGS}", words)
 
 
 def _words(job: Json) -> str:
