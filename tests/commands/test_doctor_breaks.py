@@ -10,9 +10,10 @@ import pytest
 from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     NAMESPACE,
+    SECRET,
     WORKLOAD,
 )
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Forbidden
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueued.doctor.findings import Diagnosis
@@ -126,3 +127,41 @@ async def test_of_a_list_that_cannot_be_read_nothing_is_said_to_be_missing(plura
 
     assert {one.id for one in found.findings} <= {"permission-missing"}  # who looks and the daemon are one here
     assert any(f"you may not list {plural}" in one.why for one in found.not_checked)
+
+
+SECRET_DB: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "default"}}
+
+
+async def submit_needing(fleet: Fleet) -> None:
+    """A job that mounts a Secret, which its worker has until it runs there."""
+    for server in (fleet.manager, fleet.workers["worker1"]):
+        await DirectClient(server).create(SECRET, SECRET_DB)
+    mounts = {"volumes": [{"name": "db", "secret": {"secretName": "db"}}]}
+    await fleet.submit(template=mounts)
+
+
+async def lose(fleet: Fleet) -> None:
+    await DirectClient(fleet.workers["worker1"]).delete(SECRET, ObjectKey("default", "db"))
+
+
+async def test_a_secret_that_a_running_job_names_and_its_worker_lacks() -> None:
+    found = await seen_after(diagnosed, submit=submit_needing, after=lose)
+
+    told = named(found, "dependency-missing")
+    assert (told.where, told.side) == ("worker1, Secret default/db", "worker")
+    assert told.what.startswith("it is not there, and pods of ")
+
+
+async def test_one_that_is_there_is_no_finding() -> None:
+    found = await seen_after(diagnosed, submit=submit_needing)
+
+    assert [one for one in found.findings if one.id == "dependency-missing"] == []
+
+
+async def test_one_that_may_not_be_looked_for_is_not_checked() -> None:
+    refused = {("get", "secrets"): Forbidden("no", status=403)}
+    found = await seen_after(partial(diagnosed, refusals=refused), submit=submit_needing, after=lose)
+
+    assert [one for one in found.findings if one.id == "dependency-missing"] == []
+    (gap,) = (one for one in found.not_checked if one.what == "whether each Secret that jobs name is on worker1")
+    assert gap.why == "the user of its kubeconfig may not get secrets there"

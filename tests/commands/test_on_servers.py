@@ -53,9 +53,12 @@ class Shell:
         command = partial(CliRunner().invoke, main, [*arguments, "--kubeconfig", str(self.file)], env=environment)
         return await anyio.to_thread.run_sync(command)
 
-    async def submit(self, name: str = "train", *, offered: bool = True, cluster: str = "") -> Json:
-        """A Job with its Workload, as far as Kueue and the daemon have brought it."""
-        stored = await self.admin.create(JOB, job(name))
+    async def submit(self, name: str = "train", *, offered: bool = True, cluster: str = "", needs: str = "") -> Json:
+        """A Job, which may mount a Secret, with its Workload, as far as Kueue and the daemon have brought it."""
+        described = job(name)
+        if needs:
+            described["spec"]["template"]["spec"]["volumes"] = [{"name": "needed", "secret": {"secretName": needs}}]
+        stored = await self.admin.create(JOB, described)
         made = workload(stored, nominated=("worker1",) if offered else (), cluster=cluster)
         status = made.pop("status")
         for field in ("uid", "resourceVersion", "creationTimestamp"):

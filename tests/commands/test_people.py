@@ -13,10 +13,11 @@ import pytest
 from click.testing import Result
 
 from multikueue.adapters.pod import KINDS, PODS
-from multikueue.core.model.kinds import CONFIG_MAP, NAMESPACE, WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, JOB, NAMESPACE, WORKLOAD
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, name_of
+from multikueue.core.model.objects import annotations_of, name_of, uid
+from multikueue.sandbox.apiserver import DirectClient
 from multikueue.testing import NOW, job, stored, workload
 from multikueue.testing.waiting import until
 from multikueued.cli import SUBCOMMANDS
@@ -37,6 +38,7 @@ from multikueued.rbac.objects import (
     verbs_of,
     viewer_rules,
 )
+from multikueued.remote.pod_lookup import RETENTION
 from multikueued.remoteapi import handlers
 from multikueued.workers.move_targets import QueuesOnWorker
 from tests.commands.people import People, people
@@ -229,6 +231,25 @@ async def test_all_namespaces_of_a_viewer_are_those_in_which_he_may_list_jobs(tm
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.parametrize("follow", [(), ("-f",)])
+async def test_logs_of_a_job_whose_copy_is_gone_say_the_same_to_everybody(
+    follow: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A submitter read that the cluster does not serve a kind, and whether Kueue was installed there."""
+    async with people(tmp_path) as here:
+        local, _ = await here.stage.fleet.run_job()
+        await here.stage.fleet.finish(local)
+        there = DirectClient(here.stage.fleet.workers["worker1"], user="multikueue")
+        for resource in (JOB, WORKLOAD):
+            for one in (await there.list(resource)).items:
+                await there.delete(resource, ObjectKey.of(one), uid=uid(one))
+        said = {who: await here.run(who, "logs", "job/train", *follow) for who in ("admin", "submitter", "viewer")}
+
+    assert {who: one.exit_code for who, one in said.items()} == dict.fromkeys(said, 3)
+    told = f'job/train has ended on worker cluster "worker1". {RETENTION}'
+    assert {one.stderr for one in said.values()} == {f"multikueue: error: {told}\n"}
+
+
 async def test_a_submitter_retries_a_group_on_one_of_its_pods(tmp_path: Path) -> None:
     """He may patch no Workload. A pod that is gone, or was made again, is passed over."""
     async with people(tmp_path) as here:

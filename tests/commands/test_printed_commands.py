@@ -12,13 +12,16 @@ from tests.commands.remedies_printed import Printed, of_kubectl, ours
 from tests.commands.test_people import ENDLESS, LAST, with_a_job
 
 VALUES: Final = {
+    "-c": "main",
     "-n": "default",
     "--worker": "worker1",
     "--worker-context": "manager",
     "add": "worker3",
     "explain": "job/train",
     "drain": "worker2",
+    "logs": "job/train",
     "mirror": "user-queue",
+    "pods": "job/train",
     "remove": "worker2",
     "retry": "job/train",
     "uncordon": "worker2",

@@ -29,6 +29,8 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES
 from multikueued.reports.remedies.deleted_job import deleted_job_findings
+from multikueued.reports.remedies.job_trouble import NOT_READY, READY, TROUBLE, Sign
+from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
 from multikueued.reports.remedies.remedy import Finding, RemedyRule, found_by
 from multikueued.reports.remedies.remedy_table import WORKER_RULES, about_worker
 from multikueued.reports.remedies.taken_away import taken_away
@@ -259,6 +261,8 @@ def sections() -> Mapping[str, list[Row]]:
         "On the manager": list(manager_rows()),
         "The job waits for quota on the manager": list(told(MANAGER_RULES, MANAGER)),
         "The check is Rejected, or waits": [Row(case.seen, case.finding()) for case in CASES],
+        "The job is on a worker, and its own status says that something is wrong": [*job_rows()],
+        "Pods do not run, or have failed, as explain and pods name the reason": [*pod_rows()],
         "What is wrong with a worker, or with the job there, by its cause": [
             Row(f"`{cause}`", about_worker("worker1", "its words", {**CONTEXT, **SOURCE, **about(cause)}, cause=cause))
             for cause in BY_CAUSE
@@ -272,6 +276,44 @@ def sections() -> Mapping[str, list[Row]]:
             ),
         ],
     }
+
+
+def job_rows() -> Iterator[Row]:
+    """What the status of a job says, in the order of the table; and of one that has failed."""
+    remedies = dict.fromkeys(sign.remedy for sign in TROUBLE)
+    for remedy in remedies:
+        seen = dict.fromkeys(shown(sign) for sign in TROUBLE if sign.remedy is remedy)
+        yield Row("; ".join(seen), remedy.about("job/train", "", CONTEXT))
+    kinds = ", ".join(sorted({kind.partition(".")[0] for kind in READY}))
+    seen_late = f"its status shows nothing that runs, for 5 min, and needs somebody after 30: {kinds}"
+    yield Row(seen_late, NOT_READY.about("job/train", "", CONTEXT))
+    over = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"}, finished="Failed")
+    yield Row("the job has failed", explained(over))
+
+
+def shown(sign: Sign) -> str:
+    """A row of the table in Markdown."""
+    kinds = ", ".join(kind.partition(".")[0] for kind in sign.kinds)
+    reasons = f" ({', '.join(sign.reasons)})" if sign.reasons and len(sign.reasons) < MANY else ""
+    said = (
+        f"{sign.condition}={sign.status}{reasons}"
+        if sign.condition
+        else f"{'.'.join(sign.field)}: {' or '.join(sign.words)}"
+    )
+    minutes = f" for {sign.after.total_seconds() / 60:g} min" if sign.after else ""
+    return f"{kinds} `{said}`{minutes}"
+
+
+MANY: Final = 6
+
+
+def pod_rows() -> Iterator[Row]:
+    """What kubelets say, and what is looked for by name."""
+    words = {**CONTEXT, **NEED, "kind": "Secret", "name": "db", "what": "container main", "container": "main"}
+    for remedy in dict.fromkeys(BY_REASON.values()):
+        reasons = (reason for reason, known in BY_REASON.items() if known is remedy)
+        yield Row(", ".join(f"`{reason}`" for reason in reasons), remedy.about("pod train-x", "", words))
+    yield Row("no pod is ready, and the worker lacks what they name", NEED_MISSING.about("worker1", "", words))
 
 
 def about(cause: str) -> dict[str, str]:

@@ -13,6 +13,9 @@ import multikueued.reports
 from multikueue.core.model.labels import ToldFinding
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, REJECTED, REJECTED_SOMEHOW
+from multikueued.reports.remedies.failed_job import FAILED
+from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE
+from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
 from multikueued.reports.remedies.remedy_table import UNKNOWN, WORKER_RULES
 from multikueued.reports.remedies.taken_away import DETACHED, GONE
 from multikueued.settings.config import DispatcherSettings, Settings
@@ -85,5 +88,8 @@ def test_each_kind_of_finding_has_a_row() -> None:
         *(one.id for one in (*BY_CAUSE.values(), *REJECTED.values(), REJECTED_SOMEHOW)),
         *(DETACHED, GONE, *ToldFinding),
         *(rule.id for rule in (*WORKER_RULES, *MANAGER_RULES)),
+        *(sign.remedy.id for sign in TROUBLE),
+        *(remedy.id for remedy in (NOT_READY, NEED_MISSING, *BY_REASON.values())),
+        FAILED,
     }
     assert {row.finding.id for rows in symptoms.sections().values() for row in rows} == known

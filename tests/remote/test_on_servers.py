@@ -78,9 +78,11 @@ class Fleet(Workers):
 
     person: Shell
 
-    async def run_job(self, worker: str = "worker1", origin: str = "multikueue") -> tuple[Json, Json]:
-        """A job that a worker has: the manager's Workload, and the copy of the job there."""
-        local = await self.person.submit(offered=False, cluster=worker)
+    async def run_job(
+        self, worker: str = "worker1", origin: str = "multikueue", *, needs: str = ""
+    ) -> tuple[Json, Json]:
+        """A job that a worker has, and a Secret that it mounts: the manager's Workload, the copy of the job there."""
+        local = await self.person.submit(offered=False, cluster=worker, needs=needs)
         return local, await self.copy(local, worker, origin)
 
     async def run_with_pod(self) -> tuple[Json, Json]:
@@ -105,10 +107,10 @@ class Fleet(Workers):
             key = ObjectKey.of(local)
             await self.person.admin.merge_patch(WORKLOAD, key, {"status": status}, subresource="status")
 
-    async def finish(self, local: Json) -> None:
+    async def finish(self, local: Json, *, reason: str = "Succeeded") -> None:
         """Finish the manager's Workload."""
         now = await self.person.admin.get(WORKLOAD, ObjectKey.of(local))
-        made = statuses.finished(now, "Succeeded", "done", NOW)
+        made = statuses.finished(now, reason, "done", NOW)
         await self.person.admin.merge_patch(
             WORKLOAD, ObjectKey.of(local), {"status": made["status"]}, subresource="status"
         )

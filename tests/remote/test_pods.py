@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import name_of
 from multikueue.testing import NOW
 from multikueued.commands.exits import CommandError
@@ -50,3 +51,49 @@ def test_the_table_tells_why_a_pod_waits() -> None:
     assert lines[3].split() == ["train-1", "Pending", "0/1", "2", "0s", "ImagePullBackOff"]
     assert lines[4] == "There may be more pods: jobs.batch may not be listed there."
     assert all(len(line) <= 80 for line in lines)
+
+
+def status(name: str, **state: object) -> Json:
+    """Of a container."""
+    return {"name": name, "state": state}
+
+
+@pytest.mark.parametrize(
+    ("shown", "reason", "code"),
+    [
+        (
+            {"containerStatuses": [status("main", terminated={"reason": "OOMKilled", "exitCode": 137})]},
+            "OOMKilled",
+            137,
+        ),
+        (
+            {"containerStatuses": [status("main", terminated={"reason": "StartError", "exitCode": 128})]},
+            "StartError",
+            128,
+        ),
+        ({"containerStatuses": [status("main", terminated={"exitCode": 7})]}, "Error", 7),
+        ({"containerStatuses": [status("main", running={})]}, "", None),
+        ({"reason": "Evicted", "message": "low on memory"}, "Evicted", None),
+        (
+            {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+                ]
+            },
+            "0/1 nodes",
+            None,
+        ),
+        (
+            {
+                "initContainerStatuses": [status("setup", terminated={"reason": "Error", "exitCode": 1})],
+                "containerStatuses": [status("main", waiting={"reason": "PodInitializing"})],
+            },
+            "init container setup: Error, exit code 1",
+            1,
+        ),
+    ],
+)
+def test_why_a_pod_does_not_run(shown: Json, reason: str, code: int | None) -> None:
+    found = pod_report({**pod("a"), "status": {"phase": "Failed", **shown}})
+
+    assert (found.reason, found.why.exit_code) == (reason, code)

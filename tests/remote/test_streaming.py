@@ -141,6 +141,46 @@ async def test_a_container_that_has_not_started_is_waited_for() -> None:
         await shower(Worker({"a": [[Invalid("waiting to start")]]}, worker.pods), Screen()).show()
 
 
+def held_up(name: str, *, waits: bool) -> Json:
+    """A pod whose init container does not end well; one that waits is started again and again."""
+    ended = {"exitCode": 3, "reason": "Error"}
+    state = {"waiting": {"reason": "CrashLoopBackOff"}} if waits else {"terminated": ended}
+    made = pod(name, COPY, phase="Pending" if waits else "Failed")
+    made["spec"]["initContainers"] = [{"name": "fetch"}, {"name": "setup"}]
+    done = {"name": "fetch", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    made["status"]["initContainerStatuses"] = [
+        done,
+        {"name": "setup", "state": state, "lastState": {"terminated": ended}},
+    ]
+    made["status"]["containerStatuses"] = [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}]
+    return made
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_container_that_never_starts_names_the_init_container_to_ask_for(waits: bool) -> None:
+    said = "CrashLoopBackOff, exit code 3" if waits else "Error, exit code 3"
+    told = f"main starts after init container setup, which says {said}; -c setup shows its log"
+    found = held_up("a", waits=waits)
+    with pytest.raises(CommandError, match=f"there is no log yet: {told}"):
+        await shower(Worker({"a": [[Invalid("waiting to start")]]}, [found]), Screen()).show()
+
+    screen = Screen()
+    await shower(Worker({"a": [[Invalid("waiting to start")]]}, [found]), screen, all_pods=True).show()
+    assert screen.told == [told]
+    asked = Worker({"a": [["00Z words of setup"]]}, [found])
+    await shower(asked, screen, container="setup").show()
+    assert screen.lines == ["words of setup"]
+
+
+async def test_one_that_follows_is_told_once_what_it_waits_for() -> None:
+    again: list[str | ApiError] = [Invalid("waiting to start")]
+    worker = Worker({"a": [again, again, again, ["00Z started"]]}, [held_up("a", waits=True)])
+
+    screen = await followed(worker)
+    assert screen.lines == ["started"]
+    assert [one.startswith("pod a: main starts after init container setup") for one in screen.told] == [True]
+
+
 async def test_what_is_told_of_pods_without_a_log_waits_for_a_slow_reader_too() -> None:
     """A worker may have ten thousand of them."""
     names = ("a", "b", "c")

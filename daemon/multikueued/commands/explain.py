@@ -9,7 +9,7 @@ import attrs
 import click
 
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, FINE
@@ -22,8 +22,11 @@ from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines, not_checked_lines
 from multikueued.commands.structured import read_as
 from multikueued.commands.tables import paragraph
+from multikueued.remote.command import origin_option
+from multikueued.remote.explained_pods import JobPods, job_named
+from multikueued.remote.pod_lookup import Asked
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
+from multikueued.reports.explanation import Explanation, Seen, about_job, explain, unqueued, with_findings
 from multikueued.reports.jobs_alone import summary_alone
 from multikueued.reports.remedies.remedy import Finding
 
@@ -44,18 +47,23 @@ class Unqueued:
 @click.command("explain")
 @JOB_NAME
 @target_options
+@origin_option
 @output_option
 @watch_option
-def explain_command(job: str, output: Format, watch: bool, **options: Any) -> None:
+def explain_command(job: str, origin: str, output: Format, watch: bool, **options: Any) -> None:
     """Say why JOB is where it is, what happens next, and what to do.
 
     JOB is TYPE/NAME, as job/train-1 or rayjob/tune; a NAME alone if one job has it; or workload/NAME. It reads the
-    manager alone. Exits with 1 if somebody has to act.
+    manager; of a job that has failed, or of which no pod is ready for minutes, also its pods as multikueue pods does,
+    if you may read them. Exits with 1 if somebody has to act.
     """
     target = target_of(options)
+    asked = Asked(job, target, origin)
 
     printed = Printed[Explanation | Unqueued](
-        lambda client, now: gather_explanation(client, job, target.namespace, now, target.daemon_namespace),
+        lambda client, now: gather_explanation(
+            client, job, target.namespace, now, target.daemon_namespace, JobPods(client, asked, now)
+        ),
         _lines,
         explanation_exit_code,
         wraps=True,
@@ -64,39 +72,58 @@ def explain_command(job: str, output: Format, watch: bool, **options: Any) -> No
 
 
 async def gather_explanation(
-    client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str
+    client: ClusterClient,
+    job: str,
+    namespace: str,
+    now: datetime,
+    daemon_namespace: str,
+    pods: JobPods | None = None,
 ) -> Explanation | Unqueued:
-    """Explain a job by the manager's API, or by what may be read there.
+    """Explain a job by the manager's API, or by what may be read there; and by its pods, if these may be read.
 
     Raises:
         CommandError: there is no such job, or there are several.
     """
 
+    async def with_pods(explained: Explanation, workload: Json | None, behind: Json | None) -> Explanation:
+        return explained if pods is None else await pods.added_to(explained, workload, behind)
+
     async def ask(api: RemoteApi) -> Explanation | Unqueued | None:
         found = await api.find(job, namespace)
-        return read_as(Explanation, await api.part(found, "explain")) if found is not None else None
+        if found is None:
+            return None
+        explained = read_as(Explanation, await api.part(found, "explain"))
+        behind = await job_named(client, explained.job.job, namespace)  # which the API does not read
+        if behind is not None:
+            explained = with_findings(explained, *about_job(behind, explained.job, now))
+        return await with_pods(explained, None, behind)
 
     async def otherwise() -> Explanation | Unqueued:
-        return await _read_explanation(client, job, namespace, now, daemon_namespace)
+        found = await find_job(client, job, namespace, daemon_namespace)
+        if found.workload is None:
+            return _without_workload(found, namespace)
+        explained = await _explained(client, found, found.workload, now, daemon_namespace)
+        return await with_pods(explained, found.workload, found.job)
 
     return await api_first(client, ask, otherwise)
 
 
-async def _read_explanation(
-    client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str
-) -> Explanation | Unqueued:
-    found = await find_job(client, job, namespace, daemon_namespace)
-    if found.workload is None:
-        assert found.job is not None, "one of the two was found"
-        if WORKLOAD in found.objects.unread:
-            return Unqueued(found.name, namespace, summary_alone(found.job), (), found.unread)
-        summary, finding = unqueued(found.job, found.name, found.objects)
-        return Unqueued(found.name, namespace, summary, (finding,))
+def _without_workload(found: Found, namespace: str) -> Unqueued:
+    assert found.job is not None, "one of the two was found"
+    if WORKLOAD in found.objects.unread:
+        return Unqueued(found.name, namespace, summary_alone(found.job), (), found.unread)
+    summary, finding = unqueued(found.job, found.name, found.objects)
+    return Unqueued(found.name, namespace, summary, (finding,))
+
+
+async def _explained(
+    client: ClusterClient, found: Found, workload: Json, now: datetime, daemon_namespace: str
+) -> Explanation:
     events, not_checked = await _events_if_permitted(client, found)
     unread = (*found.unread, *not_checked)
-    waits = await read_waiting(client, (found.workload,), found.objects, namespace, now)
-    about = (found.workload, found.job, found.objects, events, now, daemon_namespace, unread, found.others)
-    return explain(Seen(*about, waits[ObjectKey.of(found.workload)]))
+    waits = await read_waiting(client, (workload,), found.objects, found.namespace, now)
+    about = (workload, found.job, found.objects, events, now, daemon_namespace, unread, found.others)
+    return explain(Seen(*about, waits[ObjectKey.of(workload)]))
 
 
 async def _events_if_permitted(client: ClusterClient, found: Found) -> tuple[tuple[EventReport, ...], tuple[str, ...]]:

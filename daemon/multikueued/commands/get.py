@@ -30,6 +30,7 @@ from multikueued.commands.options import (
     target_options,
     watch_option,
 )
+from multikueued.commands.own_words import own_words, with_words
 from multikueued.commands.queue_places import read_waiting
 from multikueued.commands.remote_api import RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
@@ -89,7 +90,10 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
 
     def make(client: ClusterClient, now: datetime) -> Awaitable[JobList]:
         asked = now if output not in ("table", "name") else None
-        return gather_jobs(client, chosen, selector=selector, user_label=user_label, waiting_at=asked)
+        words_at = now if output != "name" else None
+        return gather_jobs(
+            client, chosen, selector=selector, user_label=user_label, waiting_at=asked, words_at=words_at
+        )
 
     def lines(found: JobList, now: datetime, width: int | None) -> list[str]:
         none = f"No jobs in namespace {target.namespace}; -A shows all." if not everywhere else "No jobs."
@@ -117,6 +121,7 @@ async def gather_jobs(
     selector: str = "",
     user_label: str = "",
     waiting_at: datetime | None = None,
+    words_at: datetime | None = None,
 ) -> JobList:
     """List jobs by the manager's API, or by what may be read there. The API does not show labels of jobs.
 
@@ -126,6 +131,7 @@ async def gather_jobs(
         selector: of their labels.
         user_label: the label that names a job's user.
         waiting_at: the wall clock, to tell places in queues and starts, too; None: they are not.
+        words_at: the wall clock, to tell what running jobs say of trouble, too; None: they are not asked.
 
     Raises:
         CommandError: the selector is none.
@@ -138,7 +144,11 @@ async def gather_jobs(
         return await _read_jobs(client, chosen, selector, user_label, waiting_at)
 
     try:
-        return await (otherwise() if selector or user_label else api_first(client, ask, otherwise))
+        found = await (otherwise() if selector or user_label else api_first(client, ask, otherwise))
+        if words_at is None:
+            return found
+        words = await own_words(client, found.jobs, chosen.namespace, words_at)
+        return attrs.evolve(found, jobs=with_words(found.jobs, words))
     except Invalid as error:
         raise CommandError(f"{f'-l {selector}: ' if selector else ''}{error}", USAGE) from error
     except Forbidden as error:

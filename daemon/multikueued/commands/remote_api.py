@@ -18,7 +18,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, TooManyRequests
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import USAGE, CommandError
+from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
 from multikueued.commands.structured import read_as
 from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.reports.jobs import JobReport, JobState
@@ -116,6 +116,8 @@ async def api_first(
         may_not = any(isinstance(one, Forbidden) for one in _causes(error))
         if refused is None or isinstance(refused, Forbidden) or not may_not:
             raise
+        if isinstance(refused, NotFound):  # the API is served, and knows what is not there
+            raise CommandError(refused.said or str(refused), NOT_FOUND) from refused
         raise refused from error
 
 

@@ -20,10 +20,11 @@ from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.manager_lists import read_objects
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.own_words import in_sum, own_words
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import daemon_line, finding_lines, status_lines, totals_line, workers_table
 from multikueued.reports.explanation import Seen, explain
-from multikueued.reports.jobs import WAITING_STATES, state_of
+from multikueued.reports.jobs import WAITING_STATES, JobFilter, job_reports, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies.remedy import Finding
@@ -73,7 +74,9 @@ def status(output: Format, watch: bool, **options: Any) -> None:
 async def gather_status(client: ClusterClient, now: datetime, daemon_namespace: str) -> StatusReport:
     """Read the manager and report."""
     objects = await read_objects(client, "", daemon_namespace)
-    return with_refusals(status_report(objects, now, daemon_namespace), objects, now, daemon_namespace)
+    report = with_refusals(status_report(objects, now, daemon_namespace), objects, now, daemon_namespace)
+    words = await own_words(client, job_reports(objects, JobFilter()), "", now)
+    return attrs.evolve(report, findings=(*report.findings, *in_sum(words)))
 
 
 def status_exit_code(report: StatusReport) -> int:

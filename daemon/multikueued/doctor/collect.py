@@ -26,6 +26,7 @@ from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Diagnosis, diagnose
 from multikueued.doctor.installation import find_daemon
 from multikueued.doctor.manager_reader import read_manager
+from multikueued.doctor.needs import needs_of
 from multikueued.doctor.probe import Measure, ProbeResult, probe
 from multikueued.doctor.published import Published, published_in
 from multikueued.doctor.worker_facts import KubeconfigFacts, NotChecked
@@ -82,6 +83,7 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
         now=now,
         tell=request.tell,
         orphans={name: _orphans(one) for name, one in told.items()},
+        needs=needs_of(facts.objects),
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(measure)

@@ -101,6 +101,20 @@ def stranded_pods(pods: Iterable[Json], workloads: Container[ObjectKey]) -> Iter
 
 
 @attrs.frozen
+class Need:
+    """An object that pods of a job name, on its worker."""
+
+    kind: str
+    key: ObjectKey
+    """On the worker."""
+    job: str
+    """One that names it."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+
+@attrs.frozen
 class WorkerFacts:
     """What a worker answered, asked with the credentials that the manager holds."""
 
@@ -125,6 +139,8 @@ class WorkerFacts:
     """Pods of groups, copies of ours, that nobody lets go of; see `stranded_pods`."""
     overdue: tuple[EndingCopy, ...] | None = None
     """Job copies that were deleted and should have ended; None: nobody has looked."""
+    lacks: tuple[Need, ...] = ()
+    """What jobs that run there name, and what is not there, as far as it may be looked for."""
     used_up: UsedUp | None = None
     """Which namespace of the manager has most there, while jobs wait for a share; the daemon alone knows."""
 

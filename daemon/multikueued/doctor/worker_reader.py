@@ -19,8 +19,9 @@ from multikueue.errors import ApiError, Cause, KubeconfigError, ServerFault, Unr
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
+from multikueued.doctor.needs import missing
 from multikueued.doctor.probe import Measure, probe
-from multikueued.doctor.worker_facts import NotChecked, Permission, WorkerFacts, stranded_pods
+from multikueued.doctor.worker_facts import Need, NotChecked, Permission, WorkerFacts, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.rules import on_worker, own_token_rules
@@ -65,6 +66,8 @@ class Rounds:
     """By worker, the job copies that somebody has deleted, or whose Workload is gone; None: they are listed."""
     orphans: Mapping[str, Set[str]] = attrs.field(factory=dict)
     """By worker: see `CopyReader`."""
+    needs: Mapping[str, Sequence[Need]] = attrs.field(factory=dict)
+    """By worker: what jobs there name."""
     found: dict[str, WorkerFacts] = attrs.field(factory=dict)
     not_checked: list[NotChecked] = attrs.field(factory=list)
     tell: Callable[[str], None] = lambda text: None
@@ -102,6 +105,7 @@ class Rounds:
             self.now,
             deleted,
             self.orphans.get(name, frozenset()),
+            self.needs.get(name, ()),
         )
         with anyio.move_on_after(DEADLINE) as scope:
             try:
@@ -148,6 +152,8 @@ class Visit:
     """See `Rounds`."""
     orphans: Set[str] = frozenset()
     """See `CopyReader`."""
+    needs: Sequence[Need] = ()
+    """See `Rounds`."""
     facts: WorkerFacts = attrs.field(init=False)
     not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
     answered: bool = attrs.field(default=False, init=False)
@@ -178,6 +184,7 @@ class Visit:
             self._taking,
             self._pods,
             self._overdue,
+            self._needs,
         ):
             await step(sight)
 
@@ -215,6 +222,9 @@ class Visit:
         if name := self.settings.manager_name:
             found = await sight.exists(TAKING, ObjectKey("", taking_name(name)), f"who may have copies on {self.name}")
             self.facts = attrs.evolve(self.facts, takes_anybody=None if found is None else not found)
+
+    async def _needs(self, sight: Sight) -> None:
+        self.facts = attrs.evolve(self.facts, lacks=await missing(sight, self.needs))
 
     async def _pods(self, sight: Sight) -> None:
         if POD.gvk in self.facts.lacking or all(kind.resource.gvk != POD.gvk for kind in self.kinds):

@@ -175,7 +175,7 @@ async def _print_logs(asked: Asked, wanted: LogSelection, follow: bool, through_
                 try:
                     await _ask_api(asked, wanted, follow)
                 except NotFound as error:
-                    raise CommandError(str(error), NOT_FOUND) from error
+                    raise CommandError(error.said or str(error), NOT_FOUND) from error
                 return
             shown = Shown(wanted.show)
 

@@ -20,7 +20,7 @@ from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, at_once
 from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError
 from multikueued.remote.pod_lookup import WorkerPods, why_no_pods
-from multikueued.remote.pods import container_of, has_ended, in_order, next_shown
+from multikueued.remote.pods import container_of, has_ended, held_up_by, in_order, next_shown
 from multikueued.remote.worker_access import told_of
 
 POLL: Final = 2.0
@@ -125,6 +125,8 @@ class LogShower:
     _shown: list[Json] = attrs.field(factory=list, init=False)
     _open: set[str] = attrs.field(factory=set, init=False)
     """UIDs of the pods whose logs are being shown."""
+    _told: set[str] = attrs.field(factory=set, init=False)
+    """UIDs of the pods of which it was told that an init container holds them up."""
     _quiet: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     """Set once none of them is shown any more."""
     _away: bool = attrs.field(default=False, init=False)
@@ -147,10 +149,11 @@ class LogShower:
             try:
                 await self._read(pod, follow=False)
             except Invalid as error:
+                why = self._held_up(pod) or str(error)
                 if not self.wanted.all_pods:
-                    why = str(error) if self.wanted.previous else f"there is no log yet: {error}"
-                    raise CommandError(why, NOT_FOUND) from error
-                self.wanted.tell(str(error))
+                    told = why if self.wanted.previous else f"there is no log yet: {why}"
+                    raise CommandError(told, NOT_FOUND) from error
+                self.wanted.tell(why)
             except (NotFound, ReplacedError):
                 self.wanted.tell(f"pod {name_of(pod)} is gone")
 
@@ -211,9 +214,13 @@ class LogShower:
                 except (NotFound, ReplacedError):
                     return
                 except Invalid as error:  # it has not started yet
+                    held_up = self._held_up(pod)
                     if ended:
-                        self.wanted.tell(str(error))
+                        self.wanted.tell(held_up or str(error))
                         return
+                    if held_up and uid(pod) not in self._told:
+                        self._told.add(uid(pod))
+                        self.wanted.tell(f"pod {name_of(pod)}: {held_up}")
                 except ApiError as error:
                     if not self._is_silence(error):
                         self._tell(error)
@@ -225,6 +232,9 @@ class LogShower:
             self._open.discard(uid(pod))
             if not self._open:
                 self._quiet.set()
+
+    def _held_up(self, pod: Json) -> str:
+        return held_up_by(pod, container_of(pod, self.wanted.container))
 
     def _is_silence(self, error: ApiError) -> bool:
         """Whether a stream only had nothing to say for long: it is asked for again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,10 +11,13 @@ import attrs
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, name_of, uid
+from multikueue.core.model.outside_text import plain
 from multikueued.commands.exits import NOT_FOUND, CommandError
 from multikueued.commands.tables import age, table
 from multikueued.remote.owned import Owned
 from multikueued.remote.placed_job import PlacedJob
+from multikueued.reports.pod_reasons import UNSCHEDULABLE, PodReason, reason_of_pod
+from multikueued.reports.remedies.pod_remedies import TroubledPod
 
 ENDED: Final = ("Succeeded", "Failed")
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
@@ -39,6 +42,8 @@ class PodReport:
     created: datetime | None
     reason: str
     """Why it waits or has failed, in the worker's words."""
+    why: PodReason = attrs.field(factory=PodReason)
+    """The same in parts."""
 
 
 @attrs.frozen
@@ -62,7 +67,7 @@ def pod_list(sought: PlacedJob, found: Owned) -> PodList:
 
 def pod_report(pod: Json) -> PodReport:
     """Report one pod."""
-    statuses = dig(pod, "status", "containerStatuses") or []
+    statuses, why = dig(pod, "status", "containerStatuses") or [], reason_of_pod(pod)
     return PodReport(
         name=name_of(pod),
         phase="Terminating" if is_terminating(pod) else phase_of(pod),
@@ -71,18 +76,22 @@ def pod_report(pod: Json) -> PodReport:
         restarts=sum(int(one.get("restartCount") or 0) for one in statuses),
         node=str(dig(pod, "spec", "nodeName") or ""),
         created=parse_timestamp(dig(pod, "metadata", "creationTimestamp")),
-        reason=_reason(pod, statuses),
+        reason=_reason(why),
+        why=why,
     )
 
 
-def _reason(pod: Json, statuses: Sequence[Json]) -> str:
-    told = [dig(one, "state", state, "reason") for one in statuses for state in ("waiting", "terminated")]
-    unscheduled = [
-        one.get("message")
-        for one in dig(pod, "status", "conditions") or []
-        if one.get("type") == "PodScheduled" and one.get("status") == "False"
-    ]
-    return str(next(filter(None, [dig(pod, "status", "reason"), *told, *unscheduled]), ""))
+def _reason(why: PodReason) -> str:
+    """In a column: what kubectl shows of a container that all others wait for, needs its name."""
+    if why.is_init:
+        return why.told
+    return why.message if why.reason == UNSCHEDULABLE and why.message else why.reason
+
+
+def troubled(found: PodList) -> tuple[TroubledPod, ...]:
+    """The pods that do not run, and those that have failed."""
+    listed = (pod for pod in found.pods if pod.phase != "Succeeded" and pod.ready < len(pod.containers))
+    return tuple(TroubledPod(pod.name, pod.why) for pod in listed if pod.why.reason)
 
 
 def phase_of(pod: Json) -> str:
@@ -112,6 +121,18 @@ def container_of(pod: Json, wanted: str) -> str:
         raise CommandError(f'pod {name_of(pod)} has no container "{wanted}", but {", ".join(listed)}', NOT_FOUND)
     noted = annotations_of(pod).get(DEFAULT_CONTAINER, "")
     return wanted or (noted if noted in listed else listed[0])
+
+
+def held_up_by(pod: Json, container: str) -> str:
+    """That a container waits for an init container which does not end well, and whose log to ask for; empty: it does
+    not."""
+    why = reason_of_pod(pod)
+    if not why.is_init or why.container == container or why.reason == "PodInitializing":
+        return ""
+    code = f", exit code {why.exit_code}" if why.exit_code is not None else ""
+    said = plain(f"{why.reason}{code}{f': {why.message}' if why.message else ''}")
+    name = plain(why.container)
+    return f"{plain(container)} starts after init container {name}, which says {said}; -c {name} shows its log"
 
 
 def created(pod: Json) -> datetime:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import condition, conditions, parse_timestamp
+from multikueue.core.model.dependencies import Dependency, dependencies_of
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
@@ -25,7 +26,10 @@ from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
 from multikueued.reports.remedies.deleted_job import deleted_job_findings
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
+from multikueued.reports.remedies.failed_job import failure_findings
+from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, trouble_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
+from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
 from multikueued.reports.remedies.remedy import Finding, filled, found_by
 from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
 from multikueued.reports.remedies.taken_away import taken_away
@@ -35,6 +39,10 @@ from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
+_OF_THE_RUN: Final = frozenset(
+    one.id for one in (*(sign.remedy for sign in TROUBLE), NOT_READY, *BY_REASON.values(), NEED_MISSING)
+)
+"""The findings of a job that is on its worker and gets nowhere there."""
 _WITHOUT_TROUBLE = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
 
 
@@ -107,8 +115,11 @@ def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
-    yield from (found for _, found in told_findings(seen.events, seen.workload, seen.job, job.job))
+    told = [found for _, found in told_findings(seen.events, seen.workload, seen.job, job.job)]
+    yield from told
     yield from deleted_job_findings(seen.workload)
+    if seen.job is not None and not told:  # what was refused would say more
+        yield from about_job(seen.job, job, seen.now, dependencies_of(seen.workload))
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
@@ -131,6 +142,26 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
     yield from clock_findings(seen.workload, seen.job, job, seen.now)
+
+
+def about_job(job: Json, report: JobReport, now: datetime, needs: Iterable[Dependency] = ()) -> Iterator[Finding]:
+    """What a job says itself.
+
+    Args:
+        job: the manager's.
+        report: its line.
+        now: the wall clock.
+        needs: what its pods name.
+    """
+    yield from trouble_findings(job, report, (one for one in needs if one.required), now)
+    yield from failure_findings(job, report, now)
+
+
+def with_findings(explanation: Explanation, *found: Finding, without: str = "") -> Explanation:
+    """An explanation with more findings, and without those of an id."""
+    kept = (one for one in explanation.findings if one.id != without)
+    findings = sorted(dict.fromkeys((*found, *kept)), key=lambda one: not one.blocking)
+    return attrs.evolve(explanation, findings=tuple(findings), summary=_summary(explanation.job, findings))
 
 
 def context_of(seen: Seen, job: JobReport) -> dict[str, str]:
@@ -193,6 +224,8 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
 def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
     first = next((one for one in findings if one.blocking), None)
     match job.state:
+        case JobState.RUNNING if first is not None and first.id in _OF_THE_RUN:
+            return f'Worker cluster "{job.worker}" has it, and somebody has to act: {first.why}.'
         case JobState.RUNNING:
             return f'It runs on worker cluster "{job.worker}".'
         case JobState.STARTING:

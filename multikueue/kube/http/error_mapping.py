@@ -62,7 +62,7 @@ def error_of_status(
     if kind is errors.Invalid and _is_other_object(body):
         kind = errors.Conflict
     error = kind(f"{where}: {message}", status=status, reason=reason, retry_after=_retry_after(headers or {}))
-    error.cluster = cluster
+    error.cluster, error.said = cluster, said
     if isinstance(error, errors.NotFound) and isinstance(details := body.get("details"), dict):
         error.name = str(details.get("name") or "")
     return error

@@ -42,7 +42,7 @@ from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.doctor.fixes import fixes
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, stranded_pods
+from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, Need, NotChecked, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.events import EventReport
@@ -434,6 +434,8 @@ def job_cases() -> Iterator[Case]:
     ):
         event = EventReport("workload/w", "Warning", "MultiKueue", "refuses: active", NOW, NOW, 2, "", finding=finding)
         yield finding, attrs.evolve(healthy(offered), told={ObjectKey.of(offered): (event,)}), "default/job/train", told
+    lacking = with_worker(lacks=(Need("Secret", ObjectKey("default", "db"), "default/job/train"),))
+    yield "dependency-missing", lacking, "worker1, Secret default/db", "pods of default/job/train name it"
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "
     told = f"asked — worker1: {again}words"
     yield "name-taken", healthy(refused(saying(offered, told), worker1=RefusalFacts(Cause.NAME_TAKEN))), "worker1", ""

@@ -18,6 +18,7 @@ from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import remedy as remedies
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
+from multikueued.reports.remedies.pod_remedies import NEED_MISSING
 from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.typenames import title, type_name
 
@@ -110,3 +111,20 @@ def why_jobs_wait(facts: Facts) -> Iterator[Spot]:
         others = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
         told = f"{spot.what}; it concerns {name}{others}"
         yield Spot(where, told, severity=spot.severity, id=spot.id, remedy=spot.remedy)
+
+
+@check(
+    NEED_MISSING.id,
+    Severity.ERROR,
+    "pods that name it do not start there, and their jobs look as if they ran",
+    "create it there, as in the job's namespace here; dependencies of the settings has ConfigMaps copied, and a worker "
+    "that lacks a Secret is then offered no such job",
+    side="worker",
+)
+def needs_are_missing(facts: Facts) -> Iterator[Spot]:
+    """A Secret or ConfigMap that pods of a job name is not on the worker that runs it, in the job's namespace there.
+    Looked for by name, as far as the user of the worker's kubeconfig may get it.
+    """
+    for worker in facts.workers.values():
+        for need in worker.lacks:
+            yield Spot(f"{worker.name}, {need}", f"it is not there, and pods of {need.job} name it")

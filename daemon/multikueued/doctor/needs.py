@@ -1,0 +1,56 @@
+"""What running jobs need on their workers beside themselves, and what of that is not there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+from multikueue.core.model import workloads
+from multikueue.core.model.dependencies import MAX_LOOKED_FOR, RESOURCES, Dependency, dependencies_of
+from multikueue.core.model.kinds import CONFIG_MAP, SECRET
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.worker_names import namespace_on
+from multikueued.doctor.cluster_reader import Sight
+from multikueued.doctor.worker_facts import Need
+from multikueued.reports.jobs import JobState, state_of
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.typenames import title
+
+_KINDS: Final = (SECRET.gvk.kind, CONFIG_MAP.gvk.kind)
+
+
+def needs_of(objects: ManagerObjects) -> dict[str, tuple[Need, ...]]:
+    """By worker, the Secrets and ConfigMaps that jobs there cannot do without: each once, `MAX_LOOKED_FOR` at most."""
+    found: dict[str, dict[tuple[str, ObjectKey], Need]] = defaultdict(dict)
+    for workload in objects.dispatched:
+        worker = workloads.cluster_name(workload)
+        if worker is None or state_of(workload, objects) not in (JobState.STARTING, JobState.RUNNING):
+            continue
+        for one in _looked_for(dependencies_of(workload)):
+            key = ObjectKey(namespace_on(workload, worker), one.name)
+            if len(found[worker]) < MAX_LOOKED_FOR:
+                found[worker].setdefault((one.kind, key), Need(one.kind, key, title(workload)))
+    return {worker: tuple(needs.values()) for worker, needs in found.items()}
+
+
+def _looked_for(needs: Iterable[Dependency]) -> Iterable[Dependency]:
+    return (one for one in needs if one.required and one.kind in _KINDS)
+
+
+async def missing(sight: Sight, needs: Iterable[Need]) -> tuple[Need, ...]:
+    """Those that are not there. A kind that may not be read is noted once, and not asked for again.
+
+    Raises:
+        ApiError: see `Sight.items`.
+    """
+    unread, found = set[str](), list[Need]()
+    for need in needs:
+        if need.kind not in unread:
+            what = f"whether each {need.kind} that jobs name is on {sight.whose}"
+            there = await sight.exists(RESOURCES[need.kind], need.key, what)
+            if there is None:
+                unread.add(need.kind)
+            elif not there:
+                found.append(need)
+    return tuple(found)

@@ -1,0 +1,115 @@
+"""What a job and its pods add to its explanation, as far as whoever asks may read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.model.dependencies import Dependency, dependencies_of
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.errors import ApiError, Forbidden, NotFound
+from multikueued.clusters import ClusterClient
+from multikueued.commands.exits import CommandError
+from multikueued.remote.command import gather_pods
+from multikueued.remote.pod_lookup import Asked, sought_job
+from multikueued.remote.pods import PodList, troubled
+from multikueued.remote.worker_access import worker_client
+from multikueued.reports.explanation import Explanation, with_findings
+from multikueued.reports.jobs import JobState
+from multikueued.reports.remedies.failed_job import FAILED, still_there
+from multikueued.reports.remedies.job_trouble import NOT_READY, STUCK, UNHEALTHY, has_run_for_minutes, is_ready
+from multikueued.reports.remedies.pod_remedies import NEED_MISSING, STARTS, pod_findings
+from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.typenames import JobName, resource_of
+
+PATIENCE: Final = 5.0
+"""Seconds for what pods say: the rest of the explanation does not wait longer."""
+_ASKING: Final = (NOT_READY.id, STUCK.id, UNHEALTHY.id, FAILED)
+"""The findings of which pods may know the cause."""
+
+
+@attrs.frozen
+class JobPods:
+    """Reads what is asked about one job."""
+
+    manager: ClusterClient
+    asked: Asked
+    now: datetime
+
+    async def added_to(self, explanation: Explanation, workload: Json | None, job: Json | None) -> Explanation:
+        """The explanation with what pods say; as it is where they need not be asked, or may not be.
+
+        Args:
+            explanation: made without them.
+            workload: the manager's; None: it was not read.
+            job: the manager's; None: it could not be read.
+        """
+        asking = next((one for one in explanation.findings if one.id in _ASKING), None)
+        unknown = job is None or is_ready(job) is None
+        if asking is None and not (unknown and has_run_for_minutes(explanation.job, self.now)):
+            return explanation
+        pods, why = await self._pods()
+        if pods is None:
+            unread = (f"its pods: {why}",) if asking is not None and why else ()
+            return attrs.evolve(explanation, not_checked=(*explanation.not_checked, *unread))
+        found = self._findings(explanation, pods)
+        needs = dependencies_of(workload) if workload is not None else ()
+        if not any(one.blocking for one in found) and explanation.job.state is JobState.RUNNING and needs:
+            missing, unseen = await self._missing(one for one in needs if one.required)
+            found = [*missing, *(one for one in found if not missing or one.id != STARTS.id)]
+            explanation = attrs.evolve(explanation, not_checked=(*explanation.not_checked, *unseen))
+        known = any(one.blocking for one in found)
+        explained = with_findings(explanation, *found, without=NOT_READY.id if known else "")
+        return attrs.evolve(explained, findings=tuple(still_there(explained.findings, explained.job, pods.pods)))
+
+    async def _pods(self) -> tuple[PodList | None, str]:
+        """The pods, or why they could not be read."""
+        with anyio.move_on_after(PATIENCE):
+            try:
+                return await gather_pods(self.manager, self.asked), ""
+            except (CommandError, ApiError) as error:
+                return None, str(error)
+        return None, f"no answer within {PATIENCE:g} s"
+
+    def _findings(self, explanation: Explanation, pods: PodList) -> list[Finding]:
+        job = explanation.job
+        context = {"worker": pods.worker, "job": job.job, "namespace": job.namespace}
+        found = [*pod_findings(troubled(pods), context)]
+        return [attrs.evolve(one, blocking=one.blocking and job.state is JobState.RUNNING) for one in found]
+
+    async def _missing(self, needs: Iterable[Dependency]) -> tuple[list[Finding], tuple[str, ...]]:
+        """What of these is not on the worker, and what could not be looked for."""
+        found, unseen = list[Finding](), list[Dependency]()
+        with anyio.move_on_after(PATIENCE):
+            try:
+                sought = await sought_job(self.manager, self.asked)
+                async with worker_client(self.manager, sought.worker, self.asked.target.daemon_namespace) as client:
+                    for need in needs:
+                        try:
+                            await client.get(need.resource, ObjectKey(sought.namespace_there, need.name))
+                        except NotFound:
+                            words = {"kind": need.kind, "name": need.name, "worker": sought.worker}
+                            found.append(NEED_MISSING.about(sought.worker, "", words))
+                        except Forbidden:
+                            unseen.append(need)
+            except (CommandError, ApiError):
+                return found, ()
+        named = ", ".join(map(str, unseen))
+        return found, (f"whether {named} is there: the daemon's account may not get that",) if named else ()
+
+
+async def job_named(client: ClusterClient, name: str, namespace: str) -> Json | None:
+    """A job as TYPE/NAME, with its kind; None: it is no one object, is not there, or may not be read."""
+    wanted = JobName.parse(name)
+    resource = resource_of(wanted.type) if wanted.type else None
+    if resource is None:
+        return None
+    try:
+        found = await client.get(resource, ObjectKey(namespace, wanted.name))
+    except (NotFound, Forbidden):
+        return None
+    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind} | found

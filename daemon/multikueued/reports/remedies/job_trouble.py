@@ -1,0 +1,326 @@
+"""What a job's own status says of trouble: its controller on the worker is asked by nobody else.
+
+Which field of a kind says so is a row of `TROUBLE`; how a kind says that something of it runs is a row of `READY`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from multikueue.adapters import AVAILABLE, SafeAdapter
+from multikueue.core.model.adapter import Hold
+from multikueue.core.model.conditions import condition, conditions, parse_timestamp
+from multikueue.core.model.names import GVK, Json
+from multikueue.core.model.objects import dig
+from multikueue.core.model.outside_text import plain
+from multikueued.reports.jobs import WAITING_STATES, JobReport, JobState
+from multikueued.reports.pod_reasons import reason_of_pod
+from multikueued.reports.remedies.pod_remedies import BY_REASON
+from multikueued.reports.remedies.remedy import Finding, Remedy
+
+Path: TypeAlias = tuple[str, ...]
+"""Below `status`; `*` is every entry of a list or an object."""
+
+NOT_READY_AFTER: Final = timedelta(minutes=5)
+"""How long a job has run until it counts that none of its pods is ready: images are pulled meanwhile."""
+STARTUP_AFTER: Final = timedelta(hours=1)
+"""How long one part of a JobSet may take until the next begins."""
+RESTARTS_AFTER: Final = timedelta(minutes=10)
+NEVER_READY_AFTER: Final = timedelta(minutes=30)
+"""From when on somebody has to look."""
+
+_PODS: Final = "multikueue pods {job} -n {namespace} says which of its pods do not run, and why"
+REFUSED: Final = Remedy(
+    "job-refused",
+    "its own controller on {worker} does not run it as it is",
+    "correct what it names, and create the job again: kubectl -n {namespace} delete {job} removes this one, and gives "
+    "its quota back",
+)
+FAILING: Final = Remedy(
+    "job-failing",
+    "its own controller on {worker} says that it fails, and ends its pods",
+    "nothing stops that: multikueue logs {job} -n {namespace} has its last words; then correct it, and create it again",
+)
+UNHEALTHY: Final = Remedy(
+    "job-unhealthy",
+    "its own controller on {worker} says that it is in trouble",
+    f"{_PODS}, and multikueue logs {{job}} -n {{namespace}} has their words; what the job names wrongly, correct here, "
+    "and create it again",
+)
+STUCK: Final = Remedy(
+    "job-stuck",
+    "its own controller on {worker} has waited for long for a part of it to start",
+    _PODS,
+)
+NOT_READY: Final = Remedy(
+    "job-not-ready",
+    "none of its pods on {worker} is ready, minutes after it got there",
+    _PODS,
+    blocking=False,
+)
+NEVER_READY: Final = attrs.evolve(NOT_READY, blocking=True)
+
+
+@attrs.frozen(kw_only=True)
+class Sign:
+    """A row: where the status of a kind says that a job is in trouble."""
+
+    kinds: tuple[str, ...]
+    """As `RayJob.ray.io`."""
+    condition: str = ""
+    """A condition of this type; empty: `field`."""
+    status: str = "True"
+    """Of the condition."""
+    reasons: tuple[str, ...] = ()
+    """Of the condition; empty: any."""
+    field: Path = ()
+    words: tuple[str, ...] = ()
+    """What the field says then."""
+    beside: str = "message"
+    """The field beside it that says why."""
+    after: timedelta = timedelta(0)
+    """For how long it must have said so."""
+    remedy: Remedy
+
+    def found_in(self, job: Json, since: datetime | None, now: datetime) -> str | None:
+        """The job's own words; None: it says no such thing. `since` is when its worker got it."""
+        if self.condition:
+            said = condition(job, self.condition) or {}
+            fits = said.get("status") == self.status and (not self.reasons or said.get("reason") in self.reasons)
+            since = parse_timestamp(said.get("lastTransitionTime")) or since
+            told = ": ".join(filter(None, (str(said.get("reason") or ""), str(said.get("message") or ""))))
+        else:
+            entry = next((one for one in _at(job, self.field[:-1]) if _word(one, self.field[-1]) in self.words), None)
+            fits = entry is not None
+            told = ": ".join(filter(None, (_word(entry, self.field[-1]), _word(entry, self.beside))))
+        lasts = now - since if since is not None else timedelta(0)
+        return told if fits and lasts >= self.after else None
+
+
+_KUBEFLOW: Final = tuple(
+    f"{kind}.kubeflow.org" for kind in ("JAXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
+)
+_SERVE_TROUBLE: Final = ("DEPLOY_FAILED", "UNHEALTHY")
+
+TROUBLE: Final = (
+    Sign(kinds=("RayJob.ray.io",), field=("jobDeploymentStatus",), words=("ValidationFailed",), remedy=REFUSED),
+    Sign(
+        kinds=("RayJob.ray.io",),
+        field=("rayClusterStatus", "state"),
+        words=("failed",),
+        beside="reason",
+        remedy=UNHEALTHY,
+    ),
+    Sign(kinds=("RayCluster.ray.io",), condition="ReplicaFailure", remedy=UNHEALTHY),
+    Sign(kinds=("RayCluster.ray.io",), field=("state",), words=("failed",), beside="reason", remedy=UNHEALTHY),
+    Sign(
+        kinds=("RayCluster.ray.io",),
+        condition="HeadPodReady",
+        status="False",
+        reasons=("PodFailed", *BY_REASON),
+        after=NOT_READY_AFTER,
+        remedy=UNHEALTHY,
+    ),
+    Sign(
+        kinds=("RayService.ray.io",),
+        condition="Ready",
+        status="False",
+        reasons=("InitializingTimeout",),
+        remedy=UNHEALTHY,
+    ),
+    Sign(
+        kinds=("RayService.ray.io",),
+        condition="Ready",
+        status="False",
+        reasons=("ZeroServeEndpoints",),
+        after=RESTARTS_AFTER,
+        remedy=UNHEALTHY,
+    ),
+    Sign(
+        kinds=("RayService.ray.io",),
+        field=("pendingServiceStatus", "applicationStatuses", "*", "status"),
+        words=_SERVE_TROUBLE,
+        remedy=UNHEALTHY,
+    ),
+    Sign(
+        kinds=("RayService.ray.io",),
+        field=("activeServiceStatus", "applicationStatuses", "*", "status"),
+        words=_SERVE_TROUBLE,
+        remedy=UNHEALTHY,
+    ),
+    Sign(kinds=("JobSet.jobset.x-k8s.io",), condition="StartupPolicyInProgress", after=STARTUP_AFTER, remedy=STUCK),
+    Sign(kinds=("JobSet.jobset.x-k8s.io",), condition="RestartingJobSet", after=RESTARTS_AFTER, remedy=UNHEALTHY),
+    Sign(kinds=("AppWrapper.workload.codeflare.dev",), condition="Unhealthy", remedy=UNHEALTHY),
+    Sign(kinds=_KUBEFLOW, condition="Restarting", after=RESTARTS_AFTER, remedy=UNHEALTHY),
+    Sign(kinds=("Job.batch",), condition="FailureTarget", remedy=FAILING),
+    Sign(
+        kinds=("PipelineRun.tekton.dev", "TaskRun.tekton.dev"),
+        condition="Succeeded",
+        status="Unknown",
+        reasons=("ExceededResourceQuota", "ExceededNodeResources", "PullImageFailed"),
+        remedy=UNHEALTHY,
+    ),
+)
+"""The first that applies is told."""
+
+
+@attrs.frozen(kw_only=True)
+class ReadySigns:
+    """How the status of a kind says that something of a job runs, or has: any of these."""
+
+    counts: tuple[Path, ...] = ()
+    """Numbers above 0."""
+    conditions: tuple[str, ...] = ()
+    """That are True."""
+    words: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """Fields that say one of these."""
+
+    def hold(self, job: Json) -> bool:
+        """Whether something runs."""
+        counted = any(isinstance(one, int) and one > 0 for path in self.counts for one in _at(job, path))
+        true = any(one.get("status") == "True" and one.get("type") in self.conditions for one in conditions(job))
+        return counted or true or any(dig(job, "status", field) in said for field, said in self.words.items())
+
+
+_REPLICAS: Final = ReadySigns(
+    counts=(("replicaStatuses", "*", "active"), ("replicaStatuses", "*", "succeeded")),
+    conditions=("Running", "Restarting", "Succeeded", "Failed"),
+)
+READY: Final[Mapping[str, ReadySigns]] = MappingProxyType(
+    {
+        "Job.batch": ReadySigns(counts=(("ready",), ("succeeded",), ("terminating",))),
+        "JobSet.jobset.x-k8s.io": ReadySigns(
+            counts=(("replicatedJobsStatus", "*", "ready"), ("replicatedJobsStatus", "*", "succeeded"))
+        ),
+        "TrainJob.trainer.kubeflow.org": ReadySigns(
+            counts=(("jobsStatus", "*", "ready"), ("jobsStatus", "*", "succeeded"))
+        ),
+        **dict.fromkeys((*_KUBEFLOW, "MPIJob.kubeflow.org"), _REPLICAS),
+        "RayCluster.ray.io": ReadySigns(
+            counts=(("readyWorkerReplicas",),), conditions=("HeadPodReady",), words={"state": ("ready",)}
+        ),
+        "RayJob.ray.io": ReadySigns(
+            words={"jobDeploymentStatus": ("Running", "Waiting", "Retrying", "Complete", "Failed", "Suspending")}
+        ),
+        "RayService.ray.io": ReadySigns(conditions=("Ready", "UpgradeInProgress")),
+        "AppWrapper.workload.codeflare.dev": ReadySigns(conditions=("PodsReady",)),
+        "Pod.": ReadySigns(conditions=("Ready",), words={"phase": ("Succeeded", "Failed")}),
+    }
+)
+"""By kind. Of others nobody knows: StatefulSets and LeaderWorkerSets of the manager count gated pods."""
+
+
+@attrs.frozen
+class Trouble:
+    """What a job says, and the remedy."""
+
+    remedy: Remedy
+    told: str
+
+
+def job_trouble(job: Json, report: JobReport, now: datetime) -> Trouble | None:
+    """What the status of a job says of trouble; None: nothing that is known.
+
+    Of a job that waits only words count for which its Kueue holds it: others may be of a run before.
+
+    Args:
+        job: the manager's, with apiVersion and kind.
+        report: its line.
+        now: the wall clock.
+    """
+    held = report.state in WAITING_STATES and _hold(job) is Hold.ON
+    if not held and report.state not in (JobState.RUNNING, JobState.STARTING):
+        return None
+    if _is_outdated(job):
+        return None
+    signs = (sign for sign in TROUBLE if kind_of(job) in sign.kinds)
+    found = ((sign.remedy, sign.found_in(job, report.since, now)) for sign in signs)
+    known = next((Trouble(remedy, plain(told)) for remedy, told in found if told is not None), None)
+    if known is not None or held or is_ready(job) is not False or not has_run_for_minutes(report, now):
+        return known
+    late = report.since is not None and now - report.since >= NEVER_READY_AFTER
+    return Trouble(NEVER_READY if late else NOT_READY, plain(_of_no_pod(job)))
+
+
+def is_ready(job: Json) -> bool | None:
+    """Whether something of a job runs, or has, by its status; None: its kind does not tell."""
+    signs = READY.get(kind_of(job))
+    return signs.hold(job) if signs is not None else None
+
+
+def has_run_for_minutes(report: JobReport, now: datetime) -> bool:
+    """Whether a worker has a job for so long that its pods should be ready."""
+    runs = report.state is JobState.RUNNING and report.since is not None
+    return runs and report.since is not None and now - report.since >= NOT_READY_AFTER
+
+
+def trouble_findings(job: Json, report: JobReport, needs: Iterable[object], now: datetime) -> Iterator[Finding]:
+    """The finding of it.
+
+    Args:
+        job: the manager's.
+        report: its line.
+        needs: what its pods name, as far as that is known.
+        now: the wall clock.
+    """
+    trouble = job_trouble(job, report, now)
+    if trouble is None:
+        return
+    context = {"namespace": report.namespace, "job": report.job, "worker": report.worker or "its worker"}
+    finding = trouble.remedy.about(report.job, trouble.told, context)
+    named = ", ".join(sorted(map(str, needs)))
+    if trouble.remedy.id == NOT_READY.id and named:
+        there = f"its pods name {named}: without these in the job's namespace on {report.worker} they do not start"
+        finding = attrs.evolve(finding, remedy=f"{finding.remedy}; {there}")
+    yield finding
+
+
+def kind_of(job: Json) -> str:
+    """As the rows name it."""
+    gvk = GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or ""))
+    return f"{gvk.kind}.{gvk.group}"
+
+
+def _of_no_pod(job: Json) -> str:
+    """What a status says of pods of which none is ready."""
+    if kind_of(job) == "Pod.":
+        return reason_of_pod(job).told
+    failed = dig(job, "status", "failed")
+    return f"failed: {failed}" if isinstance(failed, int) and failed > 0 else ""
+
+
+def _hold(job: Json) -> Hold:
+    known = next((kind for kind in AVAILABLE if _named(kind.resource.gvk) == kind_of(job)), None)
+    return SafeAdapter(known).hold_here(job) if known is not None else Hold.UNKNOWN
+
+
+def _named(gvk: GVK) -> str:
+    return f"{gvk.kind}.{gvk.group}"
+
+
+def _is_outdated(job: Json) -> bool:
+    """Whether its spec has been changed since its controller has said something."""
+    seen, generation = dig(job, "status", "observedGeneration"), dig(job, "metadata", "generation")
+    return isinstance(seen, int) and isinstance(generation, int) and seen < generation
+
+
+def _at(job: Json, path: Path) -> list[Any]:
+    found: list[Any] = [job.get("status")]
+    for step in path:
+        found = [inner for one in found for inner in _inner(one, step)]
+    return found
+
+
+def _inner(value: Any, step: str) -> list[Any]:
+    if step != "*":
+        return [value[step]] if isinstance(value, dict) and step in value else []
+    return [*value.values()] if isinstance(value, dict) else [*value] if isinstance(value, list) else []
+
+
+def _word(entry: Any, field: str) -> str:
+    return str(entry.get(field) or "") if isinstance(entry, dict) else ""

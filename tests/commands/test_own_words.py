@@ -1,0 +1,199 @@
+"""What running jobs say themselves, in lists of jobs, in the status, and in an explanation with their pods."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.kinds import JOB, POD, SECRET, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
+from multikueue.testing import NOW
+from multikueued.commands import own_words
+from tests.commands.people import people
+from tests.commands.test_on_servers import Shell, shell
+from tests.remote.test_on_servers import STARTED, Fleet, fleet
+from tests.reports.objects import CHECK
+
+KEY = ObjectKey("default", "train")
+
+
+async def start(person: Shell, local: Json, *, fails: bool = False) -> None:
+    """The check is Ready, and the manager's Job shows a run of which no pod is ready."""
+    ready = [{"name": CHECK, "state": "Ready", "message": "", "lastTransitionTime": STARTED}]
+    await person.admin.merge_patch(
+        WORKLOAD, ObjectKey.of(local), {"status": {"admissionChecks": ready}}, subresource="status"
+    )
+    key = ObjectKey("default", local["metadata"]["ownerReferences"][0]["name"])
+    await person.admin.merge_patch(JOB, key, {"spec": {"suspend": False}})
+    ends = new_condition("FailureTarget", True, "BackoffLimitExceeded", "reached the limit", now=NOW)
+    status: Json = {"active": 1, "ready": 0, "startTime": STARTED} | ({"conditions": [ends]} if fails else {})
+    await person.admin.merge_patch(JOB, key, {"status": status}, subresource="status")
+
+
+async def test_lists_tell_what_jobs_say_of_trouble(tmp_path: Path) -> None:
+    async with shell(tmp_path) as person:
+        await start(person, await person.submit("fails", offered=False, cluster="worker1"), fails=True)
+        for name in ("waits", "waits-too"):
+            await start(person, await person.submit(name, offered=False, cluster="worker1"))
+        jobs = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)["jobs"]
+        status = await person.run("status", "-o", "json")
+        person.server.faults.add(Refuse(403), on=Match(verbs=("list",), resource=JOB.plural))
+        refused = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)["jobs"]
+        names = await person.run("get", "jobs", "-o", "name")
+
+    none_ready = "none of its pods on worker1 is ready, minutes after it got there"
+    assert {one["job"]: one["reason"] for one in jobs} == {
+        "job/fails": "BackoffLimitExceeded: reached the limit",
+        "job/waits": none_ready,
+        "job/waits-too": none_ready,
+    }
+    assert {one["reason"] for one in refused} == {""}, "who may not list them reads what is known without"
+    assert names.exit_code == 0
+    told = [one for one in json.loads(status.stdout)["findings"] if one["id"].startswith("job-")]
+    assert [(one["id"], one["where"], one["blocking"]) for one in told] == [
+        ("job-failing", "default/job/fails", False),
+        ("job-not-ready", "default/job/waits and 1 more", False),
+    ]
+
+
+async def test_of_very_many_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_words, "MOST", 0)
+    async with shell(tmp_path) as person:
+        await start(person, await person.submit(offered=False, cluster="worker1"), fails=True)
+        (job,) = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)["jobs"]
+
+    assert job["reason"] == ""
+
+
+async def explained(here: Fleet, code: int) -> Json:
+    done = await here.person.run("explain", "job/train", "-o", "json")
+    assert done.exit_code == code, done.output
+    found: Json = json.loads(done.stdout)
+    return found
+
+
+async def pod_that(here: Fleet, copy: Json, **state: Any) -> None:
+    """A pod of the job's whose only container says that."""
+    await here.pod("train-a", copy, running=True)
+    there = DirectClient(here.workers["worker1"], user="multikueue")
+    status = {"containerStatuses": [{"name": "main", "ready": False, "restartCount": 0, "state": state}]}
+    await there.merge_patch(POD, ObjectKey("default", "train-a"), {"status": status}, subresource="status")
+
+
+@pytest.mark.parametrize(
+    ("reason", "id"),
+    [
+        ("ErrImagePull", "image-not-pulled"),
+        ("CrashLoopBackOff", "container-crashes"),
+        ("CreateContainerConfigError", "dependency-missing"),
+        ("RunContainerError", "container-not-started"),
+    ],
+)
+async def test_an_explanation_has_the_reason_of_pods_that_do_not_run(reason: str, id: str, tmp_path: Path) -> None:
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job()
+        await start(here.person, local)
+        await pod_that(here, copy, waiting={"reason": reason, "message": "its words"})
+        found = await explained(here, 1)
+
+    (told,) = found["findings"]
+    assert (told["id"], told["where"], told["told"]) == (id, "pod train-a", f"container main: {reason}: its words")
+
+
+async def test_pods_are_asked_where_the_job_does_not_tell(tmp_path: Path) -> None:
+    """As with StatefulSets, groups of pods, and jobs that may not be read."""
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job()
+        await start(here.person, local)
+        await pod_that(here, copy, waiting={"reason": "ImagePullBackOff"})
+        here.person.server.faults.add(Refuse(403), on=Match(verbs=("get",), resource=JOB.plural))
+        found = await explained(here, 1)
+
+    assert [one["id"] for one in found["findings"]] == ["image-not-pulled"]
+    assert found["summary"] == 'Worker cluster "worker1" has it, and somebody has to act: ' + (
+        "the image of container main cannot be pulled on worker1."
+    )
+
+
+async def test_where_pods_may_not_be_read_the_next_step_is_named(tmp_path: Path) -> None:
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job()
+        await start(here.person, local)
+        await pod_that(here, copy, waiting={"reason": "ErrImagePull"})
+        here.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("list",), resource=POD.plural))
+        found = await explained(here, 1)
+
+    (told,) = found["findings"]
+    assert (told["id"], told["blocking"]) == ("job-not-ready", True)
+    assert told["remedy"].startswith("multikueue pods job/train -n default")
+    assert [one for one in found["notChecked"] if one.startswith("its pods: ")] != []
+
+
+async def test_a_failed_jobs_pods_name_the_reason(tmp_path: Path) -> None:
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job()
+        await pod_that(here, copy, terminated={"reason": "OOMKilled", "exitCode": 137, "finishedAt": STARTED})
+        await here.finish(local, reason="Failed")
+        found = await explained(here, 0)
+
+    assert [(one["id"], one["blocking"]) for one in found["findings"]] == [
+        ("out-of-memory", False),
+        ("job-failed", False),
+    ]
+    assert found["findings"][0]["told"] == "container main: OOMKilled, exit code 137"
+    logs = "multikueue logs job/train -n default has its words, as long as worker1 keeps its copy"
+    assert found["findings"][1]["remedy"] == logs
+
+
+@pytest.mark.parametrize("there", [False, True])
+async def test_a_secret_that_is_not_on_the_worker(there: bool, tmp_path: Path) -> None:
+    """A volume of it keeps the pod from starting, and only an event there says so."""
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job(needs="db")
+        await start(here.person, local)
+        await pod_that(here, copy, waiting={"reason": "ContainerCreating"})
+        if there:
+            made: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "default"}}
+            await DirectClient(here.workers["worker1"], user="multikueue").create(SECRET, made)
+        found = await explained(here, 1)
+
+    ids = ["job-not-ready", "pod-starts"] if there else ["dependency-missing"]
+    assert [one["id"] for one in found["findings"]] == ids
+    if not there:
+        assert found["findings"][0]["why"] == "its pods name Secret db, which is not on worker1"
+
+
+async def test_one_that_may_not_be_looked_for_is_told(tmp_path: Path) -> None:
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job(needs="db")
+        await start(here.person, local)
+        await pod_that(here, copy, waiting={"reason": "ContainerCreating"})
+        here.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("get",), resource=SECRET.plural))
+        found = await explained(here, 1)
+
+    assert 'whether Secret "db" is there: the daemon\'s account may not get that' in found["notChecked"]
+    assert 'its pods name Secret "db"' in found["findings"][0]["remedy"]
+
+
+@pytest.mark.timeout(60)
+async def test_a_submitter_reads_the_same_through_the_api(tmp_path: Path) -> None:
+    """The API knows neither the job nor its pods: what the submitter may read of both is added."""
+    async with people(tmp_path) as here:
+        local, copy = await here.stage.fleet.run_job()
+        await start(here.stage.fleet.person, local)
+        await pod_that(here.stage.fleet, copy, waiting={"reason": "ErrImagePull", "message": "its words"})
+        said = {who: await here.run(who, "explain", "job/train", "-o", "json") for who in ("admin", "submitter")}
+        await start(here.stage.fleet.person, local, fails=True)
+        failing = await here.run("submitter", "explain", "job/train", "-o", "json")
+        listed = await here.run("submitter", "get", "jobs")
+
+    assert {who: one.exit_code for who, one in said.items()} == {"admin": 1, "submitter": 1}
+    (told,) = {json.dumps(json.loads(one.stdout)["findings"]) for one in said.values()}
+    assert [one["id"] for one in json.loads(told)] == ["image-not-pulled"]
+    assert json.loads(failing.stdout)["findings"][0]["id"] == "job-failing"
+    assert "BackoffLimitExceeded: reached the limit" in listed.stdout
