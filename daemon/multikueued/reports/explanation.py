@@ -115,10 +115,10 @@ def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
-    told = [found for _, found in told_findings(seen.events, seen.workload, seen.job, job.job)]
-    yield from told
+    of_events = [found for _, found in told_findings(seen.events, seen.workload, seen.job, job.job)]
+    yield from of_events
     yield from deleted_job_findings(seen.workload)
-    if seen.job is not None and not told:  # what was refused would say more
+    if seen.job is not None and not of_events:  # what was refused would say more
         yield from about_job(seen.job, job, seen.now, dependencies_of(seen.workload))
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return

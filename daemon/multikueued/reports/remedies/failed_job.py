@@ -40,7 +40,7 @@ def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Fi
 
 
 def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:
-    """The same findings; where the pods of a failed job were seen just now, its logs are there, whatever the settings."""
+    """The same findings; where the pods of a failed job were just seen, its logs are there, whatever the settings."""
     words = {"job": report.job, "namespace": report.namespace, "worker": report.worker}
     remedy = filled(f"{_LOGS} has its words, as long as {{worker}} keeps its copy", words)
     for one in findings:
