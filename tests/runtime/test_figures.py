@@ -12,6 +12,7 @@ from unittest import mock
 import anyio
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 import multikueue
 from multikueue import Dispatcher, Facts, Part, Waiting
@@ -125,11 +126,12 @@ async def test_figures_that_raise_concern_one_workload_which_is_tried_again() ->
                 raise KeyError("spec")
             return facts(waiting)
 
-        with mock.patch.object(type(known), "facts", staticmethod(odd)):
+        with mock.patch.object(type(known), "facts", staticmethod(odd)), capture_logs() as logged:
             for name in ("odd", "fine"):
                 await fleet.submit(name)
             await anyio.sleep(10)
             assert await placed(fleet) == {"odd": "-", "fine": "w1"}
+        assert any(line["log_level"] == "error" for line in logged)
         notes = [one["note"] for one in (await fleet.admin.list(EVENT)).items if one["type"] == "Warning"]
         assert any("KeyError" in note for note in notes)
         await anyio.sleep(60)
