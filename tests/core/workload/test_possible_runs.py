@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ import attrs
 import pytest
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import GIVE_UP_ANNOTATION, LAST_WORKER_ANNOTATION
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION, LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import with_value
 from tests.core.building import ADAPTER, EARLIER, copy_of, job, job_copy_of, snapshot, worker, workload
@@ -248,6 +249,14 @@ class TestAfterAStart:
         noted = with_value(AGAIN, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w2")
         assert decided(worker("w3", reach=unseen(minutes=5)), local=noted)[0][0] != "warn"
         assert decided(worker("w2", reach=unseen(minutes=5)), local=noted)[0] == ["warn"]
+
+    def test_one_that_had_it_before_the_start_is_waited_for_though_no_config_lists_it_any_more(self) -> None:
+        """Its pods were still ending in sight, on a dead node say, when it was lost."""
+        placed = json.dumps([{"worker": "w2", "since": "2026-11-21T10:00:00Z", "until": "2026-11-21T11:00:00Z"}])
+        local = with_value(AGAIN, ("metadata", "annotations"), {PLACEMENTS_ANNOTATION: placed})
+        ending = job_copy_of(local, attempt=EARLIER, deleting=True, status={"terminating": 2})
+        gone = worker("w2", None, ending, configured=False, reach=ago(seconds=10))
+        assert RECORD[0] not in words(beside(gone, local))
 
 
 class TestNote:

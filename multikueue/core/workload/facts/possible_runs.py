@@ -17,6 +17,7 @@ from multikueue.core.model import giving_up, workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating, uid
+from multikueue.core.model.placements import last_place
 from multikueue.core.workload.facts import worker_states as states
 from multikueue.core.workload.facts.snapshot import Worker
 
@@ -215,7 +216,8 @@ def _shows_a_run(situation: Situation) -> bool:
 
 def _may_matter(situation: Situation, worker: Worker) -> bool:
     """Whether what shows there may be ours: it is in the config, or it has had the Workload."""
-    return worker.configured or worker.name == situation.last_worker
+    had_it = situation.last_worker, last_place(situation.snapshot.workload or {})
+    return worker.configured or worker.name in had_it
 
 
 def _earlier_slices(situation: Situation) -> list[Json]:
