@@ -154,6 +154,15 @@ class TestLastWorker:
         over = words(beside(attrs.evolve(left, workload=stopped), local, last_worker=W2))
         assert [word for word in over if word.endswith("w2")] == ["delete job on w2"]
 
+    @pytest.mark.parametrize(("quota", "is_waited_for"), [(True, True), (False, False)])
+    def test_one_that_does_not_show_ends_until_its_kueue_has_its_quota_back(
+        self, quota: bool, is_waited_for: bool
+    ) -> None:
+        """Kueue evicts first, and has the quota back when the pods have ended (simulation, seed 768)."""
+        copy = copy_of(AGAIN, attempt=EARLIER, admitted=quota, evicted=True, owned=True, spec={"active": False})
+        words, _ = decided(worker("w2", copy, kind=Unserved(timedelta(0))), last_worker=W2)
+        assert (RECORD[0] not in words) == is_waited_for
+
     HIDDEN = worker("w2", copy_of(AGAIN, attempt=EARLIER, admitted=True, owned=True), kind=Unserved(timedelta(days=2)))
 
     def test_one_whose_kueue_is_down_as_well_is_waited_for_without_quota_in_hand(self) -> None:

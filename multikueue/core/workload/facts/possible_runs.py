@@ -92,7 +92,8 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
     copy = worker.workload if _has_word(situation, worker) else None
     if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return None
-    return copy if not worker.copy.is_stopping or may_start_unseen(worker) else None
+    ends = worker.copy.is_evicted and worker.copy.has_quota  # Kueue gives that back once the job has stopped
+    return copy if ends or not worker.copy.is_stopping or may_start_unseen(worker) else None
 
 
 def stuck(situation: Situation, worker: Worker) -> Json | None:
