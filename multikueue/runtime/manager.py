@@ -219,8 +219,9 @@ class Manager:
         """Dispatches: what a manager is for."""
         plan = self.settings.plan
         reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, memory, self._rooms, plan)
-        bodies, executor = Bodies(self.client, work.workloads.enqueue), self._executor
-        executor.ended = partial(_ended, executor, bodies)
+        executor = self._executor
+        bodies = Bodies(self.client, work.workloads.enqueue, executor.is_busy)
+        executor.ended = bodies.ended
         reconciler = WorkloadReconciler(reader, executor, plan, self.dispatcher, self.clock, self.hook, bodies)
         return process.controller("multikueue_workload", reconciler, work.workloads, self.settings.concurrency)
 
@@ -303,11 +304,6 @@ class Manager:
     def statistics(self) -> dict[str, QueueStatistics]:
         """The controllers' queues, by controller."""
         return {controller.name: controller.queue.statistics() for controller in self._controllers}
-
-
-def _ended(executor: WorkerExecutor, bodies: Bodies, key: ObjectKey) -> None:
-    if key in bodies.read_keys and not executor.is_busy(key):
-        bodies.give_back(key)
 
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:

@@ -15,7 +15,7 @@ import attrs
 from multikueue.core.machinery.slots import KeySlots
 from multikueue.core.model.copies import forget_spec
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid, version_number
 from multikueue.core.model.slimmed import is_slimmed
 from multikueue.core.model.workload_facts import WORKLOADS
@@ -49,8 +49,12 @@ class Bodies:
     """The manager's."""
     enqueue: Callable[[ObjectKey], object]
     """Has a Workload planned again."""
+    is_busy: Callable[[ObjectKey], bool] = lambda _: False
+    """Whether something is under way for a Workload on any worker."""
     _places: KeySlots[ObjectKey] = attrs.field(factory=lambda: KeySlots(PLACES, lambda _: SHARE), init=False)
     _read: dict[ObjectKey, list[Json]] = attrs.field(factory=dict, init=False)
+    _planning: set[ObjectKey] = attrs.field(factory=set, init=False)
+    """Of these, those of which a reconcile is under way that reads and sends them."""
 
     def __repr__(self) -> str:
         return f"<Bodies: {self._places.inside} in memory, {self._places.waiting} wait>"
@@ -63,26 +67,50 @@ class Bodies:
     async def take(self, snapshot: Snapshot) -> Snapshot | None:
         """A snapshot with the bodies; None: there is no place, and its Workload is planned again when there is.
 
+        They stay in memory until `planned`, and while something is under way on a worker.
+
         Raises:
             ApiError: they could not be read.
         """
         key, adapter = snapshot.key, snapshot.adapter
         if not self._places.enter(key, key.namespace):
             return None
-        found = self._read.setdefault(key, [])
+        self._planning.add(key)
+        self._read.setdefault(key, [])
         workload, jobs = snapshot.workload, dict(snapshot.jobs)
-        if workload is not None and is_slimmed(workload):
-            workload = await read(self.client, WORKLOAD, key)
-            found += [] if workload is None else [workload]
+        if workload is not None:
+            workload = await self._whole(key, WORKLOAD, workload)
         for name, job in snapshot.jobs.items():
-            if adapter is not None and is_slimmed(job):
-                whole = await read(self.client, adapter.resource, ObjectKey(key.namespace, name))
-                found += [] if whole is None else [whole]
-                jobs[name] = whole or job
+            if adapter is not None:
+                jobs[name] = await self._whole(key, adapter.resource, job) or job
         return attrs.evolve(snapshot, workload=workload, jobs=jobs)
 
-    def give_back(self, key: ObjectKey) -> None:
-        """A body is needed no longer, or its Workload wants none; others may follow."""
+    async def _whole(self, key: ObjectKey, resource: Resource, shown: Json) -> Json | None:
+        """An object with its body: as the caches have it, as it was read before, or read now; None: it is gone."""
+        if not is_slimmed(shown):
+            return shown
+        whole = next((one for one in self._read[key] if _is_as_new(one, shown)), None)
+        if whole is None:
+            whole = await read(self.client, resource, ObjectKey.of(shown))
+            self._read[key] += [] if whole is None else [whole]
+        return whole
+
+    def planned(self, key: ObjectKey) -> None:
+        """The reconcile that asked for bodies has ended."""
+        self._planning.discard(key)
+        self.ended(key)
+
+    def ended(self, key: ObjectKey) -> None:
+        """Something that may use a body has ended: it is given back if nothing else does."""
+        if key in self._read and key not in self._planning and not self.is_busy(key):
+            self._give_back(key)
+
+    def unneeded(self, key: ObjectKey) -> None:
+        """A Workload wants no body now."""
+        if key in self and not self.is_busy(key):
+            self._give_back(key)
+
+    def _give_back(self, key: ObjectKey) -> None:
         for obj in self._read.pop(key, ()):
             WORKLOADS.forget(obj)
             forget_spec(obj.get("spec") or {})
