@@ -19,7 +19,14 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, Informer
-from multikueue.kube.http.response_limits import LARGE, LARGE_AT_ONCE, LISTS_UNLIMITED, MAX_SCHEMAS, PAGE_BYTES, read_body
+from multikueue.kube.http.response_limits import (
+    LARGE,
+    LARGE_AT_ONCE,
+    LISTS_UNLIMITED,
+    MAX_SCHEMAS,
+    PAGE_BYTES,
+    read_body,
+)
 from multikueue.protocols import WatchEvent
 from multikueue.testing import running
 from tests.kube.fake_server import FakeServer, Step, Told, listed, obj, wait

@@ -35,8 +35,8 @@ LARGE_AT_ONCE: Final = 1
 may have an answer. The others stay in the network meanwhile."""
 
 PAGE_BYTES: Final = 8 << 20
-"""Bytes of a page of several objects. An answer may be larger, as it has to have room for the largest object. 500 objects of
-16 KiB, which are kept whole, are as many."""
+"""Bytes of a page of several objects: 500 of 16 KiB. An answer may be larger, as it has to have room for the largest
+object."""
 
 _ADVICE: Final = "remove what is too much there, or raise the limit"
 

@@ -28,7 +28,7 @@ from multikueue.protocols import ObjectList, Received, UnreadableObject
 SHRINK: Final = 10
 """A page that is too large is asked for again with one in so many of its objects."""
 SPARSE: Final = 4
-"""A page behind large objects that has less than one in so many of the bytes it may have is followed by a larger one."""
+"""A page behind large objects with less than one in so many of the bytes that it may have is followed by a larger."""
 SEARCH: Final = 0.05
 """As how much of a page a request counts that looks for an object that cannot be decoded."""
 BREATH: Final = 20
