@@ -8,7 +8,7 @@ from unittest import mock
 import anyio
 import pytest
 
-from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.kinds import EVENT, JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, uid
 from multikueue.core.model.slimmed import LARGE, is_slimmed
@@ -16,7 +16,7 @@ from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.kube.informers.list_pages import size_of
 from multikueue.runtime.caches import manager_cluster
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, Bodies
+from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, TELL_AFTER, WAITS, Bodies
 from multikueue.sandbox.apiserver import DirectClient
 from tests.runtime.fleet import Fleet, until
 
@@ -125,6 +125,34 @@ async def test_no_body_stays_that_is_read_while_something_ends_on_a_worker() -> 
     noted = [workload for workload, _ in WORKLOADS._known.values() if uid(workload) in here]
     assert noted
     assert max(map(size_of, noted)) < LARGE
+
+
+async def test_who_waits_long_for_a_place_is_told_once() -> None:
+    """Of a namespace two have a place, each for two slow reads."""
+    fleet, number = await Fleet.connected("worker1", cpu=64), 8
+    reading, get = DirectClient(fleet.manager, user="multikueue"), DirectClient.get
+
+    async def slowly(self: DirectClient, resource: Resource, key: ObjectKey) -> Json:
+        await anyio.sleep(20 if self is reading and resource in (WORKLOAD, JOB) else 0)
+        return await get(self, resource, key)
+
+    with mock.patch.object(DirectClient, "get", slowly):
+        async with fleet.kueues(), fleet.dispatching(fleet.build(client=reading)):
+            for one in range(number):
+                await fleet.submit(f"job-{one}", template=template())
+            await anyio.sleep(TELL_AFTER - 5)
+            assert not await told_to_wait(fleet)
+            await until(lambda: all_run(fleet, number), 600)
+            await anyio.sleep(5)
+    told = await told_to_wait(fleet)
+    assert {about["kind"] for about in told} == {"Job", "Workload"}
+    jobs = [about["name"] for about in told if about["kind"] == "Job"]
+    assert number - SHARE <= len(jobs) == len(set(jobs))
+
+
+async def told_to_wait(fleet: Fleet) -> list[Json]:
+    """About what there are events that it waits for a place."""
+    return [event["regarding"] for event in (await fleet.admin.list(EVENT)).items if event["note"] == WAITS]
 
 
 async def all_run_there(fleet: Fleet, jobs: int) -> bool:

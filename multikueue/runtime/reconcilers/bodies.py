@@ -7,6 +7,7 @@ made of it, or changed by it, waits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Set
 from typing import Final
 
@@ -22,6 +23,7 @@ from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.workload.effects import (
     MANAGER,
+    AnnounceWorkload,
     CreateDependencies,
     CreateJob,
     CreateWorkload,
@@ -32,11 +34,20 @@ from multikueue.core.workload.effects import (
 )
 from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.protocols import Reader, read
+from multikueue.runtime.loop import loop_time
 
 PLACES: Final = 4
 """Workloads whose bodies are in memory at a time. An object has 1.5 MB at most, and parsed several times that."""
 SHARE: Final = PLACES // 2
 """Of these, those of one namespace."""
+TELL_AFTER: Final = 60.0
+"""Seconds for which a Workload waits for a place until its user is told."""
+TELL_EVERY: Final = 1.0
+"""Seconds from one of these to the next: of many that wait, most have a place before it is their turn to be told."""
+WAITS: Final = (
+    "It waits for its turn to be copied: it is large, or its namespace has its share of what is kept in memory. "
+    f"Of a namespace {SHARE} such Workloads are copied at a time"
+)
 _SENT: Final = (CreateWorkload, CreateJob, CreateDependencies, PatchJob, PatchWorkload)
 """What is made of a body, or compared with it."""
 
@@ -55,6 +66,9 @@ class Bodies:
     _read: dict[ObjectKey, list[Json]] = attrs.field(factory=dict, init=False)
     _planning: set[ObjectKey] = attrs.field(factory=set, init=False)
     """Of these, those of which a reconcile is under way that reads and sends them."""
+    _told_at: dict[ObjectKey, float] = attrs.field(factory=dict, init=False)
+    """Of those that wait: when it is told, on the loop's clock; infinity: it was."""
+    _last_told: float = attrs.field(default=-math.inf, init=False)
 
     def __repr__(self) -> str:
         return f"<Bodies: {self._places.inside} in memory, {self._places.waiting} wait>"
@@ -74,7 +88,11 @@ class Bodies:
         """
         key, adapter = snapshot.key, snapshot.adapter
         if not self._places.enter(key, key.namespace):
+            if key not in self._told_at:
+                self._last_told = max(loop_time() + TELL_AFTER, self._last_told + TELL_EVERY)
+                self._told_at[key] = self._last_told
             return None
+        self._told_at.pop(key, None)
         self._planning.add(key)
         self._read.setdefault(key, [])
         workload, jobs = snapshot.workload, dict(snapshot.jobs)
@@ -95,6 +113,18 @@ class Bodies:
             self._read[key] += [] if whole is None else [whole]
         return whole
 
+    def tell(self, key: ObjectKey) -> tuple[AnnounceWorkload, ...]:
+        """What the user of a Workload is told that waits for a place, once it has waited long."""
+        if loop_time() < self._told_at.get(key, math.inf):
+            return ()
+        self._told_at[key] = math.inf
+        return (AnnounceWorkload("Normal", WAITS, on_job=True),)
+
+    def tell_in(self, key: ObjectKey) -> float | None:
+        """Seconds until then; None: it was told, or does not wait."""
+        at = self._told_at.get(key, math.inf)
+        return None if at == math.inf else max(0.0, at - loop_time())
+
     def planned(self, key: ObjectKey) -> None:
         """The reconcile that asked for bodies has ended."""
         self._planning.discard(key)
@@ -114,6 +144,7 @@ class Bodies:
         for obj in self._read.pop(key, ()):
             WORKLOADS.forget(obj)
             forget_spec(obj.get("spec") or {})
+        self._told_at.pop(key, None)
         self._places.leave(key)
         self._places.withdraw(key)
         for asked in self._places.ask():

@@ -291,8 +291,8 @@ class WorkloadReconciler:
         try:
             read_as = await bodies.take(slim)
             if read_as is None:
-                await self.executor.execute(key, slim.workload, without_bodies(plan).effects)
-                return Action.earliest(plan.look_again)
+                await self.executor.execute(key, slim.workload, (*without_bodies(plan).effects, *bodies.tell(key)))
+                return Action.earliest(plan.look_again, bodies.tell_in(key))
             # NO await between this and the first effect.
             snapshot = with_bodies(self.reader.read(key), read_as)
             if snapshot is None:
