@@ -16,7 +16,7 @@ from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.kube.informers.list_pages import size_of
 from multikueue.runtime.caches import manager_cluster
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, TELL_AFTER, WAITS, Bodies
+from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, SHARE_OF_LARGE, TELL_AFTER, WAITS, Bodies
 from multikueue.sandbox.apiserver import DirectClient
 from tests.runtime.fleet import Fleet, until
 
@@ -70,7 +70,8 @@ async def test_a_small_job_is_kept_and_read_no_second_time() -> None:
         assert not any(map(is_slimmed, kept(manager)))
 
 
-async def test_a_few_are_in_memory_at_a_time_and_of_a_namespace_half() -> None:
+@pytest.mark.parametrize(("text", "share"), [(TEXT, SHARE), (TEXT * 6, SHARE_OF_LARGE)], ids=["50 kB", "300 kB"])
+async def test_a_few_are_in_memory_at_a_time_and_few_of_a_namespace(text: str, share: int) -> None:
     most, take = [0], Bodies.take
 
     async def counted(self: Bodies, *given: Any) -> Any:
@@ -82,9 +83,9 @@ async def test_a_few_are_in_memory_at_a_time_and_of_a_namespace_half() -> None:
     with mock.patch.object(Bodies, "take", counted):
         async with fleet.kueues(), fleet.dispatching():
             for number in range(12):
-                await fleet.submit(f"job-{number}", template=template())
+                await fleet.submit(f"job-{number}", template=template(text))
             await until(lambda: all_run(fleet, 12))
-    assert max(most) == SHARE < PLACES
+    assert max(most) == share < PLACES
 
 
 async def test_what_has_gone_meanwhile_is_not_made() -> None:

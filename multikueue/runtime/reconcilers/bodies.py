@@ -8,7 +8,7 @@ made of it, or changed by it, waits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
+from collections.abc import Callable, Hashable, Set
 from typing import Final
 
 import attrs
@@ -18,7 +18,7 @@ from multikueue.core.model.copies import forget_spec
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid, version_number
-from multikueue.core.model.slimmed import is_slimmed
+from multikueue.core.model.slimmed import is_slimmed, size_noted
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.workload.effects import (
@@ -33,6 +33,7 @@ from multikueue.core.workload.effects import (
     Plan,
 )
 from multikueue.core.workload.facts.snapshot import Snapshot
+from multikueue.kube.http.response_limits import LARGE
 from multikueue.protocols import Reader, read
 from multikueue.runtime.loop import loop_time
 
@@ -40,13 +41,16 @@ PLACES: Final = 4
 """Workloads whose bodies are in memory at a time. An object has 1.5 MB at most, and parsed several times that."""
 SHARE: Final = PLACES // 2
 """Of these, those of one namespace."""
+SHARE_OF_LARGE: Final = 1
+"""Of these, those of which an object has more than `LARGE` bytes: with what is sent of it to each worker, and answered,
+one takes ten times its size."""
 TELL_AFTER: Final = 60.0
 """Seconds for which a Workload waits for a place until its user is told."""
 TELL_EVERY: Final = 1.0
 """Seconds from one of these to the next: of many that wait, most have a place before it is their turn to be told."""
 WAITS: Final = (
     "It waits for its turn to be copied: it is large, or its namespace has its share of what is kept in memory. "
-    f"Of a namespace {SHARE} such Workloads are copied at a time"
+    "Of a namespace one or two such Workloads are copied at a time"
 )
 _SENT: Final = (CreateWorkload, CreateJob, CreateDependencies, PatchJob, PatchWorkload)
 """What is made of a body, or compared with it."""
@@ -62,7 +66,7 @@ class Bodies:
     """Has a Workload planned again."""
     is_busy: Callable[[ObjectKey], bool] = lambda _: False
     """Whether something is under way for a Workload on any worker."""
-    _places: KeySlots[ObjectKey] = attrs.field(factory=lambda: KeySlots(PLACES, lambda _: SHARE), init=False)
+    _places: KeySlots[ObjectKey] = attrs.field(factory=lambda: KeySlots(PLACES, _share), init=False)
     _read: dict[ObjectKey, list[Json]] = attrs.field(factory=dict, init=False)
     _planning: set[ObjectKey] = attrs.field(factory=set, init=False)
     """Of these, those of which a reconcile is under way that reads and sends them."""
@@ -87,7 +91,7 @@ class Bodies:
             ApiError: they could not be read.
         """
         key, adapter = snapshot.key, snapshot.adapter
-        if not self._places.enter(key, key.namespace):
+        if not self._places.enter(key, _flow(snapshot)):
             if key not in self._told_at:
                 self._last_told = max(loop_time() + TELL_AFTER, self._last_told + TELL_EVERY)
                 self._told_at[key] = self._last_told
@@ -158,6 +162,23 @@ class Bodies:
     def __contains__(self, key: ObjectKey) -> bool:
         """Whether a Workload's body is in memory, or it waits for that."""
         return key in self._read or key in self._places
+
+
+@attrs.frozen
+class _Flow:
+    """Whose bodies take turns for places."""
+
+    namespace: str
+    is_large: bool
+
+
+def _flow(snapshot: Snapshot) -> _Flow:
+    sizes = map(size_noted, filter(None, (snapshot.workload, *snapshot.jobs.values())))
+    return _Flow(snapshot.key.namespace, max(sizes, default=0) > LARGE)
+
+
+def _share(flow: Hashable) -> int:
+    return SHARE_OF_LARGE if isinstance(flow, _Flow) and flow.is_large else SHARE
 
 
 def with_bodies(shown: Snapshot, read_as: Snapshot) -> Snapshot | None:
