@@ -23,7 +23,7 @@ from multikueue.kube.http import requests
 from multikueue.kube.http.activity import Activity
 from multikueue.kube.http.error_mapping import ErrorMapping, where
 from multikueue.kube.http.requester import Requester, open_requester
-from multikueue.kube.http.response_limits import MAX_SCHEMAS, Lines, ListTally
+from multikueue.kube.http.response_limits import MAX_SCHEMAS, PAGE_BYTES, Lines, ListTally
 from multikueue.kube.informers.list_pages import ListPages, PageSizes
 from multikueue.kube.informers.watch_line import parsed
 from multikueue.kube.kubeconfigs.client_configuration import cluster_config
@@ -170,6 +170,7 @@ class KubeClient:
                 event = parsed(begin, line)
                 self._activity.sent(event)
                 on_event(event)
+                del line, event  # else each watch has its last object in memory, whole, until the next one comes
         except ApiError as error:
             self._activity.failed(error)
             raise
@@ -296,6 +297,8 @@ class KubeClient:
         *,
         one_page: bool = False,
     ) -> ObjectList:
-        tally = ListTally(self.options.limits, f"{self.name}: list {resource}")
-        pages = ListPages(self._exchange, resource, namespace, label_selector, PageSizes(limit), tally, each)
+        limits = self.options.limits
+        tally = ListTally(limits, f"{self.name}: list {resource}")
+        sizes = PageSizes(limit, min(limits.answer_bytes, PAGE_BYTES))
+        pages = ListPages(self._exchange, resource, namespace, label_selector, sizes, tally, each)
         return await pages.read(one_page=one_page)

@@ -45,14 +45,14 @@ MARKS_RATE: Final = 200.0
 
 
 def workload_queue(manager: ManagerCluster, memory: WorkloadMemory, concurrency: int) -> _Keys:
-    """Namespaces take turns, each with at most half of what is reconciled at a time, and so does each worker with the
+    """Namespaces take turns, each with a share of what is reconciled at a time, and so does each worker with the
     Workloads that the manager does not have. In a namespace, those that run where they should and that this process has
     not looked at take turns with all others: after a start these are many, and what is new must not wait for them."""
 
     def flow(key: ObjectKey) -> tuple[str, bool]:
         return key.namespace, key not in memory and bool(manager.workloads.informer.values_of(RUNNING, key))
 
-    return KeyQueue(ChargedQueue(flow_of=flow, limit=CAUSED, share=max(1, concurrency // 2)))
+    return KeyQueue(ChargedQueue(flow_of=flow, limit=CAUSED, places=concurrency))
 
 
 @attrs.frozen

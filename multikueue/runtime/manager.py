@@ -206,13 +206,10 @@ class Manager:
     def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""
         plan = self.settings.plan
-        figures, bodies, executor = (
-            self._dispatching.figures,
-            Bodies(self.client, work.workloads.enqueue),
-            self._executor,
-        )
+        executor, figures = self._executor, self._dispatching.figures
+        bodies = Bodies(self.client, work.workloads.enqueue, executor.is_busy)
         reader = SnapshotReader(self.cluster, self.workers, self.adapters, executor, memory, figures, plan)
-        executor.ended = partial(_ended, executor, bodies)
+        executor.ended = bodies.ended
         reconciler = WorkloadReconciler(reader, executor, plan, self.dispatcher, self.clock, self.hook, bodies)
         return process.controller("multikueue_workload", reconciler, work.workloads, self.settings.concurrency)
 
@@ -291,11 +288,6 @@ class Manager:
     def statistics(self) -> dict[str, QueueStatistics]:
         """The controllers' queues, by controller."""
         return {controller.name: controller.queue.statistics() for controller in self._controllers}
-
-
-def _ended(executor: WorkerExecutor, bodies: Bodies, key: ObjectKey) -> None:
-    if key in bodies.read_keys and not executor.is_busy(key):
-        bodies.give_back(key)
 
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:

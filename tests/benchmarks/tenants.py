@@ -2,6 +2,9 @@
 
 Three fleets, one after the other: the victim alone; the victim beside the attacker, who deletes all at the end; and the
 same with a restart of the controller while all of it is there.
+
+API servers have work with large jobs, too, and the victim waits for them. So somebody else reads one small object of
+each server meanwhile: how much longer that takes is not the controller's doing.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
+from multikueue.kube import KubeClient
 from multikueue.sandbox import setting_up
 from tests.benchmarks import controller, moments, objects
 from tests.benchmarks.components import CONTROLLER
@@ -33,13 +37,23 @@ from tests.controlplane.errors import NotReady
 
 _AT_A_TIME: Final = 4
 """Requests of the attacker."""
-ATTACK: Final = 60.0
-"""Seconds in which it submits all. At once, the two cores of a small machine have work with them for as long, in API
-servers and simulators, and the victim waits for these, whatever the controller does."""
+_READ_EVERY: Final = 0.2
+"""Seconds from one small read of each server to the next."""
 _SETTLED: Final = 60.0
 """Seconds at most until the controller writes nothing more once all has been submitted."""
 _GONE: Final = 300.0
 """Seconds for what the attacker has deleted to go; a minute is aimed at."""
+
+
+@attrs.frozen
+class During:
+    """How long things take, in seconds."""
+
+    attack: float = 60.0
+    """In which the attacker submits all. At once, the two cores of a small machine have work with them for as long, in
+    API servers and simulators, and the victim waits for these, whatever the controller does."""
+    rest: float = 2.0
+    """For which the controller writes nothing: then it has settled."""
 
 
 @attrs.frozen
@@ -50,20 +64,20 @@ class Shown:
     numbers: Json
 
 
-async def measure_tenants(scenario: Scenario, options: Options, *, attack: float = ATTACK) -> Measured:
+async def measure_tenants(scenario: Scenario, options: Options, during: During = During()) -> Measured:
     """Run the three fleets. What is told of the victim's jobs as in other scenarios is of the second one.
 
     Args:
         scenario: how many jobs of whom.
         options: of the run.
-        attack: seconds in which the attacker submits all.
+        during: how long the attack takes, and rests.
 
     Raises:
         ControlPlaneError: something around the measurement does not work.
     """
-    alone = await _fleet(attrs.evolve(scenario, attackers=0), options, attack, restart=False)
-    beside = await _fleet(scenario, options, attack, restart=False)
-    restarted = await _fleet(scenario, options, attack, restart=True)
+    alone = await _fleet(attrs.evolve(scenario, attackers=0), options, during, restart=False)
+    beside = await _fleet(scenario, options, during, restart=False)
+    restarted = await _fleet(scenario, options, during, restart=True)
     shown = {"alone": alone, "beside": beside, "restarted": restarted}
     complaints = (f"{name}: {one.measured.complaint}" for name, one in shown.items() if one.measured.complaint)
     beside.measured.complaint = "; ".join(complaints)
@@ -84,7 +98,7 @@ def _ratio(one: Shown, other: Shown, *path: str) -> float | None:
     return round(values[0] / values[1], 2) if all(values) else None
 
 
-async def _fleet(scenario: Scenario, options: Options, attack: float, *, restart: bool) -> Shown:
+async def _fleet(scenario: Scenario, options: Options, during: During, *, restart: bool) -> Shown:
     with tempfile.TemporaryDirectory(prefix="benchmark-controller-") as folder:
         async with fleet(options.kind, scenario, options.manager_kueue) as around:
             await _open(around)
@@ -93,18 +107,25 @@ async def _fleet(scenario: Scenario, options: Options, attack: float, *, restart
             try:
                 if restart:
                     async with _running(around, options, Path(folder) / "first") as tested:
-                        await _attack(around, scenario, attack)
-                        await settled(around, rest=2.0, at_most=_SETTLED)
+                        await _attack(around, scenario, during.attack)
+                        await settled(around, rest=during.rest, at_most=_SETTLED)
                     around.observer.moments.seen.clear()
                 began = time.perf_counter()
                 async with _running(around, options, Path(folder) / "second") as tested:
                     numbers["start_to_read_s"] = round(time.perf_counter() - began, 2)
-                    await settled(around, rest=2.0, at_most=_SETTLED)  # the workers are read as well
-                    async with spending(around, tested, measured), anyio.create_task_group() as tasks:
+                    await settled(around, rest=during.rest, at_most=_SETTLED)  # the workers are read as well
+                    async with (
+                        spending(around, tested, measured),
+                        _reading(around) as reads,
+                        anyio.create_task_group() as tasks,
+                    ):
                         if scenario.attackers and not restart:
-                            tasks.start_soon(_attack, around, scenario, attack)
+                            tasks.start_soon(_attack, around, scenario, during.attack)
                         await _victim(around, tested, scenario, options)
-                    await settled(around, rest=2.0, at_most=_SETTLED)
+                    numbers["small_read_ms"] = quantiles(reads)
+                    numbers["controller_cpu_s"] = round(measured.controller_cpu, 2)
+                    numbers["other_cpu_s"] = round(sum(measured.cpu.values()), 2)
+                    await settled(around, rest=during.rest, at_most=_SETTLED)
                     numbers |= await _of_victim(around, measured)
                     if scenario.attackers:
                         numbers |= await _removal(around, tested, scenario)
@@ -125,6 +146,25 @@ async def _running(around: Fleet, options: Options, folder: Path) -> AsyncIterat
         if tested.tells:
             await has_read(tested, options.timeout)  # after a restart the check is active already
         yield tested
+
+
+@asynccontextmanager
+async def _reading(around: Fleet) -> AsyncIterator[list[float]]:
+    """Read one small object of each server again and again meanwhile; the seconds of each read."""
+    seconds: list[float] = []
+
+    async def read(client: KubeClient) -> None:
+        while True:
+            began = time.perf_counter()
+            await client.get(NAMESPACE, ObjectKey("", objects.ATTACKER))
+            seconds.append(time.perf_counter() - began)
+            await anyio.sleep(_READ_EVERY)
+
+    async with anyio.create_task_group() as tasks:
+        for client in around.observer.clients.values():
+            tasks.start_soon(read, client)
+        yield seconds
+        tasks.cancel_scope.cancel()
 
 
 async def _open(around: Fleet) -> None:

@@ -19,7 +19,7 @@ from tests.benchmarks.kinds import first
 from tests.benchmarks.measuring import Options
 from tests.benchmarks.scaling import measure_restart
 from tests.benchmarks.scenarios import SCENARIOS
-from tests.benchmarks.tenants import measure_tenants
+from tests.benchmarks.tenants import During, measure_tenants
 from tests.benchmarks.upstream import measure_upstream
 
 pytestmark = pytest.mark.timeout(120)
@@ -90,16 +90,19 @@ async def test_connections_to_workers_without_jobs_are_counted_and_the_next_star
     assert served <= set(idle["listed_on_worker1"])
 
 
+@pytest.mark.timeout(240)  # three fleets, one after the other
 async def test_two_tenants_are_measured_alone_beside_each_other_and_after_a_restart() -> None:
     """The attacker's copies are there at the restart, and nothing of them at the end."""
     scenario = SCENARIOS["tenants"].changed(count=4, attackers=2)
-    measured = await measure_tenants(scenario, Options(), attack=0.5)
+    measured = await measure_tenants(scenario, Options(), During(attack=0.5, rest=0.5))
     assert measured.complaint == ""
     told = measured.extra["tenants"]
     for fleet, copies in (("alone", 0), ("beside", 4), ("restarted", 4)):
         assert (told[fleet]["copies_of_attacker"], told[fleet]["workers_readable"]) == (copies, 2)
         assert told[fleet]["ready"] == 4
         assert told[fleet]["peak_memory_mb"] > 10
+        assert told[fleet]["controller_cpu_s"] > 0
+        assert 0 < told[fleet]["small_read_ms"]["p50"] <= told[fleet]["small_read_ms"]["p99"]
     assert told["restarted"]["gone_s"] < _SECONDS
     assert told["p99_ratio"] > 0
 

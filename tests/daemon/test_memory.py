@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import asyncio.sslproto
 import ctypes
+import ssl
 from types import SimpleNamespace
 
 import anyio
 import pytest
 
 from multikueued.run import memory
-from multikueued.run.memory import EVERY, MORE, give_back, resident
+from multikueued.run.memory import EVERY, MORE, TLS_BUFFER, give_back, resident, small_buffers
 
 pytestmark = pytest.mark.looptime
 
@@ -46,3 +49,19 @@ async def test_where_the_library_cannot_nothing_happens(monkeypatch: pytest.Monk
 
 def test_the_size_of_this_process_is_known() -> None:
     assert resident() > 1 << 20
+
+
+async def buffer() -> int:
+    """Bytes that a new connection with TLS reads at a time."""
+    loop, tls = asyncio.get_running_loop(), ssl.create_default_context()
+    protocol = asyncio.sslproto.SSLProtocol(loop, asyncio.Protocol(), tls, loop.create_future())
+    size = len(protocol.get_buffer(-1))
+    protocol.connection_lost(None)
+    return size
+
+
+async def test_a_connection_has_a_small_buffer_and_only_in_our_process() -> None:
+    before = await buffer()
+    with small_buffers():
+        assert await buffer() == TLS_BUFFER < before
+    assert await buffer() == before

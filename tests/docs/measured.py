@@ -119,6 +119,9 @@ TENANTS: Final[Mapping[str, tuple[str, ...]]] = {
     "created → Ready of the victim, p50, ms": ("created_ready_ms", "p50"),
     "p99, ms": ("created_ready_ms", "p99"),
     "of that from its quota on, p99, ms": ("quota_ready_ms", "p99"),
+    "a small read of any server by somebody else meanwhile, p99, ms": ("small_read_ms", "p99"),
+    "CPU of the daemon meanwhile, s": ("controller_cpu_s",),
+    "CPU of all else, s": ("other_cpu_s",),
     "memory of the daemon at most, MB": ("peak_memory_mb",),
     "workers that can be read": ("workers_readable",),
     "copies of the attacker's on workers": ("copies_of_attacker",),
@@ -134,6 +137,7 @@ def _tenants(file: Path) -> str:
     rows = [
         f"| {told} | {' | '.join(str(dig(found[fleet], *path) or 0) for fleet in fleets)} |"
         for told, path in TENANTS.items()
+        if any(dig(found[fleet], *path) is not None for fleet in fleets)
     ]
     told = (
         f"`tenants --control-plane {run['control_plane']}`, one run ([result](results/tenants/{file.name})): one "

@@ -19,7 +19,14 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, Informer
-from multikueue.kube.http.response_limits import LARGE, LARGE_AT_ONCE, LISTS_UNLIMITED, MAX_SCHEMAS, read_body
+from multikueue.kube.http.response_limits import (
+    LARGE,
+    LARGE_AT_ONCE,
+    LISTS_UNLIMITED,
+    MAX_SCHEMAS,
+    PAGE_BYTES,
+    read_body,
+)
 from multikueue.protocols import WatchEvent
 from multikueue.testing import running
 from tests.kube.fake_server import FakeServer, Step, Told, listed, obj, wait
@@ -131,6 +138,40 @@ async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones() -> None:
         found = await client.list(JOB)
     assert [int(item["metadata"]["name"][:5]) for item in found.items] == list(range(500))
     assert limits == [500, *[50] * 10]
+
+
+async def test_pages_are_larger_again_behind_large_objects() -> None:
+    """Else a few large objects of one tenant had a list of small ones read in pages of five, more than it may have."""
+    asked = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        limit, first = int(request.query["limit"]), int(request.query.get("continue", "0"))
+        asked.append(limit)
+        names = [
+            f"{number:05}{'x' * 100_000 if number < 40 else ''}" for number in range(first, min(first + limit, 3000))
+        ]
+        return await says(200, page(*names, token=str(first + limit) if first + limit < 3000 else ""))(request)
+
+    async with limited(answer, answer_bytes=620_000, list_pages=40) as (_, client):
+        found = await client.list(JOB)
+    assert [int(item["metadata"]["name"][:5]) for item in found.items] == list(range(3000))
+    assert asked == [500, 50, *[5] * 9, 10, 20, 40, 80, 160, 320, *[500] * 5]
+
+
+async def test_a_page_is_smaller_than_an_answer_may_be() -> None:
+    """Which has room for the largest object, once escaped: so many bytes of small parts are a hundred MB in memory."""
+    limits = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        limits.append(limit := int(request.query["limit"]))
+        first = int(request.query.get("continue", "0"))
+        names = [f"{number}{'x' * (PAGE_BYTES // 3)}" for number in range(first, min(first + limit, 8))]
+        names += [f"8{'x' * (PAGE_BYTES + 1)}"] if first + limit > 8 else []
+        return await says(200, page(*names, token=str(first + limit) if first + limit < 9 else ""))(request)
+
+    async with limited(answer) as (_, client):
+        assert [item["metadata"]["name"][0] for item in (await client.list(JOB)).items] == [*"012345678"]
+    assert limits == [500, 50, 5, *[1] * 9]
 
 
 async def test_one_object_that_is_too_large_is_told() -> None:

@@ -144,7 +144,7 @@ def test_pages_are_halved_down_to_one_and_grow_again() -> None:
         asked.append(sizes.next)
         if first + sizes.next <= 399:
             first += sizes.next
-            sizes.read(sizes.next)
+            sizes.read(sizes.next, sizes.next)
         elif sizes.failed():
             break
     assert asked == [500, 250, 125, 62, 31, 15, 8, 4, 2, 1, 1]
@@ -152,7 +152,7 @@ def test_pages_are_halved_down_to_one_and_grow_again() -> None:
     after = []
     while sizes.searching:
         after.append(sizes.next)
-        sizes.read(sizes.next)
+        sizes.read(sizes.next, sizes.next)
     assert (after, sizes.next) == ([2, 4, 8, 16, 32, 64, 128, 256], 500)
 
 

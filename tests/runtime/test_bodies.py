@@ -8,14 +8,15 @@ from unittest import mock
 import anyio
 import pytest
 
-from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.kinds import EVENT, JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, uid
 from multikueue.core.model.slimmed import LARGE, is_slimmed
+from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.kube.informers.list_pages import size_of
 from multikueue.runtime.caches import manager_cluster
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, Bodies
+from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, SHARE_OF_LARGE, TELL_AFTER, WAITS, Bodies
 from multikueue.sandbox.apiserver import DirectClient
 from tests.runtime.fleet import Fleet, until
 
@@ -69,7 +70,8 @@ async def test_a_small_job_is_kept_and_read_no_second_time() -> None:
         assert not any(map(is_slimmed, kept(manager)))
 
 
-async def test_a_few_are_in_memory_at_a_time_and_of_a_namespace_half() -> None:
+@pytest.mark.parametrize(("text", "share"), [(TEXT, SHARE), (TEXT * 6, SHARE_OF_LARGE)], ids=["50 kB", "300 kB"])
+async def test_a_few_are_in_memory_at_a_time_and_few_of_a_namespace(text: str, share: int) -> None:
     most, take = [0], Bodies.take
 
     async def counted(self: Bodies, *given: Any) -> Any:
@@ -81,9 +83,9 @@ async def test_a_few_are_in_memory_at_a_time_and_of_a_namespace_half() -> None:
     with mock.patch.object(Bodies, "take", counted):
         async with fleet.kueues(), fleet.dispatching():
             for number in range(12):
-                await fleet.submit(f"job-{number}", template=template())
+                await fleet.submit(f"job-{number}", template=template(text))
             await until(lambda: all_run(fleet, 12))
-    assert max(most) == SHARE < PLACES
+    assert max(most) == share < PLACES
 
 
 async def test_what_has_gone_meanwhile_is_not_made() -> None:
@@ -101,6 +103,62 @@ async def test_what_has_gone_meanwhile_is_not_made() -> None:
             await fleet.submit("job", template=template())
             await anyio.sleep(30)
     assert not (await DirectClient(fleet.workers["worker1"]).list(WORKLOAD)).items
+
+
+async def test_no_body_stays_that_is_read_while_something_ends_on_a_worker() -> None:
+    """The end of what an earlier plan has begun gave back what the next plan was reading: nobody did so later, and what
+    is noted of a thousand versions of Workloads kept them, of 1.2 MB each."""
+    fleet, number = await Fleet.connected("worker1", "worker2", cpu=64), 12
+    reading, get = DirectClient(fleet.manager, user="multikueue"), DirectClient.get
+
+    async def slowly(self: DirectClient, resource: Resource, key: ObjectKey) -> Json:
+        found = await get(self, resource, key)
+        await anyio.sleep(0.5 if self is reading else 0)
+        return found
+
+    with mock.patch.object(DirectClient, "get", slowly):
+        async with fleet.kueues(), fleet.dispatching(fleet.build(client=reading)):
+            for one in range(number):
+                await fleet.submit(f"job-{one}", template=template())
+            await until(lambda: all_run_there(fleet, number))
+            await anyio.sleep(5)
+            here = {uid(workload) for workload in (await fleet.admin.list(WORKLOAD)).items}
+    noted = [workload for workload, _ in WORKLOADS._known.values() if uid(workload) in here]
+    assert noted
+    assert max(map(size_of, noted)) < LARGE
+
+
+async def test_who_waits_long_for_a_place_is_told_once() -> None:
+    """Of a namespace two have a place, each for two slow reads."""
+    fleet, number = await Fleet.connected("worker1", cpu=64), 8
+    reading, get = DirectClient(fleet.manager, user="multikueue"), DirectClient.get
+
+    async def slowly(self: DirectClient, resource: Resource, key: ObjectKey) -> Json:
+        await anyio.sleep(20 if self is reading and resource in (WORKLOAD, JOB) else 0)
+        return await get(self, resource, key)
+
+    with mock.patch.object(DirectClient, "get", slowly):
+        async with fleet.kueues(), fleet.dispatching(fleet.build(client=reading)):
+            for one in range(number):
+                await fleet.submit(f"job-{one}", template=template())
+            await anyio.sleep(TELL_AFTER - 5)
+            assert not await told_to_wait(fleet)
+            await until(lambda: all_run(fleet, number), 600)
+            await anyio.sleep(5)
+    told = await told_to_wait(fleet)
+    assert {about["kind"] for about in told} == {"Job", "Workload"}
+    jobs = [about["name"] for about in told if about["kind"] == "Job"]
+    assert number - SHARE <= len(jobs) == len(set(jobs))
+
+
+async def told_to_wait(fleet: Fleet) -> list[Json]:
+    """About what there are events that it waits for a place."""
+    return [event["regarding"] for event in (await fleet.admin.list(EVENT)).items if event["note"] == WAITS]
+
+
+async def all_run_there(fleet: Fleet, jobs: int) -> bool:
+    found = [job for server in fleet.workers.values() for job in (await DirectClient(server).list(JOB)).items]
+    return sum(bool(dig(job, "status", "active")) for job in found) == jobs
 
 
 async def all_run(fleet: Fleet, jobs: int) -> bool:

@@ -20,6 +20,7 @@ from multikueued.run.dispatcher import chosen_dispatcher
 from multikueued.run.kinds import chosen_kinds
 from multikueued.run.leadership import collected_rarely
 from multikueued.run.logs import configure_logging
+from multikueued.run.memory import small_buffers
 from multikueued.settings.file import Loaded, load_settings
 from multikueued.settings.kueue_configuration import Remark
 
@@ -56,7 +57,7 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None, check:
     _tell(loaded.remarks)
     uvloop = importlib.util.find_spec("uvloop") is not None
     try:
-        with collected_rarely():
+        with collected_rarely(), small_buffers():
             anyio.run(serve, settings, manager, backend_options={"use_uvloop": uvloop})
     except Exception as error:
         if known_error(error) is None:  # a bug: the traceback goes to the log only

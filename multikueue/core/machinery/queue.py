@@ -20,6 +20,7 @@ from typing import Final, Generic, TypeVar
 import attrs
 
 from multikueue.core.machinery.fair_keys import FairKeys
+from multikueue.core.machinery.shares import Shares
 
 K = TypeVar("K", bound=Hashable)
 
@@ -51,9 +52,10 @@ class WorkQueue(Generic[K]):
 
     flow_of: Callable[[K], Hashable] = attrs.field(default=lambda _: None, kw_only=True)
     """By default there is one flow."""
-    share: int = attrs.field(default=sys.maxsize, kw_only=True)
-    """How many keys of one flow may be held at a time: whoever holds keys for long, as its requests are large or its
-    server slow, leaves room for the others."""
+    places: int = attrs.field(default=sys.maxsize, kw_only=True)
+    """How many keys are held at a time at most: of these each flow has a share, as in `Shares`. Whoever holds keys for
+    long, as its requests are large or its server slow, leaves room for the others, and has most of it where there are
+    none. A flow that holds none may hold one."""
     _delayed: dict[K, tuple[float, int]] = attrs.field(factory=dict, init=False)
     """The waiting keys that were not due at the last `take`: each one's time, and its number among equal times."""
     _heap: list[tuple[float, int, K]] = attrs.field(factory=list, init=False)
@@ -63,10 +65,8 @@ class WorkQueue(Generic[K]):
     """The waiting keys that are due."""
     _ready_at: float = attrs.field(default=-math.inf, init=False)
     """The time of the last `take`."""
-    _held: dict[K, Hashable] = attrs.field(factory=dict, init=False)
-    """client-go's `processing` set, with each key's flow."""
-    _held_of: Counter[Hashable] = attrs.field(factory=Counter, init=False)
-    """How many are held of each flow."""
+    _held: Shares[K] = attrs.field(default=attrs.Factory(lambda self: Shares(self.places), takes_self=True), init=False)
+    """client-go's `processing` set, one of each key."""
     _readded: dict[K, float] = attrs.field(factory=dict, init=False)
     """The held keys that were added meanwhile, with the earliest time asked for. In client-go: both sets have them."""
     _order: int = attrs.field(default=0, init=False)
@@ -93,18 +93,14 @@ class WorkQueue(Generic[K]):
             self._ready.add(key, self._flow(key), at)
         taken = self._ready.take(self._may_have_more)
         if taken is not None:
-            flow = self._held[taken] = self._flow(taken)
-            self._held_of[flow] += 1
+            self._held.keep(taken, self._flow(taken), 1)
         return taken
 
     def release(self, key: K) -> None:
         """Release a held key. If it was added meanwhile, it becomes pending."""
         if key not in self._held:
             return
-        flow = self._held.pop(key)
-        self._held_of[flow] -= 1
-        if not self._held_of[flow]:
-            del self._held_of[flow]
+        self._held.drop(key)
         at = self._readded.pop(key, None)
         if at is not None:
             self._push(key, at)
@@ -123,7 +119,7 @@ class WorkQueue(Generic[K]):
     @property
     def held(self) -> int:
         """How many keys are held."""
-        return len(self._held)
+        return self._held.total
 
     @property
     def entries(self) -> int:
@@ -132,13 +128,13 @@ class WorkQueue(Generic[K]):
 
     def statistics(self) -> QueueStatistics:
         """A snapshot for metrics."""
-        return QueueStatistics(len(self), len(self._held))
+        return QueueStatistics(len(self), self.held)
 
     def _flow(self, key: K) -> Hashable:
         return self.flow_of(key)
 
     def _may_have_more(self, flow: Hashable) -> bool:
-        return self._held_of[flow] < self.share
+        return not self._held.of(flow) or self._held.has_room(flow, 1)
 
     def _next_delayed(self) -> float | None:
         while self._heap and self._delayed.get(self._heap[0][2]) != self._heap[0][:2]:

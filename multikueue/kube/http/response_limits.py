@@ -34,6 +34,10 @@ LARGE_AT_ONCE: Final = 1
 """Answers of one server of which more than that is in memory: tenants choose how large objects are, and each connection
 may have an answer. The others stay in the network meanwhile."""
 
+PAGE_BYTES: Final = 8 << 20
+"""Bytes of a page of several objects: 500 of 16 KiB. An answer may be larger, as it has to have room for the largest
+object."""
+
 _ADVICE: Final = "remove what is too much there, or raise the limit"
 
 

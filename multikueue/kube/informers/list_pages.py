@@ -21,12 +21,14 @@ from multikueue.errors import Unreachable, Unreadable
 from multikueue.kube.http import requests
 from multikueue.kube.http.error_mapping import decoded, where
 from multikueue.kube.http.requester import Requester
-from multikueue.kube.http.response_limits import ListTally
+from multikueue.kube.http.response_limits import PAGE_BYTES, ListTally
 from multikueue.kube.informers.truncated_json import mended
 from multikueue.protocols import ObjectList, Received, UnreadableObject
 
 SHRINK: Final = 10
 """A page that is too large is asked for again with one in so many of its objects."""
+SPARSE: Final = 4
+"""A page behind large objects with less than one in so many of the bytes that it may have is followed by a larger."""
 SEARCH: Final = 0.05
 """As how much of a page a request counts that looks for an object that cannot be decoded."""
 BREATH: Final = 20
@@ -43,7 +45,11 @@ class PageSizes:
     """
 
     limit: int
-    """Objects of a page where nothing is wrong; 0: all in one page."""
+    """Objects of a page where nothing is wrong; 0: all in one page. Fewer where objects are large."""
+    room: int = PAGE_BYTES
+    """Bytes of a page of several objects."""
+    most: int = attrs.field(default=attrs.Factory(lambda self: self.limit, takes_self=True), init=False)
+    """What `limit` was at first."""
     suspects: int = attrs.field(default=0, init=False)
     """An object that cannot be decoded is among so many of the next ones; 0: none is known."""
     pace: int = attrs.field(default=0, init=False)
@@ -75,8 +81,10 @@ class PageSizes:
         self.limit = self.limit or requests.PAGE_SIZE
         return False
 
-    def read(self, objects: int) -> None:
-        """The page was read, and had so many objects."""
+    def read(self, objects: int, size: int) -> None:
+        """The page was read, and had so many objects and bytes. Behind large objects pages double, up to `most`."""
+        if self.limit < self.most and size <= self.room // SPARSE:
+            self.limit = min(self.most, self.limit * 2)
         self.suspects = max(0, self.suspects - objects)
         self.pace = self.pace * 2 if self.pace * 2 < self.limit else 0
 
@@ -130,10 +138,12 @@ class ListPages:
         if page is not None:
             items = self._items_of(page, request)
             self.tally.add(len(body), len(items), SEARCH if self.sizes.searching else 1.0)
-            self.sizes.read(len(items))
-            for number, item in enumerate(items, 1):
-                self._items.append(self._kept(item))
-                if number % BREATH == 0:
+            self.sizes.read(len(items), len(body))
+            del body
+            items.reverse()
+            while items:  # none of them is in memory whole any longer than it is looked at
+                self._items.append(self._kept(items.pop()))
+                if len(items) % BREATH == 0:
                     await anyio.lowlevel.checkpoint()  # others run, however large the objects are
             return page
         if not body.startswith(b"{"):  # a proxy's words
@@ -169,7 +179,8 @@ class ListPages:
             continue_token=token,
             accept=accept,
         )
-        return request, await self.exchange.fetch(request, self.tally.room)
+        room = self.tally.room
+        return request, await self.exchange.fetch(request, min(room, self.sizes.room) if self.sizes.next > 1 else room)
 
     def _items_of(self, page: Json, request: requests.Request) -> list[Json]:
         begin, version = where(self.exchange.name, request), dig(page, "metadata", "resourceVersion")

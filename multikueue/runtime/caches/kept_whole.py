@@ -19,7 +19,8 @@ from multikueue.logs import get_logger
 WHOLE: Final = 128 << 20
 """Bytes, as sent, of all Workloads and jobs of the manager that are kept whole: 12,000 Jobs of 5 KiB with theirs."""
 LEFT_OF_SMALL: Final = LEFT // 4
-"""Bytes that are left of a body of those that are not, about."""
+"""Bytes that are left of a body of those that are not, about. An object of less than twice as many is kept whole: what
+is noted of one that is not takes as much."""
 
 log = get_logger(__name__)
 
@@ -50,7 +51,7 @@ class KeptWhole:
         if namespace not in self._beyond:
             self._beyond.add(namespace)
             log.warning("a namespace has its share of what is kept whole", namespace=namespace, kind=self.kind)
-        return self.slimmer(obj, size, above=LEFT_OF_SMALL, left=LEFT_OF_SMALL)
+        return self.slimmer(obj, size, above=2 * LEFT_OF_SMALL, left=LEFT_OF_SMALL)
 
     def changed(self, key: ObjectKey, _: Json | None, new: Json | None) -> None:
         """An object is gone, or kept as it is now."""

@@ -7,7 +7,8 @@ made of it, or changed by it, waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+import math
+from collections.abc import Callable, Hashable, Set
 from typing import Final
 
 import attrs
@@ -15,13 +16,14 @@ import attrs
 from multikueue.core.machinery.slots import KeySlots
 from multikueue.core.model.copies import forget_spec
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid, version_number
-from multikueue.core.model.slimmed import is_slimmed
+from multikueue.core.model.slimmed import is_slimmed, size_noted
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.workload.effects import (
     MANAGER,
+    AnnounceWorkload,
     CreateDependencies,
     CreateJob,
     CreateWorkload,
@@ -31,12 +33,25 @@ from multikueue.core.workload.effects import (
     Plan,
 )
 from multikueue.core.workload.facts.snapshot import Snapshot
+from multikueue.kube.http.response_limits import LARGE
 from multikueue.protocols import Reader, read
+from multikueue.runtime.loop import loop_time
 
 PLACES: Final = 4
 """Workloads whose bodies are in memory at a time. An object has 1.5 MB at most, and parsed several times that."""
 SHARE: Final = PLACES // 2
 """Of these, those of one namespace."""
+SHARE_OF_LARGE: Final = 1
+"""Of these, those of which an object has more than `LARGE` bytes: with what is sent of it to each worker, and answered,
+one takes ten times its size."""
+TELL_AFTER: Final = 60.0
+"""Seconds for which a Workload waits for a place until its user is told."""
+TELL_EVERY: Final = 1.0
+"""Seconds from one of these to the next: of many that wait, most have a place before it is their turn to be told."""
+WAITS: Final = (
+    "It waits for its turn to be copied: it is large, or its namespace has its share of what is kept in memory. "
+    "Of a namespace one or two such Workloads are copied at a time"
+)
 _SENT: Final = (CreateWorkload, CreateJob, CreateDependencies, PatchJob, PatchWorkload)
 """What is made of a body, or compared with it."""
 
@@ -49,8 +64,15 @@ class Bodies:
     """The manager's."""
     enqueue: Callable[[ObjectKey], object]
     """Has a Workload planned again."""
-    _places: KeySlots[ObjectKey] = attrs.field(factory=lambda: KeySlots(PLACES, lambda _: SHARE), init=False)
+    is_busy: Callable[[ObjectKey], bool] = lambda _: False
+    """Whether something is under way for a Workload on any worker."""
+    _places: KeySlots[ObjectKey] = attrs.field(factory=lambda: KeySlots(PLACES, _share), init=False)
     _read: dict[ObjectKey, list[Json]] = attrs.field(factory=dict, init=False)
+    _planning: set[ObjectKey] = attrs.field(factory=set, init=False)
+    """Of these, those of which a reconcile is under way that reads and sends them."""
+    _told_at: dict[ObjectKey, float] = attrs.field(factory=dict, init=False)
+    """Of those that wait: when it is told, on the loop's clock; infinity: it was."""
+    _last_told: float = attrs.field(default=-math.inf, init=False)
 
     def __repr__(self) -> str:
         return f"<Bodies: {self._places.inside} in memory, {self._places.waiting} wait>"
@@ -63,29 +85,70 @@ class Bodies:
     async def take(self, snapshot: Snapshot) -> Snapshot | None:
         """A snapshot with the bodies; None: there is no place, and its Workload is planned again when there is.
 
+        They stay in memory until `planned`, and while something is under way on a worker.
+
         Raises:
             ApiError: they could not be read.
         """
         key, adapter = snapshot.key, snapshot.adapter
-        if not self._places.enter(key, key.namespace):
+        if not self._places.enter(key, _flow(snapshot)):
+            if key not in self._told_at:
+                self._last_told = max(loop_time() + TELL_AFTER, self._last_told + TELL_EVERY)
+                self._told_at[key] = self._last_told
             return None
-        found = self._read.setdefault(key, [])
+        self._told_at.pop(key, None)
+        self._planning.add(key)
+        self._read.setdefault(key, [])
         workload, jobs = snapshot.workload, dict(snapshot.jobs)
-        if workload is not None and is_slimmed(workload):
-            workload = await read(self.client, WORKLOAD, key)
-            found += [] if workload is None else [workload]
+        if workload is not None:
+            workload = await self._whole(key, WORKLOAD, workload)
         for name, job in snapshot.jobs.items():
-            if adapter is not None and is_slimmed(job):
-                whole = await read(self.client, adapter.resource, ObjectKey(key.namespace, name))
-                found += [] if whole is None else [whole]
-                jobs[name] = whole or job
+            if adapter is not None:
+                jobs[name] = await self._whole(key, adapter.resource, job) or job
         return attrs.evolve(snapshot, workload=workload, jobs=jobs)
 
-    def give_back(self, key: ObjectKey) -> None:
-        """A body is needed no longer, or its Workload wants none; others may follow."""
+    async def _whole(self, key: ObjectKey, resource: Resource, shown: Json) -> Json | None:
+        """An object with its body: as the caches have it, as it was read before, or read now; None: it is gone."""
+        if not is_slimmed(shown):
+            return shown
+        whole = next((one for one in self._read[key] if _is_as_new(one, shown)), None)
+        if whole is None:
+            whole = await read(self.client, resource, ObjectKey.of(shown))
+            self._read[key] += [] if whole is None else [whole]
+        return whole
+
+    def tell(self, key: ObjectKey) -> tuple[AnnounceWorkload, ...]:
+        """What the user of a Workload is told that waits for a place, once it has waited long."""
+        if loop_time() < self._told_at.get(key, math.inf):
+            return ()
+        self._told_at[key] = math.inf
+        return (AnnounceWorkload("Normal", WAITS, on_job=True),)
+
+    def tell_in(self, key: ObjectKey) -> float | None:
+        """Seconds until then; None: it was told, or does not wait."""
+        at = self._told_at.get(key, math.inf)
+        return None if at == math.inf else max(0.0, at - loop_time())
+
+    def planned(self, key: ObjectKey) -> None:
+        """The reconcile that asked for bodies has ended."""
+        self._planning.discard(key)
+        self.ended(key)
+
+    def ended(self, key: ObjectKey) -> None:
+        """Something that may use a body has ended: it is given back if nothing else does."""
+        if key in self._read and key not in self._planning and not self.is_busy(key):
+            self._give_back(key)
+
+    def unneeded(self, key: ObjectKey) -> None:
+        """A Workload wants no body now."""
+        if key in self and not self.is_busy(key):
+            self._give_back(key)
+
+    def _give_back(self, key: ObjectKey) -> None:
         for obj in self._read.pop(key, ()):
             WORKLOADS.forget(obj)
             forget_spec(obj.get("spec") or {})
+        self._told_at.pop(key, None)
         self._places.leave(key)
         self._places.withdraw(key)
         for asked in self._places.ask():
@@ -99,6 +162,23 @@ class Bodies:
     def __contains__(self, key: ObjectKey) -> bool:
         """Whether a Workload's body is in memory, or it waits for that."""
         return key in self._read or key in self._places
+
+
+@attrs.frozen
+class _Flow:
+    """Whose bodies take turns for places."""
+
+    namespace: str
+    is_large: bool
+
+
+def _flow(snapshot: Snapshot) -> _Flow:
+    sizes = map(size_noted, filter(None, (snapshot.workload, *snapshot.jobs.values())))
+    return _Flow(snapshot.key.namespace, max(sizes, default=0) > LARGE)
+
+
+def _share(flow: Hashable) -> int:
+    return SHARE_OF_LARGE if isinstance(flow, _Flow) and flow.is_large else SHARE
 
 
 def with_bodies(shown: Snapshot, read_as: Snapshot) -> Snapshot | None:

@@ -301,18 +301,17 @@ class WorkloadReconciler:
         if self.bodies is not None:
             if self.bodies.lacks(snapshot, guarded.plan):
                 return await self._with_bodies(self.bodies, snapshot, guarded.plan)
-            if key in self.bodies and not self.executor.is_busy(key):
-                self.bodies.give_back(key)
+            self.bodies.unneeded(key)
         return await self._carry_out(snapshot, guarded, behind_since)
 
     async def _with_bodies(self, bodies: Bodies, slim: Snapshot, plan: Plan) -> Action:
         """Plan again with what the caches do not keep of the Workload and its jobs."""
-        key, planned = slim.key, None
+        key = slim.key
         try:
             read_as = await bodies.take(slim)
             if read_as is None:
-                await self.executor.execute(key, slim.workload, without_bodies(plan).effects)
-                return Action.earliest(plan.look_again)
+                await self.executor.execute(key, slim.workload, (*without_bodies(plan).effects, *bodies.tell(key)))
+                return Action.earliest(plan.look_again, bodies.tell_in(key))
             # NO await between this and the first effect.
             snapshot = with_bodies(self.reader.read(key), read_as)
             if snapshot is None:
@@ -320,8 +319,7 @@ class WorkloadReconciler:
             planned = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
             return await self._carry_out(snapshot, planned, self.reader.memory.looked_at(key))
         finally:
-            if not self.executor.is_busy(key) and (planned is not None or key in bodies.read_keys):
-                bodies.give_back(key)
+            bodies.planned(key)
 
     async def _carry_out(self, snapshot: Snapshot, guarded: GuardedPlan, behind_since: float | None) -> Action:
         key, decision = snapshot.key, guarded.plan

@@ -6,6 +6,7 @@ Keys at the expense of whoever caused them.
 from __future__ import annotations
 
 import attrs
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -180,17 +181,37 @@ def test_a_key_behind_ten_thousand_of_another_flow_is_the_second() -> None:
 
 def test_a_flow_has_a_share_of_what_is_held() -> None:
     """One tenant's large jobs held all places, each for as long as its large answers took."""
-    queue = WorkQueue[str](flow_of=lambda key: key[0], share=2)
-    for key in ("a1", "a2", "a3", "b1"):
+    queue = WorkQueue[str](flow_of=lambda key: key[0], places=4)
+    for key in ("a1", "a2", "a3", "b1", "a4"):
         queue.add(key, 0.0)
     assert [queue.take(0.0) for _ in range(4)] == ["a1", "b1", "a2", None]
     assert queue.next_due() is None  # not at once: there is nothing to take then, either
-    queue.add("a4", 1.0)
+    queue.add("a5", 1.0)
     assert queue.next_due() == 1.0
-    queue.release("a2")
+    queue.release("b1")
     assert queue.next_due() == 0.0
-    assert [queue.take(0.0) for _ in range(2)] == ["a3", None]
-    assert len(queue) == 1
+    assert [queue.take(0.0) for _ in range(2)] == ["a3", None], "nobody else is there: three quarters"
+    assert len(queue) == 2
+
+
+@pytest.mark.parametrize(("flows", "free"), [(1, 8), (2, 5), (3, 4), (5, 2), (10, 2), (30, 1), (31, 1)])
+def test_a_newcomer_has_a_place_at_once_however_many_take_all_they_can(flows: int, free: int) -> None:
+    """With half for each, two took all. Up to 31 leave one of 32; with more, the next that is free goes by turns."""
+    queue = WorkQueue[tuple[int, int]](flow_of=lambda key: key[0], places=32)
+    for flow in range(flows):
+        for number in range(32):
+            queue.add((flow, number), 0.0)
+    while queue.take(0.0) is not None:
+        pass
+    assert 32 - queue.held == free
+    queue.add((-1, 0), 0.0)
+    assert queue.take(0.0) == (-1, 0)
+
+
+def test_one_place_is_taken_by_whoever_is_there() -> None:
+    queue = WorkQueue[str](places=1)
+    queue.add("a", 0.0)
+    assert queue.take(0.0) == "a"
 
 
 def test_a_key_that_is_added_again_goes_to_the_flow_that_it_belongs_to_by_then() -> None:
