@@ -8,7 +8,7 @@ from pathlib import Path
 from multikueue.kube import AnswerLimits, ClientOptions
 from multikueue.kube.credentials.authenticator import KEPT, LONGEST_PAUSE, PATIENCE, PAUSE, RUNS
 from multikueue.kube.credentials.exec_run import MAX_OUTPUT, PLUGIN_DEADLINE
-from multikueue.kube.http.response_limits import MAX_LINE, MAX_OBJECT, PAGE_BYTES
+from multikueue.kube.http.response_limits import LARGE, MAX_LINE, MAX_OBJECT, PAGE_BYTES
 from multikueue.kube.kubernetes_yaml import MAX_DEPTH, MAX_NUMBER, MAX_SIZE, MAX_VALUES
 from multikueue.runtime.reconcilers.configuration import SMALL
 
@@ -24,6 +24,7 @@ def test_the_bounds_are_those_in_the_code() -> None:
     assert MAX_LINE == MAX_OBJECT + (64 << 10)
     assert ROWS["bytes of an answer, decompressed"] == f"{limits.answer_bytes // MIB} MiB"
     assert ROWS["bytes of a page of several objects"].startswith(f"{PAGE_BYTES // MIB} MiB")
+    assert ROWS[f"answers of more than {LARGE >> 10} KiB that are read at a time"] == "one of each server"
     assert ROWS["bytes of a list"] == f"{limits.list_bytes // MIB} MiB"
     assert ROWS["pages of a list"] == f"{limits.list_pages:,}"
     assert ROWS["objects of a kind, by lists and by events"] == f"{limits.list_objects:,}"

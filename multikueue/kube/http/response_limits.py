@@ -28,8 +28,9 @@ what is around it."""
 MAX_SCHEMAS: Final = 8 << 20
 """The longest OpenAPI document of one version of a group in bytes. Kueue's has two million."""
 
-LARGE: Final = 256 << 10
-"""Bytes of an answer beyond which the rest of it has its turn."""
+LARGE: Final = 64 << 10
+"""Bytes of an answer beyond which the rest of it has its turn: as many are in memory for each of those that wait, and
+twice as many in the stream's buffer. A server has up to 32 connections."""
 LARGE_AT_ONCE: Final = 1
 """Answers of one server of which more than that is in memory: tenants choose how large objects are, and each connection
 may have an answer. The others stay in the network meanwhile."""

@@ -33,7 +33,6 @@ from multikueue.core.workload.effects import (
     Plan,
 )
 from multikueue.core.workload.facts.snapshot import Snapshot
-from multikueue.kube.http.response_limits import LARGE
 from multikueue.protocols import Reader, read
 from multikueue.runtime.loop import loop_time
 
@@ -41,6 +40,8 @@ PLACES: Final = 4
 """Workloads whose bodies are in memory at a time. An object has 1.5 MB at most, and parsed several times that."""
 SHARE: Final = PLACES // 2
 """Of these, those of one namespace."""
+LARGE: Final = 256 << 10
+"""Bytes."""
 SHARE_OF_LARGE: Final = 1
 """Of these, those of which an object has more than `LARGE` bytes: with what is sent of it to each worker, and answered,
 one takes ten times its size."""
