@@ -12,7 +12,7 @@ import yaml
 import multikueued.reports
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, REJECTED, REJECTED_SOMEHOW
-from multikueued.reports.remedies.remedy_table import UNKNOWN, WORKER_RULES
+from multikueued.reports.remedies.remedy_table import AWAY, UNKNOWN, WORKER_RULES
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.file import parse_settings
 from tests.docs import settings_table, sizes, symptoms
@@ -79,6 +79,7 @@ def test_each_kind_of_finding_has_a_row() -> None:
     made = re.findall(r'Finding\(\s*"([a-z-]+)"', "".join((REPORTS / f"{name}.py").read_text() for name in FINDERS))
     known = {
         UNKNOWN,
+        AWAY.id,
         *made,
         *(one.id for one in (*BY_CAUSE.values(), *REJECTED.values(), REJECTED_SOMEHOW)),
         *(rule.id for rule in (*WORKER_RULES, *MANAGER_RULES)),

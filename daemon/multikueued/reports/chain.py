@@ -29,6 +29,8 @@ FIRST_WORKER: Final = (
     "(docs/workers.md); the daemon must run meanwhile"
 )
 
+_BY_CHECKS: Final = ("AdmissionCheckInactive", "AdmissionCheckNotFound")
+"""Reasons of Kueue why a ClusterQueue is not active."""
 _TOLD: Final = 200
 """Bytes of what a check says: it lists all that is missing."""
 _FROM_PLACEMENT: Final = (
@@ -152,9 +154,27 @@ def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> 
         remedy = "name one in spec.admissionChecksStrategy.admissionChecks, or submit the job to another queue"
         yield Finding("queue-without-check", where, why, "", remedy, blocking=delegated)
     elif not missing and (problem := queue_problem(queue)):
-        remedy = "mend what it names; the other lines say more about checks"
-        yield Finding("queue-inactive", where, "it admits no jobs", problem, remedy)
+        if not follows_from_checks(queue, objects):
+            remedy = "mend what it names; the other lines say more about checks"
+            yield Finding("queue-inactive", where, "it admits no jobs", problem, remedy)
         yield from _of_placements(queue, objects)
+
+
+def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
+    """Whether a ClusterQueue is inactive only because of AdmissionChecks, of which other findings tell."""
+    if (condition(queue, "Active") or {}).get("reason") not in _BY_CHECKS:
+        return False
+    ours, named = objects.check_of_queue(queue), check_names(queue)
+    workers = (objects.clusters_by_name.get(name, {}) for name in objects.workers_of(ours or ""))
+    is_told = (
+        any(check_findings(objects, ours)) or not all(is_true(one, "Active") for one in workers) if ours else False
+    )
+    mine = objects.our_checks.get(ours or "", {})
+    return (
+        any(name not in map(name_of, objects.checks) for name in named)
+        or any(name_of(one) in named and not is_true(one, "Active") for one in _placements(objects))
+        or (not is_true(mine, "Active") and is_told)
+    )
 
 
 def _of_placements(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:

@@ -27,8 +27,8 @@ from multikueued.reports.remedies.deleted_job import deleted_job_findings
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.refused_status import refused_status
-from multikueued.reports.remedies.remedy import Finding, filled, found_by
-from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
+from multikueued.reports.remedies.remedy import Finding, filled, findings_of, found_by
+from multikueued.reports.remedies.remedy_table import UNKNOWN, trouble_of
 from multikueued.reports.starving import starving
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
@@ -174,16 +174,16 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
         return {**context_of(seen, job), **source_names(seen.objects.clusters_by_name.get(one.worker)), **one.about}
 
     told = (
-        (one, about_worker(one.worker, one.told, named(one), connected=one.is_connected, cause=one.cause))
+        (one, trouble_of(one.worker, one.told, named(one), connected=one.is_connected, cause=one.cause))
         for one in answers
         if one.is_trouble
     )
-    found = {one.worker: finding for one, finding in told if finding.id != UNKNOWN or not one.is_word}
+    found = {one.worker: trouble for one, trouble in told if trouble.remedy.id != UNKNOWN or not one.is_word}
     known = [one.worker for one in answers if one.state != "Missing" and not one.is_twin]
-    may_take = any(worker not in found or not found[worker].blocking for worker in known)
+    may_take = any(worker not in found or not found[worker].remedy.blocking for worker in known)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
-    for worker, finding in found.items():
-        own = job.state is JobState.LOST and worker == job.worker
+    for finding in findings_of(found.values()):
+        own = job.state is JobState.LOST and job.worker in finding.workers
         yield finding if own else attrs.evolve(finding, blocking=finding.blocking and not (may_take or going))
 
 

@@ -47,6 +47,7 @@ from multikueued.reports.events import EventReport
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings
 from multikueued.tokens.bound import Bound
+from multikueued.workers.move_targets import QueuesOnWorker
 from tests.core.door import RefusalFacts
 from tests.reports.doctor.healthy import (
     ALLOWED,
@@ -259,6 +260,16 @@ def held_pod(**changed: Any) -> Json:
     return {"metadata": {**metadata, **changed}, "status": {"phase": "Failed"}}
 
 
+def inactive_queues() -> QueuesOnWorker:
+    """A worker's queues, whose ClusterQueue names a flavor that is not there."""
+    told = "Can't admit new workloads: references missing ResourceFlavor(s): gpu."
+    made = queues()
+    active = new_condition("Active", False, "FlavorNotFound", told, now=NOW)
+    return QueuesOnWorker(
+        made.local, {name: {**one, "status": {"conditions": [active]}} for name, one in made.cluster.items()}
+    )
+
+
 def worker_cases() -> Iterator[Case]:
     """On workers."""
     refused = (attrs.evolve(ALLOWED, verb="create", allowed=False), ALLOWED)
@@ -284,9 +295,12 @@ def worker_cases() -> Iterator[Case]:
     bare = with_worker(queues=queues(local={}))
     yield "worker-local-queue-missing", bare, f"worker1, LocalQueue {QUEUE}", "does not exist there"
     wrong = with_worker(queues=queues(local={QUEUE: "gone"}))
-    yield "worker-cluster-queue", wrong, f"worker1, LocalQueue {QUEUE}", '"gone", which does not exist there'
+    yield "worker-cluster-queue", wrong, f"worker1, LocalQueue {QUEUE}", '"gone" there, which does not exist'
     stopped = with_worker(queues=queues(stopPolicy="Hold"))
-    yield "worker-cluster-queue", stopped, f"worker1, LocalQueue {QUEUE}", "is stopped there"
+    yield "worker-cluster-queue", stopped, f"worker1, LocalQueue {QUEUE}", "there, which is stopped"
+    inactive = with_worker(queues=inactive_queues())
+    said = "which is not active (FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): gpu.)"
+    yield "worker-cluster-queue", inactive, f"worker1, LocalQueue {QUEUE}", said
     small = {name: worker_facts(name, queues=queues(cpu="100m")) for name in ("worker1", "worker2")}
     large = workload(job(cpu="500m"))
     large["status"]["admission"]["podSetAssignments"][0]["resourceUsage"] = {"cpu": "500m"}
