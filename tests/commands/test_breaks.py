@@ -23,12 +23,13 @@ from multikueue.errors import ApiError, Forbidden, Invalid, NotFound
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from multikueue.testing import job
+from multikueued.commands.explain import gather_explanation
 from multikueued.commands.status import gather_status
 from multikueued.doctor.findings import Diagnosis, Severity
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobState
 from multikueued.reports.status import StatusReport
-from tests.commands.breaking import Change, Person, Refusals, explained, explained_after, finding, seen_after
+from tests.commands.breaking import Change, Person, Refusals, Refusing, explained, explained_after, finding, seen_after
 from tests.commands.diagnosing import diagnosed, named
 from tests.runtime.fleet import Fleet, kubeconfig, now
 
@@ -355,3 +356,17 @@ async def test_the_doctor_examines_the_others_beside_a_worker_that_is_away(how: 
 
     assert "worker1 itself" in {one.what for one in found.not_checked}
     assert [one.worker for one in found.workers if one.latency is not None] == ["worker2"]
+
+
+async def test_who_may_not_list_workers_is_told_whom_to_ask_and_no_operators_command() -> None:
+    refused = Forbidden("no", status=403)
+    lists = ("multikueueclusters", "multikueueconfigs", "clusterqueues", "admissionchecks")
+
+    async def look(fleet: Fleet) -> Explanation:
+        client: Any = Refusing(Person(fleet.manager), {("list", plural): refused for plural in lists})
+        found = await gather_explanation(client, "job/job", "default", now(), "kueue-system")
+        assert isinstance(found, Explanation)
+        return found
+
+    wrong = finding(await seen_after(look, before=delete_queue), "local-queue-missing")
+    assert wrong.remedy == "ask whoever runs the workers: it is theirs to mend"

@@ -41,6 +41,7 @@ from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants, table
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.remedies.audience import Audience
 from multikueued.reports.typenames import JobName, type_name
 
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
@@ -230,8 +231,19 @@ class JobHandlers:
         workload = await self._allowed(request, "explain")
         events, why = await self._events_of(request, workload)
         unread = (why,) if why else ()
-        seen = Seen(workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
+        about = (workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
+        seen = Seen(*about, audience=await self._audience(request))
         return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **for_tenants(plain(explain(seen)))})
+
+    async def _audience(self, request: web.Request) -> Audience:
+        """Whom remedies are for: who may read the fleet runs it."""
+        try:
+            await self.rights.check(request, "get", "fleet", ObjectKey("", ""))
+        except RefusedError as error:
+            if error.code != 403:
+                raise
+            return Audience.SUBMITTER
+        return Audience.OPERATOR
 
     async def _allowed(self, request: web.Request, part: str = "") -> Json:
         """The Workload of the job that is asked for: there is one, and who asks may."""

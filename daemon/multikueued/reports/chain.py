@@ -26,7 +26,7 @@ from multikueued.reports.remedies.remedy import Finding
 
 FIRST_WORKER: Final = (
     "multikueue worker add NAME --worker-context CONTEXT connects the first one, and makes the MultiKueueConfig "
-    "(docs/workers.md); the daemon must run meanwhile"
+    "(docs/workers.md); the daemon must run meanwhile; add --outside if it runs on this machine"
 )
 
 _BY_CHECKS: Final = ("AdmissionCheckInactive", "AdmissionCheckNotFound")

@@ -17,10 +17,12 @@ from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport
+from multikueued.reports.held_quota import held_quota
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message, job_report
 from multikueued.reports.links import ChainLink, chain_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
+from multikueued.reports.remedies.audience import Audience, for_audience
 from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
 from multikueued.reports.remedies.deleted_job import deleted_job_findings
@@ -54,6 +56,17 @@ class Seen:
     others: tuple[str, ...] = ()
     """The other Workloads of the job that have not ended, as `workload/NAME`."""
     waiting: Waiting = attrs.field(factory=Waiting)
+    audience: Audience = Audience.OPERATOR
+    """Whom the remedies are for."""
+
+    @property
+    def is_operators(self) -> bool:
+        """Whether who reads it may see the jobs of all."""
+        return self.audience is Audience.OPERATOR
+
+    def findings_of(self, other: Json) -> tuple[Finding, ...]:
+        """What is wrong with another Workload."""
+        return explain(attrs.evolve(self, workload=other, job=None, events=())).findings
 
 
 @attrs.frozen
@@ -91,7 +104,7 @@ def explain(seen: Seen) -> Explanation:
         chain=chain_of(seen.workload, seen.job, job, seen.objects),
         workers=answers,
         next=next_steps(seen.workload, job, answers, findings, seen.objects),
-        findings=tuple(dict.fromkeys(findings)),
+        findings=tuple(for_audience(one, seen.audience) for one in dict.fromkeys(findings)),
         placements=_placements(seen.workload, job),
         not_checked=seen.not_checked,
         others=seen.others,
@@ -148,6 +161,8 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         told = str((condition(seen.workload, "QuotaReserved") or {}).get("message") or "")
         if (found := found_by(MANAGER_RULES, where, told, context)) is not None:
             yield found
+            if not found.blocking:
+                yield from held_quota(seen.workload, seen.objects, seen.findings_of, everybody=seen.is_operators)
         return
     told = check_message(seen.workload, seen.objects)
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):

@@ -661,3 +661,24 @@ def test_what_is_mended_is_no_finding_any_more() -> None:
     assert [one.id for one in diagnose(facts, CHECKS).findings] == ["webhook-left-over"]
     mended = attrs.evolve(facts, webhooks=WebhookFacts({}), workers={"worker1": worker_facts()})
     assert [one.id for one in diagnose(mended, CHECKS).findings] == ["webhook-off"]
+
+
+@pytest.mark.parametrize(
+    ("server", "option"),
+    [("https://127.0.0.1:6443", " --outside"), ("https://localhost:1", " --outside"), ("https://w:1", "")],
+)
+def test_a_command_that_adds_a_worker_can_be_pasted_where_the_daemon_runs_on_one_machine_with_it(
+    server: str, option: str
+) -> None:
+    """`worker add` refuses such an address without the option: in a pod it is the pod's own."""
+    held = {
+        "worker1": KubeconfigFacts("worker1-secret", problem="it names an exec plugin"),
+        "worker2": kubeconfig_facts("worker2-secret", ClusterConfig(server), {}),
+    }
+    refused = (attrs.evolve(ALLOWED, verb="create", allowed=False),)
+    facts = attrs.evolve(with_worker(permissions=refused), credentials=held)
+    remedies = [one.remedy for one in findings(facts) if "worker add" in one.remedy]
+    assert len(remedies) == 2
+    for remedy in remedies:
+        assert f"multikueue worker add worker1 --worker-context CONTEXT{option}" in remedy
+        assert ("--outside" in remedy) is bool(option)

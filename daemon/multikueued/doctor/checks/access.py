@@ -96,14 +96,14 @@ def bound(facts: Facts) -> Iterator[Spot]:
     "kubeconfig-unusable",
     Severity.ERROR,
     "the daemon cannot connect to the worker, or not again",
-    "correct it, or make it anew: multikueue worker add {worker} --worker-context CONTEXT",
+    "correct it, or make it anew: multikueue worker add {worker} --worker-context CONTEXT{outside}",
 )
 def unusable(facts: Facts) -> Iterator[Spot]:
     """The kubeconfig in a worker's Secret cannot be used."""
     for worker, found in sorted(facts.credentials.items()):
         if found.problem:
             where = f"{worker}, Secret {found.secret}"
-            yield Spot(where, found.problem, {"worker": worker}, workers=(worker,))
+            yield Spot(where, found.problem, {"worker": worker, "outside": facts.outside}, workers=(worker,))
 
 
 @check(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -50,7 +50,7 @@ def silent(facts: Facts) -> Iterator[Spot]:
     Severity.ERROR,
     "the daemon cannot make, follow or remove copies there",
     "grant it there: multikueue rbac worker prints all rules; {command} applies them",
-    command="multikueue worker add {worker} --worker-context CONTEXT",
+    command="multikueue worker add {worker} --worker-context CONTEXT{outside}",
 )
 def on_workers(facts: Facts) -> Iterator[Spot]:
     """The user of a worker's kubeconfig lacks a verb there."""
@@ -59,7 +59,9 @@ def on_workers(facts: Facts) -> Iterator[Spot]:
         if lacking := refused(worker.permissions):
             alike[lacking].append(worker.name)
     for lacking, names in alike.items():
-        yield _spot(names, f"the user of its kubeconfig may not {lacking}")
+        words = [{"worker": name, "outside": facts.outside} for name in names]
+        told = f"the user of its kubeconfig may not {lacking}"
+        yield Spot(", ".join(names), told, words, workers=tuple(names))
 
 
 @on_worker(
@@ -319,11 +321,6 @@ def _queues_for(facts: Facts, worker: str) -> list[tuple[ObjectKey, ObjectKey]]:
 
 def _queues_here(facts: Facts, worker: str) -> list[ObjectKey]:
     return [key for key, check in facts.queues_with_check() if worker in facts.objects.workers_of(check)]
-
-
-def _spot(workers: Sequence[str], told: str) -> Spot:
-    """What several workers show."""
-    return Spot(", ".join(workers), told, [{"worker": name} for name in workers], workers=tuple(workers))
 
 
 def _words(gvk: GVK) -> str:

@@ -119,7 +119,7 @@ class RemedyRule:
 
 MOST_COMMANDS: Final = 3
 """Commands of one remedy; for the other workers it is the same with their names."""
-_OURS: Final = frozenset({"setting", "command"})
+_OURS: Final = frozenset({"setting", "command", "outside"})
 """Slots that take texts of ours."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _NO_COMMAND: Final = "mend what it names; no command is shown, as a name in these words is none that Kubernetes allows"
@@ -130,7 +130,7 @@ def filled(remedy: str, words: Mapping[str, str]) -> str:
 
     Args:
         remedy: `{name}` stands for a word.
-        words: names, or TYPE/NAME; `setting` and `command` are ours. An empty one is left out.
+        words: names, or TYPE/NAME; `setting`, `command` and `outside` are ours. An empty one is left out.
 
     Returns:
         The remedy; another one without a command if a word is no name.
