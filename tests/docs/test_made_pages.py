@@ -10,6 +10,7 @@ import attrs
 import yaml
 
 import multikueued.reports
+from multikueued.reports.chain import QUEUE_STOPPED
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, REJECTED, REJECTED_SOMEHOW
 from multikueued.reports.remedies.remedy_table import AWAY, UNKNOWN, WORKER_RULES
@@ -80,6 +81,7 @@ def test_each_kind_of_finding_has_a_row() -> None:
     known = {
         UNKNOWN,
         AWAY.id,
+        QUEUE_STOPPED,
         *made,
         *(one.id for one in (*BY_CAUSE.values(), *REJECTED.values(), REJECTED_SOMEHOW)),
         *(rule.id for rule in (*WORKER_RULES, *MANAGER_RULES)),

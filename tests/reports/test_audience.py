@@ -12,7 +12,7 @@ from tests.docs.symptoms import Row, sections
 
 ROWS = [row for rows in sections().values() for row in rows]
 OPERATORS = re.compile(
-    r"--context|secrets?\b|Secret|multikueue (worker|queues|rbac|doctor)|settings|create clusterprofile|kubeconfig|get pods -A"
+    r"--context|secrets?\b|Secret|multikueue (worker|queues|rbac|doctor)|settings|kubeconfig|get pods -A"
     r"|nominalQuota|multikueuecluster",
     re.IGNORECASE,
 )

@@ -534,3 +534,27 @@ def test_ran_on_has_only_where_it_ran_and_nobody_it_was_withdrawn_from_is_not_of
     explanation = explained(starts)
     assert [(one.worker, one.ran) for one in explanation.placements] == [("worker1", False)]
     assert [one.state for one in explanation.workers] == ["Running", "Elsewhere"]
+
+
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
+@pytest.mark.parametrize(
+    ("field", "where", "command"),
+    [
+        ("local_queues", "LocalQueue user-queue", "kubectl patch -n default localqueue user-queue --type merge"),
+        ("cluster_queues", "ClusterQueue cluster-queue", "kubectl patch clusterqueue cluster-queue --type merge"),
+    ],
+)
+def test_a_stopped_queue_is_named_with_who_resumes_it(field: str, where: str, command: str, policy: str) -> None:
+    """Once it has quota, a stopped queue keeps nothing from a job."""
+    waits = workload(TRAIN, quota=False)
+    objects = fleet(waits)
+    (queue,) = getattr(objects, field)
+    spec: Json = {**queue["spec"], "stopPolicy": policy}
+    stopped = changed(objects, **{field: ({**queue, "spec": spec},)})
+    explanation = explained(waits, stopped)
+
+    (wrong,) = explanation.findings
+    assert (wrong.id, wrong.where, wrong.blocking) == ("queue-stopped", where, True)
+    assert command in wrong.remedy
+    assert [one.text for one in explanation.next] == []
+    assert found(explained(workload(TRAIN, nominated=BOTH), stopped), "queue-stopped") == []

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import click
 
-from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
@@ -27,7 +27,7 @@ from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState, state_of
 from multikueued.reports.jobs_alone import summary_alone
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.audience import Audience, for_audience
+from multikueued.reports.remedies.audience import audience_of, for_audience
 from multikueued.reports.remedies.remedy import Finding
 
 
@@ -94,19 +94,14 @@ async def _read_explanation(
         if WORKLOAD in found.objects.unread:
             return Unqueued(found.name, namespace, summary_alone(found.job), (), found.unread)
         summary, finding = unqueued(found.job, found.name, found.objects)
-        finding = for_audience(finding, audience_of(found.objects))
+        finding = for_audience(finding, audience_of(found.objects.unread))
         return Unqueued(found.name, namespace, summary, (finding,))
     events, not_checked = await _events_if_permitted(client, found)
     unread = (*found.unread, *not_checked)
     waits = await read_waiting(client, (found.workload,), found.objects, namespace, now)
     objects = await _with_other_jobs(client, found.workload, found.objects)
     about = (found.workload, found.job, objects, events, now, daemon_namespace, unread, found.others)
-    return explain(Seen(*about, waits[ObjectKey.of(found.workload)], audience_of(objects)))
-
-
-def audience_of(objects: ManagerObjects) -> Audience:
-    """Whom remedies are for: who may not list workers runs none."""
-    return Audience.SUBMITTER if MULTIKUEUE_CLUSTER in objects.unread else Audience.OPERATOR
+    return explain(Seen(*about, waits[ObjectKey.of(found.workload)], audience_of(objects.unread)))
 
 
 async def _with_other_jobs(client: ClusterClient, workload: Json, objects: ManagerObjects) -> ManagerObjects:

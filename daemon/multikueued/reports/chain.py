@@ -9,6 +9,7 @@ from multikueue.core.config.admission_check import config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -17,12 +18,12 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
 )
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of, shortened
 from multikueued.reports.jobs import missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.queues import queue_problem
-from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.remedy import Finding, filled
 
 FIRST_WORKER: Final = (
     "multikueue worker add NAME --worker-context CONTEXT connects the first one, and makes the MultiKueueConfig "
@@ -31,6 +32,7 @@ FIRST_WORKER: Final = (
 
 _BY_CHECKS: Final = ("AdmissionCheckInactive", "AdmissionCheckNotFound")
 """Reasons of Kueue why a ClusterQueue is not active."""
+QUEUE_STOPPED: Final = "queue-stopped"
 _TOLD: Final = 200
 """Bytes of what a check says: it lists all that is missing."""
 _FROM_PLACEMENT: Final = (
@@ -126,6 +128,7 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         remedy = "correct the label kueue.x-k8s.io/queue-name of the job, or create that LocalQueue"
         yield Finding("local-queue-missing", f"LocalQueue {wanted}", why, told, remedy)
         return
+    yield from _stopped(LOCAL_QUEUE, local, workload)
     queue, target = objects.cluster_queue_of(workload), str(dig(local, "spec", "clusterQueue") or "")
     if queue is None and CLUSTER_QUEUE in objects.unread:
         return
@@ -137,7 +140,24 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         )
         return
     if ADMISSION_CHECK not in objects.unread:
-        yield from _of_cluster_queue(queue, objects, delegated)
+        stopped = list(_stopped(CLUSTER_QUEUE, queue, workload))
+        yield from stopped or _of_cluster_queue(queue, objects, delegated)
+
+
+def _stopped(resource: Resource, queue: Json, workload: Json) -> Iterator[Finding]:
+    """That somebody has stopped a queue: what has no quota yet gets none, however much room there is."""
+    policy = dig(queue, "spec", "stopPolicy")
+    if policy in (None, "None") or workloads.has_quota(workload):
+        return
+    key = ObjectKey.of(queue)
+    kind = resource.gvk.kind
+    words = {"kind": kind.lower(), "name": key.name, "namespace": key.namespace}
+    resume = '{kind} {name} --type merge -p \'{{"spec": {{"stopPolicy": "None"}}}}\''
+    where = "-n {namespace} " if key.namespace else ""
+    remedy = filled(f"whoever may change {kind}s resumes it: kubectl patch {where}{resume}", words)
+    yield Finding(
+        QUEUE_STOPPED, f"{kind} {key.name}", f"somebody has stopped it (spec.stopPolicy: {policy})", "", remedy
+    )
 
 
 def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> Iterator[Finding]:

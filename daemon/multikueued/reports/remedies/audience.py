@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 import attrs
 
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import Resource
 from multikueued.reports.remedies.remedy import Finding
 
 
@@ -19,6 +21,11 @@ class Audience(StrEnum):
     """They may list the workers."""
     SUBMITTER = "submitter"
     """They may see their own jobs."""
+
+
+def audience_of(unread: Collection[Resource]) -> Audience:
+    """By what one may not list on the manager: who may not list workers runs none."""
+    return Audience.SUBMITTER if MULTIKUEUE_CLUSTER in unread else Audience.OPERATOR
 
 
 ASK_QUEUES: Final = "ask whoever runs the queues"
@@ -46,7 +53,7 @@ _SUBMITTERS: Final = frozenset(
 _OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "acted-on-here": f"{ASK_DAEMON}: a controller there acts on such jobs, too",
-        "cannot-be-copied": f"correct the job and create it again; or {ASK_DAEMON}, if its kind is declared wrongly there",
+        "cannot-be-copied": f"correct the job and create it again; or {ASK_DAEMON}, if its kind is declared wrongly",
         "daemon-not-running": f"{ASK_DAEMON}: until it runs again, nothing is dispatched",
         "dependency-foreign": f"use another name for it here; or {ASK_WORKERS}, if it is not needed there",
         "dependency-not-copied": f"{ASK_WORKERS} to create it there",
@@ -56,6 +63,7 @@ _OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
         "narrowed-out": f"correct these annotations on the job; or {ASK_WORKERS}, which labels and taints they have",
         "not-taken": f"request less, or {ASK_WORKERS} whether there will be room; then submit it again",
         "not-delegated": "create it again with managedBy set to that value",
+        "queue-stopped": f"{ASK_QUEUES}, who have stopped it and can resume it",
         "quota-too-small": f"request less, or {ASK_QUEUES} for more: it never fits as it is",
         "share-used-up": "it follows by itself once jobs of your namespace have ended or are deleted",
         "starving": f"request less; or {ASK_QUEUES} for a higher priority",
