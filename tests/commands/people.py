@@ -46,11 +46,12 @@ class People:
     async def run(self, who: str, *arguments: str, **environment: str) -> Result:
         """Run `multikueue` as one of them."""
         file = self.folder / f"kubeconfig-{who}"
-        file.write_text(json.dumps(self._kubeconfig(who)))
+        file.write_text(json.dumps(self.kubeconfig(who)))
         env = {"KUBECONFIG": str(file), **environment}
         return await anyio.to_thread.run_sync(partial(CliRunner().invoke, main, [*arguments], env=env))
 
-    def _kubeconfig(self, who: str) -> Json:
+    def kubeconfig(self, who: str) -> Json:
+        """How one of them reaches the manager."""
         authority = base64.b64encode(pem(self.stage.serving).encode()).decode()
         server = f"https://{HOST}:{self.port}"
         token = "admins-token" if who == "admin" else f"{who}-token"
@@ -107,7 +108,7 @@ async def people(folder: Path) -> AsyncIterator[People]:
             application.router.add_route("*", "/{path:.*}", made.forward)
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             here.serving.issue_cert(HOST).configure_cert(context)
-            runner = web.AppRunner(application, access_log=None)
+            runner = web.AppRunner(application, access_log=None, handler_cancellation=True)
             await runner.setup()
             try:
                 site = web.TCPSite(runner, HOST, 0, ssl_context=context)

@@ -1,4 +1,4 @@
-"""The breaks that an operator meets: `explain`, which sees the manager alone, and `doctor` name reason and remedy."""
+"""Breaks that an operator meets: `explain` and `status`, which see the manager alone, and `doctor` tell each once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ from multikueue.errors import ApiError, Forbidden, Invalid, NotFound
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from multikueue.testing import job
-from multikueued.doctor.findings import Diagnosis
+from multikueued.commands.explain import gather_explanation
+from multikueued.commands.status import gather_status
+from multikueued.doctor.findings import Diagnosis, Severity
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobState
-from tests.commands.breaking import Change, Refusals, explained, explained_after, finding, seen_after
+from multikueued.reports.status import StatusReport
+from tests.commands.breaking import Change, Person, Refusals, Refusing, explained, explained_after, finding, seen_after
 from tests.commands.diagnosing import diagnosed, named
-from tests.runtime.fleet import Fleet, kubeconfig
+from tests.runtime.fleet import Fleet, kubeconfig, now
 
 pytestmark = pytest.mark.looptime
 
@@ -172,7 +175,7 @@ BREAKS = (
             "multikueue retry job/job",
         ),
         "worker-namespace-missing",
-        ("kubectl --context worker1 create namespace default",),
+        ("multikueue queues mirror user-queue -n default --worker-context worker1 --worker worker1",),
         before=delete_namespace,
     ),
     Break(
@@ -207,7 +210,10 @@ BREAKS = (
     Break(
         "no LocalQueue there",
         "local-queue-missing",
-        ('LocalQueue "user-queue" does not exist in namespace "default" on worker1',),
+        (
+            'LocalQueue "user-queue" does not exist in namespace "default" on worker1',
+            "multikueue queues mirror user-queue",
+        ),
         "worker-local-queue-missing",
         ("user-queue",),
         before=delete_queue,
@@ -216,7 +222,7 @@ BREAKS = (
         "quota too small",
         "quota-too-small",
         ("raise nominalQuota of cpu there",),
-        "quota-too-small",
+        "never-fits",
         ("nominalQuota",),
         before=shrink,
     ),
@@ -238,7 +244,7 @@ BREAKS = (
         after=partition("hang"),
     ),
     missing_kind("workloads", "workloads.kueue.x-k8s.io", "worker-without-kueue"),
-    missing_kind("jobs", "jobs.batch", "crd-missing"),
+    missing_kind("jobs", "jobs.batch", "worker-without-kind"),
     missing_verb("create", "workloads", "kueue.x-k8s.io"),
     missing_verb("create", "jobs", "batch"),
     missing_verb("list", "jobs", "batch"),
@@ -283,23 +289,27 @@ BREAKS = (
 )
 
 
-async def seen_by_both(case: Break) -> tuple[Explanation, Diagnosis]:
-    async def look(fleet: Fleet) -> tuple[Explanation, Diagnosis]:
-        return await explained(fleet), await diagnosed(fleet, case.refusals)
+async def seen_by_all(case: Break) -> tuple[Explanation, Diagnosis, StatusReport]:
+    async def look(fleet: Fleet) -> tuple[Explanation, Diagnosis, StatusReport]:
+        status = await gather_status(Person(fleet.manager), now(), "kueue-system")
+        return await explained(fleet), await diagnosed(fleet, case.refusals), status
 
     changes = {when: getattr(case, when) for when in ("before", "submit", "after", "refusals", "kinds")}
     return await seen_after(look, **changes)
 
 
 @pytest.mark.parametrize("case", BREAKS, ids=lambda case: case.name.replace(" ", "-"))
-async def test_both_name_the_reason_and_the_remedy(case: Break) -> None:
-    explanation, diagnosis = await seen_by_both(case)
+async def test_each_command_names_the_reason_and_the_remedy_once(case: Break) -> None:
+    explanation, diagnosis, status = await seen_by_all(case)
 
     wrong, seen = finding(explanation, case.id), named(diagnosis, case.doctors_id)
     assert wrong.blocking
     assert [words for words in case.explain if words not in f"{wrong.why}\n{wrong.remedy}"] == []
     assert [words for words in case.doctor if words not in f"{seen.what}\n{seen.remedy}"] == []
     assert case.state in (None, explanation.job.state)
+    assert [one.id for one in diagnosis.findings if one.severity is not Severity.INFO] == [case.doctors_id]
+    assert [one.id for one in explanation.findings if one.blocking] == [case.id]
+    assert [one.id for one in status.findings if one.blocking] in ([], [case.id])
 
 
 async def test_nothing_is_wrong_with_a_job_that_runs() -> None:
@@ -334,7 +344,7 @@ async def test_the_doctor_tells_where_and_how_bad_and_never_the_token() -> None:
     found = await seen_after(diagnosed, before=spoil_token)
     renamed = await seen_after(diagnosed, before=rename_key)
 
-    assert 'key "kubeconfig" not found' in named(renamed, "kubeconfig-unusable").what
+    assert 'Secret "worker1-secret" has no key "kubeconfig"' in named(renamed, "kubeconfig-key").what
     wrong = named(found, "bad-token")
     assert (wrong.severity.value, wrong.where) == ("error", "worker1")
     assert "expired" not in wrong.what.partition("it says")[2]
@@ -346,3 +356,17 @@ async def test_the_doctor_examines_the_others_beside_a_worker_that_is_away(how: 
 
     assert "worker1 itself" in {one.what for one in found.not_checked}
     assert [one.worker for one in found.workers if one.latency is not None] == ["worker2"]
+
+
+async def test_who_may_not_list_workers_is_told_whom_to_ask_and_no_operators_command() -> None:
+    refused = Forbidden("no", status=403)
+    lists = ("multikueueclusters", "multikueueconfigs", "clusterqueues", "admissionchecks")
+
+    async def look(fleet: Fleet) -> Explanation:
+        client: Any = Refusing(Person(fleet.manager), {("list", plural): refused for plural in lists})
+        found = await gather_explanation(client, "job/job", "default", now(), "kueue-system")
+        assert isinstance(found, Explanation)
+        return found
+
+    wrong = finding(await seen_after(look, before=delete_queue), "local-queue-missing")
+    assert wrong.remedy == "ask whoever runs the workers: it is theirs to mend"

@@ -154,8 +154,10 @@ async def test_a_viewer_gets_the_same_with_and_without_the_api_but_for_workers(t
     assert one["jobs"] == other["jobs"]
     assert one["notChecked"] == []
     (told,) = other["notChecked"]
-    assert told.startswith("you may not list admissionchecks, clusterqueues, multikueueclusters, multikueueconfigs:")
+    assert told == "you may not read ClusterQueues, checks, configs, workers"
     assert text.stdout.splitlines()[-1] == f"Not checked: {told}."
+    (said,) = json.loads(alone.stdout)["notChecked"]
+    assert len(f"Not checked: {said}.") <= 80, "one line of a terminal"
     by_api, by_oneself = json.loads(explained.stdout), json.loads(alone.stdout)
     for field in ("summary", "next", "placements", "findings", "workers"):
         assert by_api[field] == by_oneself[field], field
@@ -182,9 +184,9 @@ async def test_with_view_alone_there_are_the_jobs_themselves_and_their_events(tm
     assert "job/train  -        Waiting" in jobs.stdout
     assert none.stdout.splitlines()[0] == "None of the jobs in namespace default match."
     for told in (jobs.stdout, " ".join(explained.stdout.split())):
-        assert "Not checked: you may not list admissionchecks" in told
+        assert "Not checked: you may not read Workloads, LocalQueues, ClusterQueues, checks" in told
         assert "shows the role of a viewer (multikueue rbac user)." in told
-    assert "workloads: which worker has a job" in pods.stderr
+    assert "workers: which worker has a job" in pods.stderr
 
 
 @pytest.mark.timeout(60)

@@ -110,6 +110,15 @@ def inactive() -> ManagerObjects:
     return changed("cluster_queues", status={"conditions": [told]})
 
 
+QUEUED: Final = workload(TRAIN, quota=False)
+
+
+def held() -> ManagerObjects:
+    """Somebody has stopped the LocalQueue."""
+    (local,) = fleet(QUEUED).local_queues
+    return changed("local_queues", spec={**local["spec"], "stopPolicy": "Hold"})
+
+
 def unplaced() -> ManagerObjects:
     """Nor does a queue whose placement check is not active."""
     told = new_condition("Active", False, "PlacementNotFound", "Placement gpu not found", now=NOW)
@@ -213,6 +222,10 @@ def _of_workloads() -> tuple[Case, ...]:
         (
             "the Workload has no quota: `ClusterQueue cluster-queue is inactive`",
             lambda: next(queue_findings(MADE, inactive())),
+        ),
+        (
+            "the Workload has no quota, and its LocalQueue has a stopPolicy",
+            lambda: next(queue_findings(QUEUED, held())),
         ),
         (
             "the same, and the ClusterQueue names a placement check",

@@ -11,12 +11,13 @@ import yaml
 
 import multikueued.reports
 from multikueue.core.model.labels import ToldFinding
+from multikueued.reports.chain import QUEUE_STOPPED
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, REJECTED, REJECTED_SOMEHOW
 from multikueued.reports.remedies.failed_job import FAILED
 from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
-from multikueued.reports.remedies.remedy_table import UNKNOWN, WORKER_RULES
+from multikueued.reports.remedies.remedy_table import AWAY, UNKNOWN, WORKER_RULES
 from multikueued.reports.remedies.taken_away import DETACHED, GONE
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.file import parse_settings
@@ -84,6 +85,8 @@ def test_each_kind_of_finding_has_a_row() -> None:
     made = re.findall(r'Finding\(\s*"([a-z-]+)"', "".join((REPORTS / f"{name}.py").read_text() for name in FINDERS))
     known = {
         UNKNOWN,
+        AWAY.id,
+        QUEUE_STOPPED,
         *made,
         *(one.id for one in (*BY_CAUSE.values(), *REJECTED.values(), REJECTED_SOMEHOW)),
         *(DETACHED, GONE, *ToldFinding),

@@ -54,10 +54,11 @@ def test_quota_too_small_everywhere() -> None:
     told = "insufficient quota for cpu in flavor default-flavor (3 > 1)"
     explanation = offered(f"worker1: {told} · worker2: {told}")
 
-    assert [one.where for one in found(explanation, "quota-too-small")] == ["worker1", "worker2"]
+    assert [one.where for one in explanation.findings] == ["worker1, worker2"]
     assert all(one.blocking for one in explanation.findings)
     first = explanation.findings[0]
-    assert first.why == "the job asks for more cpu than its ClusterQueue on worker1 has in all"
+    assert (first.id, first.workers) == ("quota-too-small", BOTH)
+    assert first.why == "the job asks for more cpu than its ClusterQueue on worker1, worker2 has in all"
     assert "raise nominalQuota of cpu" in first.remedy
     assert explanation.summary == f"It does not run, and somebody has to act: {first.why}."
 
@@ -82,11 +83,12 @@ def test_quota_that_others_use_needs_nobody() -> None:
 def test_missing_local_queue_on_the_workers() -> None:
     explanation = offered("worker1: LocalQueue user-queue doesn't exist · worker2: LocalQueue user-queue doesn't exist")
 
-    missing = found(explanation, "local-queue-missing")
-    assert [one.where for one in missing] == ["worker1", "worker2"]
-    assert missing[0].why == 'LocalQueue "user-queue" does not exist in namespace "default" on worker1'
-    assert "create it there" in missing[0].remedy
-    assert any(one.blocking for one in explanation.findings)
+    (missing,) = explanation.findings
+    assert (missing.where, missing.workers, missing.blocking) == ("worker1, worker2", BOTH, True)
+    assert missing.why == 'LocalQueue "user-queue" does not exist in namespace "default" on worker1, worker2'
+    mirror = "multikueue queues mirror user-queue -n default --worker-context {0} --worker {0}"
+    both = "; ".join(mirror.format(name) for name in BOTH)
+    assert missing.remedy == f"make it there: {both}; the job is then taken by itself"
 
 
 def test_what_the_daemon_saw_of_a_worker_is_told_where_the_check_says_nothing_of_it() -> None:
@@ -352,7 +354,12 @@ def test_a_queue_whose_placement_check_is_not_active() -> None:
     objects = fleet(made)
     (queue,) = objects.cluster_queues
     both = {"admissionChecks": [{"name": CHECK}, {"name": "placed"}]}
-    stopped = condition("Active", status=False, message="references inactive AdmissionCheck(s): placed.")
+    stopped = condition(
+        "Active",
+        status=False,
+        reason="AdmissionCheckInactive",
+        message="references inactive AdmissionCheck(s): placed.",
+    )
     queue = {
         **queue,
         "spec": {**queue["spec"], "admissionChecksStrategy": both},
@@ -369,7 +376,7 @@ def test_a_queue_whose_placement_check_is_not_active() -> None:
     }
     explanation = explained(made, changed(objects, cluster_queues=(queue,), checks=(*objects.checks, placed)))
 
-    assert [one.where for one in found(explanation, "queue-inactive")] == ["ClusterQueue cluster-queue"]
+    assert found(explanation, "queue-inactive") == []
     (wrong,) = found(explanation, "placement-inactive")
     assert (wrong.where, wrong.told) == ("AdmissionCheck placed", "PlacementNotFound: Placement p not found")
 
@@ -541,3 +548,27 @@ def test_ran_on_has_only_where_it_ran_and_nobody_it_was_withdrawn_from_is_not_of
     explanation = explained(starts)
     assert [(one.worker, one.ran) for one in explanation.placements] == [("worker1", False)]
     assert [one.state for one in explanation.workers] == ["Running", "Elsewhere"]
+
+
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
+@pytest.mark.parametrize(
+    ("field", "where", "command"),
+    [
+        ("local_queues", "LocalQueue user-queue", "kubectl patch -n default localqueue user-queue --type merge"),
+        ("cluster_queues", "ClusterQueue cluster-queue", "kubectl patch clusterqueue cluster-queue --type merge"),
+    ],
+)
+def test_a_stopped_queue_is_named_with_who_resumes_it(field: str, where: str, command: str, policy: str) -> None:
+    """Once it has quota, a stopped queue keeps nothing from a job."""
+    waits = workload(TRAIN, quota=False)
+    objects = fleet(waits)
+    (queue,) = getattr(objects, field)
+    spec: Json = {**queue["spec"], "stopPolicy": policy}
+    stopped = changed(objects, **{field: ({**queue, "spec": spec},)})
+    explanation = explained(waits, stopped)
+
+    (wrong,) = explanation.findings
+    assert (wrong.id, wrong.where, wrong.blocking) == ("queue-stopped", where, True)
+    assert command in wrong.remedy
+    assert [one.text for one in explanation.next] == []
+    assert found(explained(workload(TRAIN, nominated=BOTH), stopped), "queue-stopped") == []

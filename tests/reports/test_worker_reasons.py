@@ -100,7 +100,11 @@ def test_where_the_job_is_that_it_goes_together_with() -> None:
         (None, "NoLocalQueue", f'LocalQueue "default/{LOCAL_QUEUE_NAME}" does not exist {SEEN_AT}'),
         (queue("2"), "NeverFits", f"insufficient quota for cpu (3 > 2) {SEEN_AT}"),
         (queue("4", "2"), "NoRoom", f"needs 3 cpu, 2 of default-flavor {SEEN_AT}"),
-        (queue("4", active=False), "QueueInactive", f"its ClusterQueue is not Active {SEEN_AT}"),
+        (
+            queue("4", active=False),
+            "QueueInactive",
+            f'ClusterQueue "{CLUSTER_QUEUE_NAME}" is not active (Ready) {SEEN_AT}',
+        ),
         (queue("4", "1"), "", ""),
         (queue("4", "4", cohortName="shared"), "", ""),
     ],

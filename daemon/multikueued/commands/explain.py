@@ -27,7 +27,10 @@ from multikueued.remote.explained_pods import JobPods, job_named
 from multikueued.remote.pod_lookup import Asked
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, about_job, explain, unqueued, with_findings
+from multikueued.reports.jobs import JobState, state_of
 from multikueued.reports.jobs_alone import summary_alone
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.audience import audience_of, for_audience
 from multikueued.reports.remedies.remedy import Finding
 
 
@@ -113,7 +116,7 @@ def _without_workload(found: Found, namespace: str) -> Unqueued:
     if WORKLOAD in found.objects.unread:
         return Unqueued(found.name, namespace, summary_alone(found.job), (), found.unread)
     summary, finding = unqueued(found.job, found.name, found.objects)
-    return Unqueued(found.name, namespace, summary, (finding,))
+    return Unqueued(found.name, namespace, summary, (for_audience(finding, audience_of(found.objects.unread)),))
 
 
 async def _explained(
@@ -122,8 +125,19 @@ async def _explained(
     events, not_checked = await _events_if_permitted(client, found)
     unread = (*found.unread, *not_checked)
     waits = await read_waiting(client, (workload,), found.objects, found.namespace, now)
-    about = (workload, found.job, found.objects, events, now, daemon_namespace, unread, found.others)
-    return explain(Seen(*about, waits[ObjectKey.of(workload)]))
+    objects = await _with_other_jobs(client, workload, found.objects)
+    about = (workload, found.job, objects, events, now, daemon_namespace, unread, found.others)
+    return explain(Seen(*about, waits[ObjectKey.of(workload)], audience_of(objects.unread)))
+
+
+async def _with_other_jobs(client: ClusterClient, workload: Json, objects: ManagerObjects) -> ManagerObjects:
+    """The objects with the Workloads of all namespaces where these may hold the quota that one waits for."""
+    if state_of(workload, objects) is not JobState.QUEUED:
+        return objects
+    try:
+        return attrs.evolve(objects, workloads=tuple((await client.list(WORKLOAD)).items))
+    except Forbidden:
+        return objects
 
 
 async def _events_if_permitted(client: ClusterClient, found: Found) -> tuple[tuple[EventReport, ...], tuple[str, ...]]:

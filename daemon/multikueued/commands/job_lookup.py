@@ -73,8 +73,9 @@ async def find_job(client: ClusterClient, text: str, namespace: str, daemon_name
 
 
 async def _with_job(client: ClusterClient, name: str, objects: ManagerObjects, workload: Json) -> Found:
-    unread = [*not_checked(objects)]
-    unread += [] if objects.lease is not None else ["whether the daemon runs: there is no Lease, or you may not get it"]
+    unread = [*not_checked(objects, *([] if objects.lease is not None else ["Lease"]))]
+    if objects.lease is None and not unread:
+        unread = ["whether the daemon runs: there is no Lease, or you may not get it"]
     try:
         return Found(name, objects, workload, await job_behind(client, workload), tuple(unread))
     except Forbidden:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import anyio
 import attrs
@@ -144,15 +145,31 @@ async def read_objects(
     )
 
 
-def not_checked(objects: ManagerObjects) -> tuple[str, ...]:
-    """What may not be read, and what shows it, in one line; none if all may."""
+_WORDS: Final = {
+    WORKLOAD: "Workloads",
+    LOCAL_QUEUE: "LocalQueues",
+    CLUSTER_QUEUE: "ClusterQueues",
+    ADMISSION_CHECK: "checks",
+    MULTIKUEUE_CONFIG: "configs",
+    MULTIKUEUE_CLUSTER: "workers",
+}
+"""What may not be listed, short enough for one line of a terminal together."""
+
+
+def not_checked(objects: ManagerObjects, *more: str) -> tuple[str, ...]:
+    """What may not be read, in one line; none if all may.
+
+    Args:
+        objects: of the manager.
+        more: what else may not be read.
+    """
     if not objects.unread:
         return ()
-    plurals = ", ".join(sorted(one.plural for one in objects.unread))
-    ask = "the manager's API shows your jobs without that, where an operator runs multikueue api-server"
+    told = ", ".join([*(word for one, word in _WORDS.items() if one in objects.unread), *more])
+    ask = ""
     if WORKLOAD in objects.unread:
-        ask = "which worker has a job, and why it waits, shows the role of a viewer (multikueue rbac user)"
-    return (f"you may not list {plurals}: {ask}",)
+        ask = ": which worker has a job, and why it waits, shows the role of a viewer (multikueue rbac user)"
+    return (f"you may not read {told}{ask}",)
 
 
 async def jobs_of_all_kinds(client: Reader, namespace: str, selector: str = "") -> list[Json]:

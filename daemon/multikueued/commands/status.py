@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
@@ -27,24 +28,30 @@ from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import WAITING_STATES, JobFilter, job_reports, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport
+from multikueued.reports.remedies.one_cause import one_each
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import StatusReport, status_report
 
 MOST: Final = 200
 """Jobs that are looked at; as a rule many wait for the same reason."""
+MOST_ALIKE: Final = 10
+"""Findings of one id: anybody may submit more jobs that are too large."""
 
 
 def with_refusals(report: StatusReport, objects: ManagerObjects, now: datetime, daemon_namespace: str) -> StatusReport:
     """The report, with what keeps workers from taking jobs that wait: each once, as the first such job tells it."""
     waiting = [one for one in objects.dispatched if state_of(one, objects) in WAITING_STATES][:MOST]
-    known = {(one.where, one.id) for one in report.findings}
     found: dict[tuple[str, str], Finding] = {}
+    told: Counter[str] = Counter()
     for workload in waiting:
         for one in explain(Seen(workload, None, objects, (), now, daemon_namespace)).findings:
-            place = one.where, one.id
-            if one.where in objects.clusters_by_name and place not in known and one.blocking:
-                found.setdefault(place, one)
-    return attrs.evolve(report, findings=(*report.findings, *found.values()))
+            place = one.id, one.object or one.where
+            if one.workers and one.blocking and place not in found and told[one.id] < MOST_ALIKE:
+                told[one.id] += 1
+                found[place] = one
+    known = {(one.id, one.where) for one in report.findings}
+    more = (one for one in found.values() if (one.id, one.where) not in known)
+    return attrs.evolve(report, findings=tuple(one for one, _ in one_each((*report.findings, *more))))
 
 
 _WIDTH = 76

@@ -16,8 +16,18 @@ import attrs
 import click
 from aiohttp import web
 
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    WORKLOAD,
+)
+from multikueue.core.model.names import ObjectKey, Resource
+from multikueue.errors import Forbidden
 from multikueue.kube import KubeClient
+from multikueue.kube.served_kinds import ServedKind
 from multikueue.runtime.loop import utc_now
 from multikueued.commands.exits import for_people
 from multikueued.commands.manager_lists import read_findings
@@ -34,15 +44,18 @@ from multikueued.settings.config import Settings
 
 @click.command("dashboard")
 @target_options
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; without it: any free one.")
-def dashboard(port: int, **options: Any) -> None:
+def dashboard(port: int, everywhere: bool, **options: Any) -> None:
     """Show the fleet and the jobs as a page on a local port, with your own kubeconfig, until Ctrl-C.
 
     Open the address that is printed. It holds a token: whoever has it sees what you may see. Where the manager serves
-    our API, the page shows what you may read of that; elsewhere what your kubeconfig may, of one namespace with -n.
+    our API, the page shows what you may read of that; elsewhere what your kubeconfig may, of one namespace.
     """
-    namespace = options["namespace"] or ""
-    anyio.run(_serve, target_of(options), namespace, port)
+    if everywhere and options["namespace"]:
+        raise click.UsageError("-n is of one namespace, -A of all")
+    target = target_of(options)
+    anyio.run(_serve, target, "" if everywhere else target.namespace, port)
 
 
 async def _serve(target: ReportTarget, namespace: str, port: int) -> None:
@@ -68,12 +81,39 @@ async def dashboard_of(target: ReportTarget, namespace: str = "", port: int = 0)
         client = await stack.enter_async_context(KubeClient(target.config, name="manager", options=CLIENT))
         with for_people(target.config.server):
             served = await client.discover(REMOTE_JOB.gvk)
+            unread = await unreadable(client, namespace) if is_alone(served) else frozenset()
         source: Source = PassedOn(client)
-        if served is None or "explain" not in served.subresources:  # an older one serves logs alone
-            source = await stack.enter_async_context(in_process(client, target, namespace))
+        if is_alone(served):
+            source = await stack.enter_async_context(in_process(client, target, namespace, unread))
         local = LocalPort(source, secrets.token_urlsafe(24))
         await stack.enter_async_context(local.serving(port))
         yield local
+
+
+def is_alone(served: ServedKind | None) -> bool:
+    """Whether the manager does not serve all that the page asks for: an older server has logs alone."""
+    return served is None or "explain" not in served.subresources
+
+
+async def unreadable(client: KubeClient, namespace: str) -> frozenset[Resource]:
+    """What may not be listed of what the page shows beside Workloads.
+
+    Raises:
+        Forbidden: Workloads may not be listed: there is nothing to show.
+    """
+    await client.list(WORKLOAD, namespace=namespace, limit=1)
+    refused: set[Resource] = set()
+
+    async def look(resource: Resource) -> None:
+        try:
+            await client.list(resource, namespace=namespace if resource.namespaced else "", limit=1)
+        except Forbidden:
+            refused.add(resource)
+
+    async with anyio.create_task_group() as tasks:
+        for one in (LOCAL_QUEUE, CLUSTER_QUEUE, ADMISSION_CHECK, MULTIKUEUE_CONFIG, MULTIKUEUE_CLUSTER):
+            tasks.start_soon(look, one)
+    return frozenset(refused)
 
 
 class OwnRights:
@@ -99,15 +139,18 @@ def _located(client: KubeClient, target: ReportTarget, name: JobName, namespace:
 
 
 @asynccontextmanager
-async def in_process(client: KubeClient, target: ReportTarget, namespace: str) -> AsyncIterator[JobHandlers]:
+async def in_process(
+    client: KubeClient, target: ReportTarget, namespace: str, unread: frozenset[Resource] = frozenset()
+) -> AsyncIterator[JobHandlers]:
     """The handlers, while the context lasts.
 
     Args:
         client: of the manager.
         target: whose kubeconfig, and where the daemon is.
         namespace: of jobs; empty: all.
+        unread: what may not be listed.
     """
-    view = ManagerView(client, utc_now, partial(read_findings, client, target.daemon_namespace), namespace)
+    view = ManagerView(client, utc_now, partial(read_findings, client, target.daemon_namespace), namespace, unread)
     locate = partial(_located, client, target)
     places = Slots(64, 64, "answers")
     async with anyio.create_task_group() as tasks:

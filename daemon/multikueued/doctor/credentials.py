@@ -18,6 +18,7 @@ from multikueued.clusters import Lack, NoAccess, access_to
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.worker_facts import KubeconfigFacts
 from multikueued.tokens.bound import bound_in, claims_of
+from multikueued.workers.addresses import is_own_machine
 from multikueued.workers.objects import location
 
 _REMEDIES: Final = {
@@ -58,7 +59,8 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> HeldCredentia
 def kubeconfig_facts(name: str, config: ClusterConfig, secret: Json, digest: str = "") -> KubeconfigFacts:
     """When the credentials of a kubeconfig expire, and what its Secret says of that."""
     dates = token_expires(config.token), certificate_expires(config.client_cert_pem)
-    return KubeconfigFacts(name, digest, *dates, bound_in(secret), renewed=OWNER_LABEL in labels_of(secret))
+    renewed, outside = OWNER_LABEL in labels_of(secret), is_own_machine(config.server)
+    return KubeconfigFacts(name, digest, *dates, bound_in(secret), renewed=renewed, outside=outside)
 
 
 def token_expires(token: str) -> datetime | None:

@@ -84,6 +84,11 @@ class Facts:
     """The manager's."""
     not_checked: tuple[NotChecked, ...] = ()
 
+    @property
+    def outside(self) -> str:
+        """The option that `worker add` wants where the daemon runs on one machine with workers; else empty."""
+        return " --outside" if any(one.outside for one in self.credentials.values()) else ""
+
     def queues_with_check(self) -> Iterator[tuple[ObjectKey, str]]:
         """The LocalQueues that lead to workers, and the check that each leads to."""
         for key, local in sorted(self.objects.local_queues_by_key.items()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from types import ModuleType
@@ -14,7 +14,8 @@ from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.worker_facts import NotChecked, WorkerFacts
-from multikueued.reports.remedies.remedy import filled
+from multikueued.reports.remedies.one_cause import one_each
+from multikueued.reports.remedies.remedy import filled_for_all
 
 LONGEST: Final = 1_000
 """Characters of what a finding says."""
@@ -45,6 +46,10 @@ class DoctorFinding:
     """Why it matters."""
     remedy: str
     """How to mend it."""
+    object: str = ""
+    """What the cause is about where that is no worker: a LocalQueue, a job."""
+    workers: tuple[str, ...] = ()
+    """The workers that show it; none: it is about the manager."""
 
 
 @attrs.frozen
@@ -53,11 +58,14 @@ class Spot:
 
     where: str
     what: str
-    words: Mapping[str, str] = attrs.field(factory=dict)
-    """What the row's remedy fills in."""
+    words: Mapping[str, str] | Sequence[Mapping[str, str]] = attrs.field(factory=dict)
+    """What the row's remedy fills in; of several workers those of each."""
     severity: Severity | None = None
     id: str = ""
     remedy: str = ""
+    object: str = ""
+    """See `DoctorFinding`."""
+    workers: tuple[str, ...] = ()
 
 
 Look: TypeAlias = Callable[[Facts], Iterable[Spot]]
@@ -77,21 +85,34 @@ class Check:
     remedy: str
     """How to mend it; `{name}` is filled in from the spot's words."""
     look: Look
+    command: str = ""
+    """What to type, once for each worker, where the remedy has `{command}`."""
 
     def findings(self, facts: Facts) -> Iterator[DoctorFinding]:
         """What it finds."""
         for spot in self.look(facts):
-            remedy = spot.remedy or filled(self.remedy, spot.words)
+            each = [spot.words] if isinstance(spot.words, Mapping) else spot.words
             yield DoctorFinding(
-                spot.id or self.id, spot.severity or self.severity, self.side, spot.where, spot.what, self.why, remedy
+                spot.id or self.id,
+                spot.severity or self.severity,
+                self.side,
+                spot.where,
+                spot.what,
+                self.why,
+                spot.remedy or filled_for_all(self.remedy, each, self.command),
+                spot.object,
+                spot.workers,
             )
 
 
-def check(id: str, severity: Severity, why: str, remedy: str = "", side: Side = "manager") -> Callable[[Look], Check]:
+def check(
+    id: str, severity: Severity, why: str, remedy: str = "", side: Side = "manager", command: str = ""
+) -> Callable[[Look], Check]:
     """Make a function a row of the table; its docstring says what it finds."""
 
     def row(look: Look) -> Check:
-        return Check(id, severity, side, " ".join((look.__doc__ or "").split()).removesuffix("."), why, remedy, look)
+        finds = " ".join((look.__doc__ or "").split()).removesuffix(".")
+        return Check(id, severity, side, finds, why, remedy, look, command)
 
     return row
 
@@ -150,18 +171,27 @@ class Diagnosis:
 
 
 def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
-    """Run all checks. What two rows find in one place is told once, in the words of the earlier one."""
+    """Run all checks. One cause is told once, with the best remedy; in one place, in the words of the earlier row."""
     found: list[DoctorFinding] = []
     for check in checks:
         earlier = {(one.id, one.where.partition(",")[0]) for one in found}
         told = (one for one in check.findings(facts) if not facts.unread.intersection(ABSENCE.get(one.id, ())))
         found += [one for one in told if (one.id, one.where) not in earlier]
     order = list(Severity)
-    kept = sorted(dict.fromkeys(found), key=lambda one: order.index(one.severity))
+    causes = [_together(one, others, order) for one, others in one_each(dict.fromkeys(found))]
+    kept = sorted(causes, key=lambda one: order.index(one.severity))
     shown = (attrs.evolve(one, where=legible(one.where), what=legible(one.what)) for one in kept)
     gaps = (attrs.evolve(one, what=legible(one.what), why=legible(one.why)) for one in facts.not_checked)
     measured = tuple(_measured(one, facts) for one in facts.workers.values())
     return Diagnosis(tuple(shown), tuple(gaps), measured, blind="checks" in facts.unread)
+
+
+def _together(best: DoctorFinding, others: Sequence[DoctorFinding], order: Sequence[Severity]) -> DoctorFinding:
+    """The best finding of a cause: as grave as any of them, and with the workers that only others name."""
+    more = dict.fromkeys(name for one in others for name in one.workers if name not in best.workers)
+    also = f"; so says {', '.join(more)}" if more else ""
+    severity = min((one.severity for one in (best, *others)), key=order.index)
+    return attrs.evolve(best, severity=severity, what=best.what + also, workers=(*best.workers, *more))
 
 
 def legible(text: str) -> str:

@@ -187,7 +187,10 @@ def _slim(queue: Json) -> Json:
     }
     active = condition(queue, "Active")
     if active is not None:
-        status["conditions"] = [{"type": "Active", "status": active.get("status")}]
+        told: Json = {"type": "Active", "status": active.get("status")}
+        if told["status"] == "False":
+            told |= {field: plain(str(active.get(field) or "")) for field in ("reason", "message")}
+        status["conditions"] = [told]
     return {"spec": spec, "status": status}
 
 

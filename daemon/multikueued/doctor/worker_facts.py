@@ -162,3 +162,5 @@ class KubeconfigFacts:
     """Why it cannot be used, in the daemon's words."""
     renewed: bool = False
     """Whether who manages the clusters renews it: it is that of a ClusterProfile, or made for a ManagedCluster."""
+    outside: bool = False
+    """Whether its server is on the machine that the daemon runs on."""

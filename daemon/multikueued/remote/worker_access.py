@@ -80,7 +80,8 @@ def told_of(worker: str, error: ApiError) -> str:
     match error:
         case Forbidden():
             grant = f"multikueue worker add {worker} --worker-context CONTEXT --logs, or multikueue rbac worker --logs"
-            return f"the daemon's account may not do that on {error}: grant it with {grant}"
+            local = "(worker add wants --outside where the daemon runs on this machine)"
+            return f"the daemon's account may not do that on {error}: grant it with {grant} {local}"
         case Unauthorized():
             rotate = f"multikueue worker rotate {worker} --worker-context CONTEXT"
             return f'worker cluster "{worker}" does not accept the daemon\'s credentials: {rotate} gives it new ones'

@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError
 from multikueue.protocols import Reader
 from multikueued.commands.exits import CommandError, in_words
-from multikueued.commands.manager_lists import events_of
+from multikueued.commands.manager_lists import events_of, not_checked
 from multikueued.commands.structured import plain
 from multikueued.logserver.access import Check, RefusedError, Rights, Slots, until_refused
 from multikueued.logserver.answering import AUDIT, Answering, Handler, as_json
@@ -41,6 +41,7 @@ from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants, table
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.remedies.audience import Audience, audience_of
 from multikueued.reports.typenames import JobName, type_name
 
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
@@ -229,9 +230,22 @@ class JobHandlers:
         """Why a job is where it is, as `multikueue explain -o json` says it."""
         workload = await self._allowed(request, "explain")
         events, why = await self._events_of(request, workload)
-        unread = (why,) if why else ()
-        seen = Seen(workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
+        unread = (*not_checked(self.view.context), *filter(None, (why,)))
+        about = (workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
+        seen = Seen(*about, audience=await self._audience(request))
         return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **for_tenants(plain(explain(seen)))})
+
+    async def _audience(self, request: web.Request) -> Audience:
+        """Whom remedies are for: who may read the fleet runs it."""
+        if (audience := audience_of(self.view.unread)) is not Audience.OPERATOR:
+            return audience
+        try:
+            await self.rights.check(request, "get", "fleet", ObjectKey("", ""))
+        except RefusedError as error:
+            if error.code != 403:
+                raise
+            return Audience.SUBMITTER
+        return Audience.OPERATOR
 
     async def _allowed(self, request: web.Request, part: str = "") -> Json:
         """The Workload of the job that is asked for: there is one, and who asks may."""
@@ -254,7 +268,8 @@ class JobHandlers:
         await self.rights.check(request, "get", "fleet", ObjectKey("", ""))
         with self.lists.of_user(self.rights.user(request)):
             if self._fleet is None or anyio.current_time() >= self._fleet[0]:
-                made = as_json(fleet(self.view.objects, self.view.now(), self.daemon_namespace)).body
+                objects = self.view.objects
+                made = as_json(fleet(objects, self.view.now(), self.daemon_namespace, not_checked(objects))).body
                 self._fleet = anyio.current_time() + FLEET_KEPT, made
             return web.Response(body=self._fleet[1], content_type="application/json")
 

@@ -24,7 +24,7 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CONFIG,
     WORKLOAD,
 )
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, resource_version
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.writers import drop_managed_fields
@@ -60,6 +60,8 @@ class ManagerView:
     """Reads what the daemon publishes of workers."""
     namespace: str = ""
     """Of jobs; empty: all."""
+    unread: frozenset[Resource] = frozenset()
+    """What may not be listed: it is not watched."""
     informers: dict[str, Informer] = attrs.field(init=False)
     findings: Json | None = attrs.field(default=None, init=False)
     jobs: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
@@ -83,7 +85,7 @@ class ManagerView:
     @informers.default
     def _informers(self) -> dict[str, Informer]:
         informer = partial(Informer, self.client)
-        return {
+        made = {
             "workloads": informer(
                 WORKLOAD, namespace=self.namespace, transform=slim, flaw=workload_flaw, keeps_unreadable=True
             ),
@@ -91,12 +93,13 @@ class ManagerView:
             "configs": informer(MULTIKUEUE_CONFIG),
             "clusters": informer(MULTIKUEUE_CLUSTER),
             "cluster_queues": informer(CLUSTER_QUEUE),
-            "local_queues": informer(LOCAL_QUEUE, namespace=self.namespace, transform=without_status),
+            "local_queues": informer(LOCAL_QUEUE, namespace=self.namespace, transform=without_usage),
         }
+        return {name: one for name, one in made.items() if one.resource not in self.unread}
 
     def __attrs_post_init__(self) -> None:
         self.informers["workloads"].subscribe(self._workload_changed)
-        for name in _LISTS:
+        for name in self.informers.keys() - {"workloads"}:
             self.informers[name].subscribe(partial(self._other_changed, name))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -144,8 +147,10 @@ class ManagerView:
     @property
     def context(self) -> ManagerObjects:
         """What a job is made of beside its Workload."""
-        checks, configs, clusters, queues, local = (tuple(self.informers[name].values()) for name in _LISTS)
-        return ManagerObjects((), checks, configs, clusters, queues, local, findings=self.findings)
+        watched = (self.informers.get(name) for name in _LISTS)
+        checks, configs, clusters, queues, local = (tuple(one.values()) if one is not None else () for one in watched)
+        made = ManagerObjects((), checks, configs, clusters, queues, local, findings=self.findings)
+        return attrs.evolve(made, unread=self.unread)
 
     @property
     def objects(self) -> ManagerObjects:
@@ -204,6 +209,8 @@ class ManagerView:
 
     def _made(self, job: ObjectKey, context: ManagerObjects) -> None:
         known, workload = self.jobs.get(job), self.workload_of(job)
+        if self.unread and workload is not None:  # the Workload alone names checks and workers then
+            context = attrs.evolve(context, workloads=(workload,))
         if workload is None or not context.is_dispatched(workload):
             if known is not None:
                 del self.jobs[job]
@@ -255,9 +262,11 @@ def slim(workload: Json) -> Json:
     return {**slim, "spec": {**slim["spec"], "podSets": kept}}
 
 
-def without_status(obj: Json) -> Json | None:
-    """An object of which only the spec counts."""
-    return {field: value for field, value in obj.items() if field != "status"}
+def without_usage(queue: Json) -> Json | None:
+    """A LocalQueue without its figures, which change with each job: what it leads to, and whether it takes jobs."""
+    metadata = {field: dig(queue, "metadata", field) for field in ("namespace", "name", "uid", "resourceVersion")}
+    told = [one for one in dig(queue, "status", "conditions") or () if one.get("type") == "Active"]
+    return {"metadata": metadata, "spec": queue.get("spec"), "status": {"conditions": told}}
 
 
 def checks_of(queue: Json | None) -> tuple[object, ...]:

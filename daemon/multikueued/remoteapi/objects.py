@@ -13,6 +13,7 @@ from typing import Any, Final
 from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import changed_at, timestamp
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.core.model.outside_text import without_addresses
@@ -121,27 +122,29 @@ def table(items: Iterable[Json], metadata: Json) -> Json:
 _META: Final[Json] = {"apiVersion": "meta.k8s.io/v1"}
 
 
-def fleet(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> Json:
+def fleet(objects: ManagerObjects, now: datetime, daemon_namespace: str, not_checked: Sequence[str] = ()) -> Json:
     """The workers, the queues, and the moves that Workloads still note; no address.
 
     Args:
         objects: of the manager.
         now: the wall clock.
         daemon_namespace: where the daemon has its Secrets, for remedies.
+        not_checked: what may not be read.
     """
     jobs = tuple(job_report(one, objects) for one in objects.dispatched)
-    status = {
+    status: Json = {
         "workers": [_worker(one, objects, daemon_namespace) for one in worker_reports(objects, jobs)],
         "queues": [_queue(one, objects, jobs, now) for one in queue_reports(objects, jobs)],
         "moves": list(_moves(objects)),
     }
+    status |= {"notChecked": "; ".join(not_checked)} if not_checked else {}
     return {"apiVersion": API_VERSION, "kind": "Fleet", "metadata": {"name": "fleet"}, "status": for_tenants(status)}
 
 
 def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> Json:
     published, quota = objects.published.get(report.name), report.quota
     kueue, queues = (published.facts.kueue, published.facts.queues) if published is not None else (None, None)
-    others = None
+    others, read = None, MULTIKUEUE_CLUSTER not in objects.unread
     if queues is not None:
         pending = sum(int(dig(one, "status", "pendingWorkloads") or 0) for one in queues.cluster.values())
         others = max(0, pending - report.waiting)
@@ -151,8 +154,8 @@ def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str
     return _known(
         {
             "name": report.name,
-            "state": report.state,
-            "reachable": report.state in ("Connected", "Degraded"),
+            "state": report.state if read else "Unknown",
+            "reachable": report.state in ("Connected", "Degraded") if read else None,
             "since": report.since,
             "cordoned": report.cordoned,
             "reason": report.cordon,

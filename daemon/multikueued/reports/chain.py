@@ -10,6 +10,7 @@ from multikueue.core.config.admission_check import config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -18,18 +19,21 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
 )
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of, shortened
 from multikueued.reports.jobs import missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.queues import queue_problem
-from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.remedy import Finding, filled
 
 FIRST_WORKER: Final = (
     "multikueue worker add NAME --worker-context CONTEXT connects the first one, and makes the MultiKueueConfig "
-    "(docs/workers.md); the daemon must run meanwhile"
+    "(docs/workers.md); the daemon must run meanwhile; add --outside if it runs on this machine"
 )
 
+_BY_CHECKS: Final = ("AdmissionCheckInactive", "AdmissionCheckNotFound")
+"""Reasons of Kueue why a ClusterQueue is not active."""
+QUEUE_STOPPED: Final = "queue-stopped"
 _TOLD: Final = 200
 """Bytes of what a check says: it lists all that is missing."""
 _FROM_PLACEMENT: Final = (
@@ -127,6 +131,7 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         remedy = "correct the label kueue.x-k8s.io/queue-name of the job, or create that LocalQueue"
         yield Finding("local-queue-missing", f"LocalQueue {wanted}", why, told, remedy)
         return
+    yield from _stopped(LOCAL_QUEUE, local, workload)
     queue, target = objects.cluster_queue_of(workload), str(dig(local, "spec", "clusterQueue") or "")
     if queue is None and CLUSTER_QUEUE in objects.unread:
         return
@@ -138,7 +143,24 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         )
         return
     if ADMISSION_CHECK not in objects.unread:
-        yield from _of_cluster_queue(queue, objects, delegated)
+        stopped = list(_stopped(CLUSTER_QUEUE, queue, workload))
+        yield from stopped or _of_cluster_queue(queue, objects, delegated)
+
+
+def _stopped(resource: Resource, queue: Json, workload: Json) -> Iterator[Finding]:
+    """That somebody has stopped a queue: what has no quota yet gets none, however much room there is."""
+    policy = dig(queue, "spec", "stopPolicy")
+    if policy in (None, "None") or workloads.has_quota(workload):
+        return
+    key = ObjectKey.of(queue)
+    kind = resource.gvk.kind
+    words = {"kind": kind.lower(), "name": key.name, "namespace": key.namespace}
+    resume = '{kind} {name} --type merge -p \'{{"spec": {{"stopPolicy": "None"}}}}\''
+    where = "-n {namespace} " if key.namespace else ""
+    remedy = filled(f"whoever may change {kind}s resumes it: kubectl patch {where}{resume}", words)
+    yield Finding(
+        QUEUE_STOPPED, f"{kind} {key.name}", f"somebody has stopped it (spec.stopPolicy: {policy})", "", remedy
+    )
 
 
 def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> Iterator[Finding]:
@@ -155,9 +177,27 @@ def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> 
         remedy = "name one in spec.admissionChecksStrategy.admissionChecks, or submit the job to another queue"
         yield Finding("queue-without-check", where, why, "", remedy, blocking=delegated)
     elif not missing and (problem := queue_problem(queue)):
-        remedy = "mend what it names; the other lines say more about checks"
-        yield Finding("queue-inactive", where, "it admits no jobs", problem, remedy)
+        if not follows_from_checks(queue, objects):
+            remedy = "mend what it names; the other lines say more about checks"
+            yield Finding("queue-inactive", where, "it admits no jobs", problem, remedy)
         yield from _of_placements(queue, objects)
+
+
+def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
+    """Whether a ClusterQueue is inactive only because of AdmissionChecks, of which other findings tell."""
+    if (condition(queue, "Active") or {}).get("reason") not in _BY_CHECKS:
+        return False
+    ours, named = objects.check_of_queue(queue), check_names(queue)
+    workers = (objects.clusters_by_name.get(name, {}) for name in objects.workers_of(ours or ""))
+    is_told = (
+        any(check_findings(objects, ours)) or not all(is_true(one, "Active") for one in workers) if ours else False
+    )
+    mine = objects.our_checks.get(ours or "", {})
+    return (
+        any(name not in map(name_of, objects.checks) for name in named)
+        or any(name_of(one) in named and not is_true(one, "Active") for one in _placements(objects))
+        or (not is_true(mine, "Active") and is_told)
+    )
 
 
 def _of_placements(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:

@@ -18,10 +18,12 @@ from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport
+from multikueued.reports.held_quota import held_quota
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message, job_report
 from multikueued.reports.links import ChainLink, chain_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
+from multikueued.reports.remedies.audience import Audience, for_audience
 from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
 from multikueued.reports.remedies.deleted_job import deleted_job_findings
@@ -30,8 +32,8 @@ from multikueued.reports.remedies.failed_job import failure_findings
 from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, trouble_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
-from multikueued.reports.remedies.remedy import Finding, filled, found_by
-from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
+from multikueued.reports.remedies.remedy import Finding, filled, findings_of, found_by
+from multikueued.reports.remedies.remedy_table import UNKNOWN, trouble_of
 from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.starving import starving
@@ -63,6 +65,17 @@ class Seen:
     others: tuple[str, ...] = ()
     """The other Workloads of the job that have not ended, as `workload/NAME`."""
     waiting: Waiting = attrs.field(factory=Waiting)
+    audience: Audience = Audience.OPERATOR
+    """Whom the remedies are for."""
+
+    @property
+    def is_operators(self) -> bool:
+        """Whether who reads it may see the jobs of all."""
+        return self.audience is Audience.OPERATOR
+
+    def findings_of(self, other: Json) -> tuple[Finding, ...]:
+        """What is wrong with another Workload."""
+        return explain(attrs.evolve(self, workload=other, job=None, events=())).findings
 
 
 @attrs.frozen
@@ -100,7 +113,7 @@ def explain(seen: Seen) -> Explanation:
         chain=chain_of(seen.workload, seen.job, job, seen.objects),
         workers=answers,
         next=next_steps(seen.workload, job, answers, findings, seen.objects),
-        findings=tuple(dict.fromkeys(findings)),
+        findings=tuple(for_audience(one, seen.audience) for one in dict.fromkeys(findings)),
         placements=_placements(seen.workload, job),
         not_checked=seen.not_checked,
         others=seen.others,
@@ -182,6 +195,8 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         told = str((condition(seen.workload, "QuotaReserved") or {}).get("message") or "")
         if (found := found_by(MANAGER_RULES, where, told, context)) is not None:
             yield found
+            if not found.blocking:
+                yield from held_quota(seen.workload, seen.objects, seen.findings_of, everybody=seen.is_operators)
         return
     told = check_message(seen.workload, seen.objects)
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):
@@ -208,16 +223,16 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
         return {**context_of(seen, job), **source_names(seen.objects.clusters_by_name.get(one.worker)), **one.about}
 
     told = (
-        (one, about_worker(one.worker, one.told, named(one), connected=one.is_connected, cause=one.cause))
+        (one, trouble_of(one.worker, one.told, named(one), connected=one.is_connected, cause=one.cause))
         for one in answers
         if one.is_trouble
     )
-    found = {one.worker: finding for one, finding in told if finding.id != UNKNOWN or not one.is_word}
+    found = {one.worker: trouble for one, trouble in told if trouble.remedy.id != UNKNOWN or not one.is_word}
     known = [one.worker for one in answers if one.state != "Missing" and not one.is_twin]
-    may_take = any(worker not in found or not found[worker].blocking for worker in known)
+    may_take = any(worker not in found or not found[worker].remedy.blocking for worker in known)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
-    for worker, finding in found.items():
-        own = job.state is JobState.LOST and worker == job.worker
+    for finding in findings_of(found.values()):
+        own = job.state is JobState.LOST and job.worker in finding.workers
         yield finding if own else attrs.evolve(finding, blocking=finding.blocking and not (may_take or going))
 
 

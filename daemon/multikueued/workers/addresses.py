@@ -26,13 +26,22 @@ def check_server(server: str, *, outside: bool) -> str:
         host = None
     if not host or not server.startswith("https://"):
         raise WorkerError(f"the server {server!r} is no https:// address: {advice}")
-    if _is_loopback(host) and not outside:
+    if is_loopback(host) and not outside:
         why = f"the server {server} is this machine's own address, and in a daemon's pod it is the pod's"
         raise WorkerError(f"{why}: {advice}, or say --outside if the daemon runs on this machine")
     return server.rstrip("/")
 
 
-def _is_loopback(host: str) -> bool:
+def is_own_machine(server: str) -> bool:
+    """Whether a worker's address is that of the machine that the daemon runs on, so `worker add` wants `--outside`."""
+    try:
+        return is_loopback(urlsplit(server).hostname or "")
+    except ValueError:
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means the machine itself."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -16,7 +16,7 @@ from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload, obstacle
-from multikueue.core.model.conditions import is_true
+from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
@@ -82,12 +82,9 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
     if key not in queues.local:
         return Mismatch(Why.NO_LOCAL_QUEUE, f'LocalQueue "{key}" does not exist', {"missing": key.name})
     leads = queues.local[key]
-    queue, about = queues.cluster.get(leads), {"kind": "ClusterQueue", "name": leads}
-    if queue is None:
-        return Mismatch(Why.QUEUE_INACTIVE, f'ClusterQueue "{leads}" does not exist', about)
-    if dig(queue, "spec", "stopPolicy") not in (None, "None"):
-        return Mismatch(Why.QUEUE_INACTIVE, f'ClusterQueue "{leads}" is stopped', about)
-    limits = dict(_limits(queue))
+    if flaw := queue_flaw(queues, leads):
+        return Mismatch(Why.QUEUE_INACTIVE, f'ClusterQueue "{leads}" {flaw}', {"kind": "ClusterQueue", "name": leads})
+    limits = dict(_limits(queues.cluster[leads]))
     assigned = dig(workload, "status", "admission", "podSetAssignments") or []
     for entry in assigned:
         for resource, amount in (entry.get("resourceUsage") or {}).items():
@@ -100,6 +97,18 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
                 why = f"insufficient quota for {resource} ({wanted / 1000:g} > {most / 1000:g})"
                 return Mismatch(Why.NEVER_FITS, why, {"resource": resource})
     return None
+
+
+def queue_flaw(queues: QueuesOnWorker, name: str) -> str:
+    """Why a ClusterQueue of a worker takes no jobs, with the words of its condition; empty: it does."""
+    queue = queues.cluster.get(name)
+    if queue is None:
+        return "does not exist"
+    if dig(queue, "spec", "stopPolicy") not in (None, "None"):
+        return "is stopped"
+    active = condition(queue, "Active") or {}
+    words = ": ".join(str(active[field]) for field in ("reason", "message") if active.get(field))
+    return f"is not active ({words})" if active.get("status") == "False" else ""
 
 
 def queues_mismatch(workload: Json, cluster: Json, queues: QueuesOnWorker, ours: Collection[str]) -> str:

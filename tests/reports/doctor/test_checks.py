@@ -49,6 +49,7 @@ from multikueued.reports.events import EventReport
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings
 from multikueued.tokens.bound import Bound
+from multikueued.workers.move_targets import QueuesOnWorker
 from tests.core.door import RefusalFacts
 from tests.reports.doctor.healthy import (
     ALLOWED,
@@ -286,6 +287,16 @@ def held_pod(**changed: Any) -> Json:
     return {"metadata": {**metadata, **changed}, "status": {"phase": "Failed"}}
 
 
+def inactive_queues() -> QueuesOnWorker:
+    """A worker's queues, whose ClusterQueue names a flavor that is not there."""
+    told = "Can't admit new workloads: references missing ResourceFlavor(s): gpu."
+    made = queues()
+    active = new_condition("Active", False, "FlavorNotFound", told, now=NOW)
+    return QueuesOnWorker(
+        made.local, {name: {**one, "status": {"conditions": [active]}} for name, one in made.cluster.items()}
+    )
+
+
 def worker_cases() -> Iterator[Case]:
     """On workers."""
     refused = (attrs.evolve(ALLOWED, verb="create", allowed=False), ALLOWED)
@@ -311,9 +322,12 @@ def worker_cases() -> Iterator[Case]:
     bare = with_worker(queues=queues(local={}))
     yield "worker-local-queue-missing", bare, f"worker1, LocalQueue {QUEUE}", "does not exist there"
     wrong = with_worker(queues=queues(local={QUEUE: "gone"}))
-    yield "worker-cluster-queue", wrong, f"worker1, LocalQueue {QUEUE}", '"gone", which does not exist there'
+    yield "worker-cluster-queue", wrong, f"worker1, LocalQueue {QUEUE}", '"gone" there, which does not exist'
     stopped = with_worker(queues=queues(stopPolicy="Hold"))
-    yield "worker-cluster-queue", stopped, f"worker1, LocalQueue {QUEUE}", "is stopped there"
+    yield "worker-cluster-queue", stopped, f"worker1, LocalQueue {QUEUE}", "there, which is stopped"
+    inactive = with_worker(queues=inactive_queues())
+    said = "which is not active (FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): gpu.)"
+    yield "worker-cluster-queue", inactive, f"worker1, LocalQueue {QUEUE}", said
     small = {name: worker_facts(name, queues=queues(cpu="100m")) for name in ("worker1", "worker2")}
     large = workload(job(cpu="500m"))
     large["status"]["admission"]["podSetAssignments"][0]["resourceUsage"] = {"cpu": "500m"}
@@ -679,3 +693,24 @@ def test_what_is_mended_is_no_finding_any_more() -> None:
     assert [one.id for one in diagnose(facts, CHECKS).findings] == ["webhook-left-over"]
     mended = attrs.evolve(facts, webhooks=WebhookFacts({}), workers={"worker1": worker_facts()})
     assert [one.id for one in diagnose(mended, CHECKS).findings] == ["webhook-off"]
+
+
+@pytest.mark.parametrize(
+    ("server", "option"),
+    [("https://127.0.0.1:6443", " --outside"), ("https://localhost:1", " --outside"), ("https://w:1", "")],
+)
+def test_a_command_that_adds_a_worker_can_be_pasted_where_the_daemon_runs_on_one_machine_with_it(
+    server: str, option: str
+) -> None:
+    """`worker add` refuses such an address without the option: in a pod it is the pod's own."""
+    held = {
+        "worker1": KubeconfigFacts("worker1-secret", problem="it names an exec plugin"),
+        "worker2": kubeconfig_facts("worker2-secret", ClusterConfig(server), {}),
+    }
+    refused = (attrs.evolve(ALLOWED, verb="create", allowed=False),)
+    facts = attrs.evolve(with_worker(permissions=refused), credentials=held)
+    remedies = [one.remedy for one in findings(facts) if "worker add" in one.remedy]
+    assert len(remedies) == 2
+    for remedy in remedies:
+        assert f"multikueue worker add worker1 --worker-context CONTEXT{option}" in remedy
+        assert ("--outside" in remedy) is bool(option)

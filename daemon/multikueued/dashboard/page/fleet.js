@@ -30,14 +30,14 @@ export function pause(milliseconds, signal) {
 }
 
 function draw(body, fleet) {
-  const { workers = [], queues = [], moves = [] } = fleet.status;
-  const parts = [table(t("workers", workers.length), workerColumns(), workers), table(t("queues", queues.length), queueColumns(), queues)];
+  const { workers = [], queues = [], moves = [], notChecked } = fleet.status;
+  const parts = [notChecked ? el("p", { class: "soft" }, t("unread", notChecked)) : null, table(t("workers", workers.length), workerColumns(), workers), table(t("queues", queues.length), queueColumns(), queues)];
   if (moves.length) parts.push(table(t("moves", moves.length), moveColumns(), moves));
   const focused = body.contains(document.activeElement);
-  if (!focused) body.replaceChildren(...parts);
+  if (!focused) body.replaceChildren(...parts.filter(Boolean));
 }
 
-const health = (one) => one.cordoned ? ["wait", "cordoned"] : one.reachable ? ["good", "reachable"] : ["bad", "unreachable"];
+const health = (one) => one.state === "Unknown" ? ["wait", "unknown"] : one.cordoned ? ["wait", "cordoned"] : one.reachable ? ["good", "reachable"] : ["bad", "unreachable"];
 
 const workerColumns = () => [
   { label: t("worker"), cell: (one) => el("strong", {}, one.name) },

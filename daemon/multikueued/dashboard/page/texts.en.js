@@ -4,7 +4,7 @@ export default {
   "gone": "The API does not answer. The page goes on as soon as it does.",
   "token": "The token is not valid: open the address that multikueue dashboard printed.",
   "forbidden": "You may not read this: {}", "failed": "This does not work just now: {}",
-  "fleet.forbidden": "You may not see the fleet. Your own jobs are in the other view.",
+  "unread": "Not checked: {}.", "fleet.forbidden": "You may not see the fleet. Your own jobs are in the other view.",
   "no.job": "There is no such job any more.",
   "workers": "Workers ({})", "queues": "Queues ({})", "moves": "Moves ({})",
   "worker": "Worker", "health": "Health", "use": "Use", "backlog": "Backlog", "backlog.of": "{} (ours / others')", "read": "Figures read",

@@ -4,7 +4,7 @@ export default {
   "gone": "API 没有响应。一旦恢复，页面会继续更新。",
   "token": "令牌无效：请打开 multikueue dashboard 打印的地址。",
   "forbidden": "您无权读取：{}", "failed": "暂时无法完成：{}",
-  "fleet.forbidden": "您无权查看集群。您自己的作业在另一个视图中。",
+  "unread": "未检查：{}。", "fleet.forbidden": "您无权查看集群。您自己的作业在另一个视图中。",
   "no.job": "这个作业已不存在。",
   "workers": "工作集群（{}）", "queues": "队列（{}）", "moves": "迁移（{}）",
   "worker": "工作集群", "health": "健康", "use": "用量", "backlog": "等待", "backlog.of": "{}（我们的 / 其他）", "read": "数据读取于",

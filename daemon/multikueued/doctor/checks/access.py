@@ -58,6 +58,7 @@ def expiring(facts: Facts) -> Iterator[Spot]:
                     {"worker": worker},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
                     remedy=_BY_ITS_MANAGER if found.renewed else "",
+                    workers=(worker,) if until < facts.now else (),  # nothing fails yet
                 )
 
 
@@ -95,13 +96,14 @@ def bound(facts: Facts) -> Iterator[Spot]:
     "kubeconfig-unusable",
     Severity.ERROR,
     "the daemon cannot connect to the worker, or not again",
-    "correct it, or make it anew: multikueue worker add {worker} --worker-context CONTEXT",
+    "correct it, or make it anew: multikueue worker add {worker} --worker-context CONTEXT{outside}",
 )
 def unusable(facts: Facts) -> Iterator[Spot]:
     """The kubeconfig in a worker's Secret cannot be used."""
     for worker, found in sorted(facts.credentials.items()):
         if found.problem:
-            yield Spot(f"{worker}, Secret {found.secret}", found.problem, {"worker": worker})
+            where = f"{worker}, Secret {found.secret}"
+            yield Spot(where, found.problem, {"worker": worker, "outside": facts.outside}, workers=(worker,))
 
 
 @check(

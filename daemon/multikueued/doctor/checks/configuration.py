@@ -17,7 +17,7 @@ from multikueue.core.model.second_names import Because, held_as_second, second_n
 from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Check, Severity, Spot, check
-from multikueued.reports.chain import check_findings
+from multikueued.reports.chain import check_findings, follows_from_checks
 from multikueued.reports.objects import similar
 from multikueued.reports.queues import queue_problem
 from multikueued.reports.remedies import remedy as remedies
@@ -31,7 +31,15 @@ def spot_of(found: remedies.Finding) -> Spot:
     """What a report has found, as a spot."""
     severity = Severity.ERROR if found.blocking else Severity.WARNING
     told = f' (it says: "{found.told}")' if found.told and found.told not in found.why else ""
-    return Spot(found.where, found.why + told, severity=severity, id=found.id, remedy=found.remedy)
+    return Spot(
+        found.where,
+        found.why + told,
+        severity=severity,
+        id=found.id,
+        remedy=found.remedy,
+        object=found.object,
+        workers=found.workers,
+    )
 
 
 def _of_checks(id: str, finds: str) -> Check:
@@ -98,9 +106,10 @@ def queues_with_unknown_check(facts: Facts) -> Iterator[Spot]:
     "mend what it names; the other findings say more about checks",
 )
 def inactive_queues(facts: Facts) -> Iterator[Spot]:
-    """A ClusterQueue with a check of MultiKueue is not active."""
+    """A ClusterQueue with a check of MultiKueue is not active, for another reason than a check that is told of."""
     for name, queue in sorted(facts.objects.queues_by_name.items()):
-        if facts.objects.check_of_queue(queue) is not None and (problem := queue_problem(queue)):
+        has_check = facts.objects.check_of_queue(queue) is not None
+        if has_check and (problem := queue_problem(queue)) and not follows_from_checks(queue, facts.objects):
             yield Spot(f"ClusterQueue {name}", f"it admits no jobs: {problem}")
 
 

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
+
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.labels import RETRY_ANNOTATION, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
@@ -110,7 +112,7 @@ def why_jobs_wait(facts: Facts) -> Iterator[Spot]:
         spot = spot_of(finding)
         others = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
         told = f"{spot.what}; it concerns {name}{others}"
-        yield Spot(where, told, severity=spot.severity, id=spot.id, remedy=spot.remedy)
+        yield attrs.evolve(spot, where=where, what=told)
 
 
 @check(

@@ -13,15 +13,15 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import namespace_of
 from multikueued.doctor.checks.access import refused
 from multikueued.doctor.checks.configuration import spot_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.status import about_error
-from multikueued.reports.typenames import title
-from multikueued.workers.move_targets import quota_mismatch
+from multikueued.reports.typenames import title, type_name
+from multikueued.workers.move_targets import queue_flaw, quota_mismatch
 
 SKEW: Final = 10.0
 """Seconds by which clocks may differ."""
@@ -49,14 +49,19 @@ def silent(facts: Facts) -> Iterator[Spot]:
     "worker-permission-missing",
     Severity.ERROR,
     "the daemon cannot make, follow or remove copies there",
-    "grant it there: multikueue rbac worker prints all rules; multikueue worker add {worker} --worker-context CONTEXT "
-    "applies them",
+    "grant it there: multikueue rbac worker prints all rules; {command} applies them",
+    command="multikueue worker add {worker} --worker-context CONTEXT{outside}",
 )
 def on_workers(facts: Facts) -> Iterator[Spot]:
     """The user of a worker's kubeconfig lacks a verb there."""
+    alike: dict[str, list[str]] = defaultdict(list)
     for worker in facts.workers.values():
         if lacking := refused(worker.permissions):
-            yield Spot(worker.name, f"the user of its kubeconfig may not {lacking}", {"worker": worker.name})
+            alike[lacking].append(worker.name)
+    for lacking, names in alike.items():
+        words = [{"worker": name, "outside": facts.outside} for name in names]
+        told = f"the user of its kubeconfig may not {lacking}"
+        yield Spot(", ".join(names), told, words, workers=tuple(names))
 
 
 @on_worker(
@@ -77,7 +82,7 @@ def without_kueue(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve Kueue's kinds in v1beta2."""
     for worker in facts.workers.values():
         if lacking := sorted(_words(gvk) for gvk in worker.lacking if gvk.group == KUEUE_GROUP):
-            yield Spot(worker.name, f"it does not serve {', '.join(lacking)}")
+            yield Spot(worker.name, f"it does not serve {', '.join(lacking)}", workers=(worker.name,))
 
 
 @on_worker(
@@ -115,35 +120,41 @@ def older_kueue(facts: Facts) -> Iterator[Spot]:
     "worker-without-kind",
     Severity.WARNING,
     "jobs of that kind cannot run there",
-    "install the CustomResourceDefinition and its operator there",
+    "install the CustomResourceDefinition and its operator there, in the version of this cluster; the daemon notices "
+    "by itself",
 )
 def without_kind(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve an enabled kind that the manager serves; an error if jobs of the kind wait."""
     waiting = {behind.gvk for one in _waiting(facts) if (behind := workloads.owner(one)) is not None}
+    here = [kind.resource for kind in facts.kinds if kind.resource.gvk not in facts.lacking and not kind.workload_only]
     for worker in facts.workers.values():
-        for kind in facts.kinds:
-            gvk = kind.resource.gvk
-            if gvk in worker.lacking and gvk not in facts.lacking and not kind.workload_only:
-                told = f"it does not serve {kind.resource}, which the manager serves"
-                severity = Severity.ERROR if gvk in waiting else Severity.WARNING
-                yield Spot(worker.name, told, severity=severity)
+        if lacking := [one for one in here if one.gvk in worker.lacking]:
+            told = f"it does not serve {', '.join(map(str, lacking))}, which the manager serves"
+            waits = any(one.gvk in waiting for one in lacking)
+            severity = Severity.ERROR if waits else Severity.WARNING
+            yield Spot(worker.name, told, severity=severity, workers=(worker.name,))
 
 
 @on_worker(
     "worker-namespace-missing",
     Severity.WARNING,
     "jobs of that namespace cannot run there",
-    "kubectl --context {worker} create namespace {namespace}, or multikueue queues mirror QUEUE -n {here} "
-    "--worker-context {worker} --worker {worker}, which makes it with its LocalQueue",
+    "make it with its LocalQueue: {command}",
+    command="multikueue queues mirror {queue} -n {here} --worker-context {worker} --worker {worker}",
 )
 def without_namespace(facts: Facts) -> Iterator[Spot]:
     """A namespace with queues here does not exist on a worker."""
+    alike: dict[tuple[str, str], dict[tuple[str, ObjectKey], None]] = defaultdict(dict)
     for worker in facts.workers.values():
-        for here, there in sorted({(here.namespace, key.namespace) for here, key in _queues_for(facts, worker.name)}):
-            if worker.namespaces is not None and there not in worker.namespaces:
-                told = f'namespace "{there}" does not exist there'
-                words = {"worker": worker.name, "namespace": there, "here": here}
-                yield Spot(f"{worker.name}, Namespace {there}", told, words)
+        for here, key in _queues_for(facts, worker.name):
+            if worker.namespaces is not None and key.namespace not in worker.namespaces:
+                alike[here.namespace, key.namespace][worker.name, here] = None
+    for (namespace, there), lacking in sorted(alike.items()):
+        names = dict.fromkeys(name for name, _ in lacking)
+        words = [{"worker": name, "queue": here.name, "here": namespace} for name, here in lacking]
+        where = f"{', '.join(names)}, Namespace {there}"
+        told, about = f'namespace "{there}" does not exist there', f"Namespace {namespace}"
+        yield Spot(where, told, words, object=about, workers=tuple(names))
 
 
 @on_worker(
@@ -165,51 +176,51 @@ def unnamed_namespace(facts: Facts) -> Iterator[Spot]:
     "worker-local-queue-missing",
     Severity.WARNING,
     "jobs of that queue cannot run there",
-    "make it there: multikueue queues mirror {queue} -n {namespace} --worker-context {worker} --worker {worker}",
+    "make it there: {command}",
+    command="multikueue queues mirror {queue} -n {namespace} --worker-context {worker} --worker {worker}",
 )
 def without_local_queue(facts: Facts) -> Iterator[Spot]:
     """A LocalQueue has no twin on a worker; an error if it has none on any worker."""
-    missing = [
-        (here, there, worker.name)
-        for worker in facts.workers.values()
-        for here, there in _queues_for(facts, worker.name)
-        if worker.queues is not None and there not in worker.queues.local
-        if worker.namespaces is None or there.namespace in worker.namespaces
-    ]
     checks = dict(facts.queues_with_check())
-    lacking: dict[ObjectKey, set[str]] = defaultdict(set)
-    for here, _, worker_name in missing:
-        lacking[here].add(worker_name)
-    for here, there, worker_name in missing:
-        nowhere = lacking[here] >= set(facts.objects.workers_of(checks[here]))
-        told = f'LocalQueue "{there}" does not exist there{", nor on any other worker" if nowhere else ""}'
-        words = {"worker": worker_name, "queue": here.name, "namespace": here.namespace}
-        severity = Severity.ERROR if nowhere else Severity.WARNING
-        yield Spot(f"{worker_name}, LocalQueue {there}", told, words, severity=severity)
+    lacking: dict[ObjectKey, dict[str, ObjectKey]] = defaultdict(dict)
+    for worker in facts.workers.values():
+        for here, there in _queues_for(facts, worker.name):
+            known = worker.namespaces is None or there.namespace in worker.namespaces
+            if known and worker.queues is not None and there not in worker.queues.local:
+                lacking[here][worker.name] = there
+    for here, twins in lacking.items():
+        nowhere = twins.keys() >= set(facts.objects.workers_of(checks[here]))
+        named = " and ".join(f'"{there}"' for there in dict.fromkeys(twins.values()))
+        told = f"LocalQueue {named} does not exist there{', nor on any other worker' if nowhere else ''}"
+        yield Spot(
+            f"{', '.join(twins)}, LocalQueue {here}",
+            told,
+            [{"worker": name, "queue": here.name, "namespace": here.namespace} for name in twins],
+            severity=Severity.ERROR if nowhere else Severity.WARNING,
+            object=f"LocalQueue {here}",
+            workers=tuple(twins),
+        )
 
 
 @on_worker(
     "worker-cluster-queue",
     Severity.WARNING,
     "jobs of that queue wait there for ever",
-    "create that ClusterQueue there, or let it go on (spec.stopPolicy: None)",
+    "create that ClusterQueue there, let it go on (spec.stopPolicy: None), or mend what its condition Active names",
 )
 def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
-    """A twin leads to a ClusterQueue that does not exist there, or is stopped."""
+    """A twin leads to a ClusterQueue that does not exist there, is stopped, or is not active."""
     for worker in facts.workers.values():
-        for _, key in _queues_for(facts, worker.name):
-            queues = worker.queues
-            if queues is None or key not in queues.local:
-                continue
-            target = queues.local[key]
-            queue = queues.cluster.get(target)
-            if queue is None:
-                told = f'it leads to ClusterQueue "{target}", which does not exist there'
-            elif dig(queue, "spec", "stopPolicy") not in (None, "None"):
-                told = f'it leads to ClusterQueue "{name_of(queue)}", which is stopped there'
-            else:
-                continue
-            yield Spot(f"{worker.name}, LocalQueue {key}", told)
+        leading: dict[str, list[ObjectKey]] = defaultdict(list)
+        for _, key in _queues_for(facts, worker.name) if worker.queues is not None else ():
+            if worker.queues is not None and key in worker.queues.local:
+                leading[worker.queues.local[key]].append(key)
+        for target, twins in leading.items():
+            if worker.queues is not None and (flaw := queue_flaw(worker.queues, target)):
+                more = f", as {len(twins) - 1} more do" if len(twins) > 1 else ""
+                told = f'it leads{more} to ClusterQueue "{target}" there, which {flaw}'
+                where = f"{worker.name}, LocalQueue {twins[0]}"
+                yield Spot(where, told, object=f"ClusterQueue {target} on {worker.name}", workers=(worker.name,))
 
 
 @on_worker(
@@ -233,8 +244,8 @@ def never_fitting(facts: Facts) -> Iterator[Spot]:
             continue
         if all(why is not None and why.cause is Why.NEVER_FITS for why in reasons.values()):
             told = "; ".join(f"{name}: {why}" for name, why in reasons.items())
-            name = title(one)
-            yield Spot(name, f"no worker could ever have quota for it: {told}")
+            said = f"no worker could ever have quota for it: {told}"
+            yield Spot(title(one), said, object=f"{namespace_of(one)}/{type_name(one)}", workers=tuple(reasons))
 
 
 @on_worker(

@@ -188,18 +188,22 @@ BY_CAUSE: Final[Mapping[str, Remedy]] = MappingProxyType(
         Why.NO_LOCAL_QUEUE: Remedy(
             "local-queue-missing",
             'LocalQueue "{missing}" does not exist in namespace "{namespace}" on {worker}',
-            "create it there, with the name it has here and a ClusterQueue of that worker in spec.clusterQueue; the "
-            "job is then taken by itself",
+            "make it there: {command}; the job is then taken by itself",
+            command="multikueue queues mirror {queue} -n {namespace} --worker-context {worker} --worker {worker}",
+            object="LocalQueue {namespace}/{queue}",
         ),
         Why.QUEUE_INACTIVE: Remedy(
             "queue-inactive",
             "{kind} {name} on {worker} takes no jobs",
-            "look at its condition Active there: kubectl --context {worker} -n {namespace} get {kind} {name} -o yaml",
+            "look at its condition Active there: {command}",
+            command="kubectl --context {worker} -n {namespace} get {kind} {name} -o yaml",
+            object="{kind} {name} on {worker}",
         ),
         Why.NEVER_FITS: Remedy(
             "quota-too-small",
             "the job asks for more {resource} than its ClusterQueue on {worker} has in all",
             "raise nominalQuota of {resource} there, or request less: it never fits as it is",
+            object="{namespace}/{job}",
         ),
         Cause.NAME_TAKEN: Remedy(
             "name-taken",

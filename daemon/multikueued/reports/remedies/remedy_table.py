@@ -16,7 +16,16 @@ from typing import Final
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.errors import Cause
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
-from multikueued.reports.remedies.remedy import RETRY, Finding, filled, found_by, row, said
+from multikueued.reports.remedies.remedy import (
+    RETRY,
+    Finding,
+    Remedy,
+    Trouble,
+    findings_of,
+    row,
+    said,
+    trouble_by,
+)
 from multikueued.reports.typenames import resource_of
 
 UNTOLD: Final = "?"
@@ -48,6 +57,7 @@ WORKER_RULES: Final = (
         r'namespaces "(?P<missing>[^"]+)" not found|namespace "?(?P<other>[\w.-]+)"? (?:does not|doesn\'t) exist',
         'namespace "{namespace}" does not exist on {worker}',
         "create it there with its LocalQueue: kubectl --context {worker} create namespace {namespace}; " + RETRY,
+        object="Namespace {namespace}",
     ),
     row(
         "namespace-terminating",
@@ -86,12 +96,19 @@ WORKER_RULES: Final = (
     said(r"connection re(?:fused|set)|No route to host", BY_CAUSE[Cause.OUT_OF_REACH]),
 )
 """About one worker."""
+AWAY: Final = Remedy(
+    "worker-not-connected",
+    "{worker} is not connected",
+    "look at its API server and its kubeconfig; it is asked again by itself, at least every minute",
+)
+"""Of one that is not connected, and of whose words no row knows more."""
+_UNKNOWN: Final = Remedy(UNKNOWN, "{worker} says: {told}", f"act on what it says; {RETRY}")
 
 
-def about_worker(
+def trouble_of(
     worker: str, told: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
-) -> Finding:
-    """What is wrong with a worker, as a finding: also words that no rule knows.
+) -> Trouble:
+    """What is wrong with a worker: also words that no rule knows.
 
     Args:
         worker: its name.
@@ -100,16 +117,18 @@ def about_worker(
         connected: whether it is.
         cause: a key of `BY_CAUSE`; empty: the words alone tell.
     """
-    filled_in = {**context, "worker": worker}
+    words = {**context, "worker": worker}
     if cause == Cause.NAME_TAKEN and resource_of(context.get("job", "").partition("/")[0]) is None:
-        filled_in["job"] = UNTOLD  # whoever may create Workloads says of which kind it is, and this remedy deletes it
+        words["job"] = UNTOLD  # whoever may create Workloads says of which kind it is, and this remedy deletes it
     if cause in BY_CAUSE:
-        return BY_CAUSE[cause].about(worker, told, filled_in)
-    known = found_by(WORKER_RULES, worker, told, filled_in)
-    if known is not None:
-        return known
-    if not connected:
-        remedy = "look at its API server and its kubeconfig; it is asked again by itself, at least every minute"
-        return Finding("worker-not-connected", worker, f"{worker} is not connected", told, remedy)
-    remedy = f"act on what it says; {filled(RETRY, context)}"
-    return Finding(UNKNOWN, worker, f"{worker} says: {told}", told, remedy)
+        return Trouble(worker, told, BY_CAUSE[cause], words)
+    known = trouble_by(WORKER_RULES, worker, told, words)
+    return known if known is not None else Trouble(worker, told, _UNKNOWN if connected else AWAY, words)
+
+
+def about_worker(
+    worker: str, told: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
+) -> Finding:
+    """What is wrong with a worker, as a finding; see `trouble_of`."""
+    (found,) = findings_of([trouble_of(worker, told, context, connected=connected, cause=cause)])
+    return found

@@ -1,0 +1,54 @@
+"""Jobs that hold quota of a ClusterQueue and can never start: what waits behind them waits for somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from multikueue.core.model import workloads
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import namespace_of
+from multikueue.core.model.workloads import reserved_at
+from multikueued.reports.jobs import JobState, state_of
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.remedy import Finding, command_for
+from multikueued.reports.typenames import title, type_name
+
+MOST: Final = 20
+"""Jobs that are looked at, those that have had quota longest: anybody may submit more."""
+HELD_QUOTA: Final = "quota-held"
+_HOLDING: Final = (JobState.WAITING, JobState.OFFERED)
+_NEVER: Final = frozenset({"quota-too-small", "narrowed-out", "local-queue-missing", "namespace-missing"})
+"""What no time changes."""
+
+
+def held_quota(
+    workload: Json, objects: ManagerObjects, findings_of: Callable[[Json], Iterable[Finding]], *, everybody: bool
+) -> Iterator[Finding]:
+    """The first job that holds quota of the same ClusterQueue and fits no worker.
+
+    Args:
+        workload: the manager's, which has no quota.
+        objects: of the manager.
+        findings_of: what is wrong with another Workload.
+        everybody: whether jobs of other namespaces may be named.
+    """
+    queue = objects.cluster_queue_name(workload)
+    holding = [
+        one
+        for one in objects.dispatched
+        if workloads.cluster_queue(one) == queue and state_of(one, objects) in _HOLDING and one is not workload
+    ]
+    holding.sort(key=lambda one: str(reserved_at(one)))
+    for one in holding[:MOST]:
+        if (why := next((each for each in findings_of(one) if each.blocking and each.id in _NEVER), None)) is None:
+            continue
+        if everybody or namespace_of(one) == namespace_of(workload):
+            told = f"{title(one)} holds quota of ClusterQueue {queue} and cannot start: {why.why}"
+            explained = command_for(type_name(one), "explain", namespace_of(one))
+            remedy = f"delete that job, or do what {explained} says: its quota is free then"
+        else:
+            told = f"a job of another namespace holds quota of ClusterQueue {queue} and cannot start"
+            remedy = "ask whoever runs the queues to explain this job: they are told which one it is"
+        yield Finding(HELD_QUOTA, f"ClusterQueue {queue}", told, "", remedy)
+        return

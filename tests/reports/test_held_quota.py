@@ -1,0 +1,85 @@
+"""A job that waits for quota here is told of the one that holds it and can never start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from multikueue.core.model.names import Json
+from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.held_quota import MOST
+from multikueued.reports.remedies.audience import Audience
+from multikueued.reports.remedies.remedy import Finding
+from tests.core.building import condition
+from tests.reports.objects import NOW, fleet, job, stored, workload
+from tests.reports.test_one_cause import BOTH, told_by
+
+TOO_LARGE = "insufficient quota for cpu in flavor f (3 > 1)"
+
+
+def queued(words: str = "insufficient unused quota for cpu in flavor f, 2 more needed") -> Json:
+    made = workload(stored(job("small")), quota=False)
+    told = condition("QuotaReserved", status=False, reason="Pending", message=words)
+    return {**made, "status": {**made["status"], "conditions": [told]}}
+
+
+def held(*others: Json, audience: Audience = Audience.OPERATOR, made: Json | None = None) -> list[Finding]:
+    """What is found of a job that waits behind these."""
+    waiting = made or queued()
+    seen = Seen(waiting, None, fleet(waiting, *others), (), NOW, "kueue-system", audience=audience)
+    return [one for one in explain(seen).findings if one.id == "quota-held"]
+
+
+def elsewhere(made: Json) -> Json:
+    return {**made, "metadata": {**made["metadata"], "namespace": "team-b"}}
+
+
+def test_the_job_that_can_never_start_is_named() -> None:
+    (found,) = held(told_by(TOO_LARGE, *BOTH, job_name="large"))
+
+    assert found.blocking
+    assert found.why == (
+        "default/job/large holds quota of ClusterQueue cluster-queue and cannot start: the job asks for more cpu than "
+        "its ClusterQueue on worker1, worker2 has in all"
+    )
+    assert "multikueue explain job/large -n default" in found.remedy
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        told_by(TOO_LARGE, "worker1", job_name="large"),
+        told_by("insufficient unused quota for cpu", *BOTH, job_name="large"),
+        workload(stored(job("large")), cluster="worker1"),
+        workload(stored(job("large")), quota=False),
+    ],
+    ids=["another worker may take it", "it waits for room", "it runs", "it has no quota"],
+)
+def test_one_that_may_start_is_not(other: Json) -> None:
+    assert held(other) == []
+
+
+def test_a_job_that_asks_for_more_than_there_is_waits_for_nobody() -> None:
+    too_large: Any = queued("insufficient quota for cpu in flavor f, request > maximum capacity (8 > 4)")
+    assert held(told_by(TOO_LARGE, *BOTH, job_name="large"), made=too_large) == []
+
+
+def test_who_submits_jobs_learns_no_names_of_other_namespaces() -> None:
+    other = elsewhere(told_by(TOO_LARGE, *BOTH, job_name="secret"))
+    (operators,) = held(other)
+    (submitters,) = held(other, audience=Audience.SUBMITTER)
+
+    assert "team-b/job/secret" in operators.why
+    assert "secret" not in f"{submitters}"
+    assert "team-b" not in f"{submitters}"
+    assert "ask whoever runs the queues" in submitters.remedy
+
+
+def test_as_many_are_looked_at_as_there_is_a_bound() -> None:
+    fine = [told_by("insufficient unused quota for cpu", *BOTH, job_name=f"j{number}") for number in range(MOST)]
+    late = told_by(TOO_LARGE, *BOTH, job_name="z")
+    (entry,) = [one for one in late["status"]["conditions"] if one["type"] == "QuotaReserved"]
+    entry |= {"lastTransitionTime": "2026-01-01T09:00:00Z"}
+    assert held(*fine, late) == []
+    assert len(held(*fine[1:], late)) == 1
