@@ -159,7 +159,7 @@ async def test_a_twin_is_made_under_the_names_of_its_worker(tmp_path: Path) -> N
         (copy,) = await until(lambda: _copies(here))
 
     assert 'namespace "mk-default" does not exist there' in " ".join(found.split())
-    assert "queues mirror QUEUE -n default --worker-context worker1 --worker worker1" in " ".join(found.split())
+    assert "queues mirror user-queue -n default --worker-context worker1 --worker worker1" in " ".join(found.split())
     assert "made namespace mk-default" in made
     assert "made LocalQueue mk-default/theirs, which leads to ClusterQueue cluster-queue" in made
     assert "LocalQueue mk-default/theirs is there: nothing to do" in again

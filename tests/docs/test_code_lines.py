@@ -12,13 +12,13 @@ LOGS_ALONE = 1_092
 
 
 def test_the_api_of_the_manager_and_the_page_are_small() -> None:
-    """At most 900 lines for both: what serves the API, as far as logs did not need it, and the page's local port.
+    """At most 950 lines for both: what serves the API, as far as logs did not need it, and the page's local port.
 
     The commands that use the API do not count, nor `multikueue usage` with its metric: `reports/usage.py`,
     `commands/usage.py` and `run/use_count.py` have 237 lines more.
     """
     folders = ("remoteapi", "dashboard", "logserver")
-    assert code_lines(file for one in folders for file in (DAEMON / one).glob("*.py")) - LOGS_ALONE <= 900
+    assert code_lines(file for one in folders for file in (DAEMON / one).glob("*.py")) - LOGS_ALONE <= 950
 
 
 def test_what_counts_as_code(tmp_path: Path) -> None:

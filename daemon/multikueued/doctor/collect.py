@@ -104,10 +104,10 @@ def _untold(facts: Facts) -> list[NotChecked]:
     found: list[NotChecked] = []
     if gate_is_on(facts.kueue) is None:
         why = "Kueue's Deployment and Configuration cannot both be read; only signs of it are looked for"
-        found.append(NotChecked("whether Kueue's own MultiKueue is off", why, "an administrator of the manager"))
+        found.append(NotChecked("whether Kueue's own MultiKueue is off", why, "ask an administrator of the manager"))
     if facts.kueue.image and version_of(facts.kueue.image) is None:
         why = f"its image {facts.kueue.image} does not tell"
-        found.append(NotChecked("Kueue's version", why, "an administrator of the manager"))
+        found.append(NotChecked("Kueue's version", why, "ask an administrator of the manager"))
     if (more := len(waiting(facts)) - MOST) > 0:
         told = f"only the {MOST} that have waited longest are looked at"
         of_one = "multikueue explain JOB -n NAMESPACE tells it of one"

@@ -50,7 +50,7 @@ def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection
 def _remedy(report: JobReport, words: dict[str, str], now: datetime) -> str:
     if report.since is None or not report.worker:
         return filled(f"{_LOGS} has its words, if its copy is still kept", words)
-    until, setting = report.since + _KEPT, "retention.failed of the daemon's settings"
+    until, setting = report.since + _KEPT, "retention.failed"
     if now < until:
         return filled(
             f"{_LOGS} has its words: they are kept until {timestamp(until)}, unless {setting} says otherwise", words
