@@ -58,7 +58,14 @@ def test_a_cluster_needs_no_more_than_a_server() -> None:
         ({"server": "https://W_1"}, "untrusted server endpoint"),
         ({"server": f"https://a:{CANARY}@w1"}, "basic auth is not allowed"),
         ({"server": f"https://w1?token={CANARY}"}, "server URL must not have a query or a fragment"),
-        ({"insecure-skip-tls-verify": True}, "insecure TLS verification is not allowed"),
+        (
+            {"insecure-skip-tls-verify": True, "certificate-authority-data": ""},
+            "insecure TLS verification is not allowed",
+        ),
+        (
+            {"insecure-skip-tls-verify": True},
+            "a certificate authority together with insecure-skip-tls-verify is not allowed: leave out one of them",
+        ),
         (
             {"certificate-authority": f"/{CANARY}"},
             "certificate-authority file paths are not allowed, use certificate-authority-data",

@@ -27,8 +27,8 @@ from tests.simulation.virtual_time import wall_clock
 from tests.simulation.world import SimCluster, World
 
 EARLY: Final = 7.0
-"""Seconds by which a copy may go before its retention is over: the daemon's clock is 2.5 s ahead at most, that of another
-replica 3 s more, and times on objects have no fractions."""
+"""Seconds by which a copy may go before its retention is over: the daemon's clock is 2.5 s ahead at most, that of
+another replica 3 s more, and times on objects have no fractions."""
 
 
 @attrs.frozen
