@@ -32,9 +32,11 @@ async def test_writes_that_hang_do_not_cost_the_lease() -> None:
     term = Leadership(elected=True)
     async with Sandbox(workers=1) as sandbox, anyio.create_task_group() as tasks:
         admin = sandbox.manager.client("admin")
-        await admin.create(NAMESPACE, namespace("other"))
-        await admin.create(LOCAL_QUEUE, local_queue("other"))
-        for place in ("default", "other"):  # one has half of what is reconciled at a time
+        others = [f"other{number}" for number in range(7)]
+        for name in others:
+            await admin.create(NAMESPACE, namespace(name))
+            await admin.create(LOCAL_QUEUE, local_queue(name))
+        for place in ("default", *others):  # each has three quarters of what the others leave of what is reconciled
             for number in range(CONNECTIONS + 8):
                 await admin.create(JOB, job(f"job{number}", namespace=place, cpu="10m"))
         hung = sandbox.manager.server.faults.add(Hang(), on=OUR_WRITES)

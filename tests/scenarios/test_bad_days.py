@@ -119,13 +119,13 @@ async def test_a_job_whose_kind_is_lost_on_its_worker_is_not_held_for_ever(
         link(fleet, 1).cut()
         await fleet.rest(30)
         if happens == "Evicted":
-            await fleet.say(1, "Evicted", reason="Preempted")
+            await fleet.say(1, "Evicted", "!QuotaReserved", reason="Preempted")
         elif happens:
             await fleet.worker(1).api.delete(WORKLOAD, fleet.key)
         await fleet.until(lambda: any(told in said for said in fleet.seen), seconds=within)
         if not happens:  # the worker's Kueue stops it, when we ask it to
             await fleet.until(lambda: is_true(fleet.copy(1) or {}, "DeactivationTarget"))
-            await fleet.say(1, "Evicted", reason="Deactivated")
+            await fleet.say(1, "Evicted", "!QuotaReserved", reason="Deactivated")
         await fleet.until(lambda: fleet.copy(2) is not None)
         await fleet.assign(2)
 

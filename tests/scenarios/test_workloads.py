@@ -236,10 +236,12 @@ async def test_worker_lost_above_grace(scenario: Scenario) -> None:
 async def test_worker_lost_plus_drift_elsewhere(scenario: Scenario) -> None:
     """A stray copy on another worker is removed while the lost worker keeps its assignment."""
     async with scenario() as fleet:
-        await fleet.submit(to=1)
+        await fleet.submit()
+        await fleet.until(lambda: fleet.copy(2) is not None)
+        stray = fleet.copy(2) or {}
+        await fleet.assign(1)
         await fleet.until(lambda: fleet.copy(2) is None)
         fleet.worker(1).link.change(down=True)
-        stray = fleet.copy(1) or {}
         kept = {field: stray["metadata"][field] for field in ("name", "namespace", "labels", "annotations")}
         spec = {**stray["spec"], "queueName": "another-queue"}
         await fleet.worker(2).api.create(
