@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import anyio
 import orjson
+import pytest
 
 from multikueue import ClientOptions
 from multikueue.core.model.kinds import JOB, LEASE, LOCAL_QUEUE, NAMESPACE
@@ -26,6 +27,7 @@ CONNECTIONS = ClientOptions().connections
 OUR_WRITES = Match(user="multikueue", verbs=("patch",), resource="workloads")
 
 
+@pytest.mark.gate
 async def test_writes_that_hang_do_not_cost_the_lease() -> None:
     """The Lease waited for a connection behind our own writes: the leader lost it every 10 s although it was served."""
     election = LeaderElectionSettings(lease_duration=timedelta(seconds=6), renew_deadline=timedelta(seconds=5))

@@ -65,7 +65,7 @@ FIRST = {
     "a_lease_counts_from_the_answer": 61,
     "a_lease_is_taken_a_period_early": 58,
     "a_timeout_counts_as_not_sent": 99,
-    "an_earlier_copy_is_believed_while_pending": 135,
+    "an_earlier_copy_is_believed_while_pending": 100,
     "deletes_have_no_uid": 40,
     "quota_is_freed_before_the_job_has_stopped": 65,
     "sizes_stay_on_the_manager": 9,

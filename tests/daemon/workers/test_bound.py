@@ -120,6 +120,7 @@ async def test_it_is_renewed_before_it_ends_and_the_connection_stays(tmp_path: P
         await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
 
 
+@pytest.mark.gate
 async def test_the_same_command_again_keeps_the_token(tmp_path: Path, file: Path) -> None:
     async with ground(tmp_path, workers=1, settings=BOUND) as here:
         await join(here, file)
@@ -131,6 +132,7 @@ async def test_the_same_command_again_keeps_the_token(tmp_path: Path, file: Path
         assert bound_in(before) == bound_in(after)
 
 
+@pytest.mark.gate
 async def test_the_account_asks_for_tokens_of_itself_alone(tmp_path: Path, file: Path) -> None:
     async with ground(tmp_path, workers=1, settings=BOUND) as here:
         await join(here, file)
@@ -139,6 +141,7 @@ async def test_the_account_asks_for_tokens_of_itself_alone(tmp_path: Path, file:
         assert rules == [{**own, "resourceNames": ["multikueue"]}]
 
 
+@pytest.mark.gate
 async def test_a_refused_request_warns_with_the_remedy_and_the_end_and_goes_on_once_granted(
     tmp_path: Path, file: Path
 ) -> None:
@@ -161,6 +164,7 @@ async def test_a_refused_request_warns_with_the_remedy_and_the_end_and_goes_on_o
         assert not after.is_due(datetime.now(UTC))
 
 
+@pytest.mark.gate
 async def test_a_manager_that_may_not_be_written_is_told_too(tmp_path: Path, file: Path) -> None:
     async with ground(tmp_path, workers=1, settings=BOUND) as here:
         await join(here, file)
@@ -170,6 +174,7 @@ async def test_a_manager_that_may_not_be_written_is_told_too(tmp_path: Path, fil
         await warned(here, "let the daemon patch that Secret")
 
 
+@pytest.mark.gate
 async def test_a_daemon_that_does_not_renew_says_when_the_token_ends(tmp_path: Path, file: Path) -> None:
     async with ground(tmp_path, workers=1) as here:
         await join(here, file)
@@ -177,6 +182,7 @@ async def test_a_daemon_that_does_not_renew_says_when_the_token_ends(tmp_path: P
         await warned(here, "nobody renews it: set boundTokens.enabled: true")
 
 
+@pytest.mark.gate
 async def test_rotation_makes_the_old_tokens_void_at_once(tmp_path: Path, file: Path) -> None:
     async with ground(tmp_path, workers=1, settings=BOUND) as here:
         await join(here, file)
@@ -222,6 +228,7 @@ async def test_removal_leaves_nothing_of_it(tmp_path: Path, file: Path) -> None:
         ({"enabled": True}, ("--life", "5m"), "API servers give tokens for 10m or more"),
     ],
 )
+@pytest.mark.gate
 async def test_what_nobody_would_renew_is_refused_before_anything_is_written(
     tmp_path: Path, settings: Json, options: tuple[str, ...], words: str
 ) -> None:
@@ -243,6 +250,7 @@ async def test_what_nobody_would_renew_is_refused_before_anything_is_written(
         assert (await here.worker("worker1").list(SECRET)).items == []
 
 
+@pytest.mark.gate
 async def test_the_doctor_says_when_it_ends_also_without_the_secret(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +275,7 @@ async def test_the_doctor_says_when_it_ends_also_without_the_secret(
         assert "the daemon renews it from " in told[0][0]
 
 
+@pytest.mark.gate
 async def test_who_signed_another_address_is_named_or_the_worker_tells(tmp_path: Path, file: Path) -> None:
     """Here the worker does not: it has no ConfigMap kube-root-ca.crt."""
     async with ground(tmp_path, workers=1, daemon=False) as here:
@@ -286,6 +295,7 @@ async def test_who_signed_another_address_is_named_or_the_worker_tells(tmp_path:
     assert (found.server, found.ca_pem) == ("https://oslo.example.com", server.ca_pem)
 
 
+@pytest.mark.gate
 async def test_it_is_not_for_gitops(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
         result = await here.run("worker", "add", "worker1", "--worker-context", "worker1", "--bound", "--print")
@@ -293,6 +303,7 @@ async def test_it_is_not_for_gitops(tmp_path: Path) -> None:
         assert "--bound is not for --print" in result.output
 
 
+@pytest.mark.gate
 async def test_only_the_leader_renews(tmp_path: Path, file: Path) -> None:
     """Two replicas: the one without the Lease has no caches, and asks no worker."""
     settings = attrs.evolve(BOUND, leader_election=LeaderElectionSettings())

@@ -67,6 +67,7 @@ async def test_a_job_copy_that_ends_is_waited_for_and_told(tmp_path: Path) -> No
         assert "worker1 is drained" in await here.done("worker", "drain", "worker1", "--timeout", "30s")
 
 
+@pytest.mark.gate
 async def test_after_the_grace_period_what_holds_it_is_named_with_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +114,7 @@ async def test_a_pod_that_does_not_end_is_named_with_its_node(tmp_path: Path, mo
         assert "the node may be down" in error
 
 
+@pytest.mark.gate
 async def test_a_move_tells_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with ground(tmp_path, joined=["worker1"]) as here:
         copy = await runs_on_worker1(here)
@@ -130,6 +132,7 @@ async def test_a_move_tells_what_it_waits_for(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("away", [False, True])
+@pytest.mark.gate
 async def test_a_worker_that_cannot_be_looked_at_is_not_drained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, away: bool
 ) -> None:

@@ -99,6 +99,7 @@ async def test_the_doctor_says_what_the_daemon_saw_where_secrets_may_not_be_read
     assert "you may not get the Secret" in gaps[own]
 
 
+@pytest.mark.gate
 async def test_who_may_read_secrets_asks_the_worker_itself(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await seen(here)
@@ -107,6 +108,7 @@ async def test_who_may_read_secrets_asks_the_worker_itself(tmp_path: Path) -> No
     assert measured["seenAt"] is None
 
 
+@pytest.mark.gate
 async def test_what_the_daemon_may_not_see_is_not_checked(tmp_path: Path) -> None:
     """The role of a worker has no queues if it is added with --least."""
     async with ground(tmp_path, workers=1) as here:
@@ -140,6 +142,7 @@ async def test_status_has_the_quota_of_workers_and_what_is_used_of_it(tmp_path: 
     assert "cpu 3/4" in text
 
 
+@pytest.mark.gate
 async def test_explain_says_what_could_never_fit_there(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         spec = (await here.worker("worker1").get(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME)))["spec"]
@@ -154,6 +157,7 @@ async def test_explain_says_what_could_never_fit_there(tmp_path: Path) -> None:
         assert await until(told, lambda found: any("insufficient quota for cpu" in one for one in found))
 
 
+@pytest.mark.gate
 async def test_a_worker_that_is_removed_is_not_told_of_any_more(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=2, joined=["worker1", "worker2"]) as here:
         await seen(here, "worker2")
@@ -187,6 +191,7 @@ async def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
 NINE_CPUS = {"resourceGroups": cluster_queue({"cpu": "9"})["spec"]["resourceGroups"]}
 
 
+@pytest.mark.gate
 async def test_quotas_come_from_the_watches_of_a_dispatcher_that_looks_at_figures(tmp_path: Path) -> None:
     """What the watches bring is published; the queues are listed by them only. A watch that fails is no source."""
     scored = attrs.evolve(SETTINGS, dispatcher=DispatcherSettings(name="multikueue.dev/scored"))
@@ -233,6 +238,7 @@ async def may_watch_queues(here: Ground) -> None:
     await here.worker("worker1").create(CLUSTER_ROLE_BINDING, binding)
 
 
+@pytest.mark.gate
 async def test_it_can_be_switched_off(tmp_path: Path) -> None:
     off = attrs.evolve(SETTINGS, findings=FindingsSettings(enabled=False))
     async with ground(tmp_path, workers=1, settings=off, joined=["worker1"]) as here:
@@ -241,6 +247,7 @@ async def test_it_can_be_switched_off(tmp_path: Path) -> None:
     assert worker["quota"]["at"] is None
 
 
+@pytest.mark.gate
 async def test_a_daemon_that_may_not_publish_says_so_and_dispatches(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1) as here:
         here.sandbox.manager.server.faults.add(Refuse(403), on=Match(user="multikueue", resource="configmaps"))
@@ -254,6 +261,7 @@ async def test_a_daemon_that_may_not_publish_says_so_and_dispatches(tmp_path: Pa
         await until(warned)
 
 
+@pytest.mark.gate
 async def test_a_worker_that_hangs_on_the_look_gets_its_jobs(tmp_path: Path) -> None:
     """What only the look asks for is never answered: the dispatching asks by connections and tasks of its own."""
     async with ground(tmp_path, workers=1) as here:
@@ -265,6 +273,7 @@ async def test_a_worker_that_hangs_on_the_look_gets_its_jobs(tmp_path: Path) -> 
         await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
 
 
+@pytest.mark.gate
 async def test_what_grows_beyond_measure_is_not_read_every_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

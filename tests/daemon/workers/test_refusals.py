@@ -48,6 +48,7 @@ async def untouched(here: Ground) -> None:
     assert not (await here.worker("worker1").list(SECRET)).items
 
 
+@pytest.mark.gate
 async def test_before_anything_is_written(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
         assert "--server https://HOST:PORT" in await here.refused(*ADD)
@@ -72,6 +73,7 @@ async def test_before_anything_is_written(tmp_path: Path) -> None:
         await untouched(here)
 
 
+@pytest.mark.gate
 async def test_the_manager_itself_needs_names_of_its_own(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
         add = "worker", "add", "worker1", "--worker-context", "manager", "--outside"
@@ -83,6 +85,7 @@ async def test_the_manager_itself_needs_names_of_its_own(tmp_path: Path) -> None
         await untouched(here)
 
 
+@pytest.mark.gate
 async def test_other_peoples_objects_of_the_same_name_are_left_alone(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
         metadata: Json = {"name": "worker1-kubeconfig", "namespace": KUEUE_NAMESPACE}
@@ -94,6 +97,7 @@ async def test_other_peoples_objects_of_the_same_name_are_left_alone(tmp_path: P
         assert 'has its kubeconfig from the Secret "theirs"' in await here.refused(*ADD, "--outside")
 
 
+@pytest.mark.gate
 async def test_without_a_daemon_it_says_so_and_the_same_command_goes_on(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
         result = await here.run(*ADD, "--outside", "--timeout", "1s")
@@ -118,6 +122,7 @@ async def test_what_the_daemon_says_is_the_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inherited", [signal.default_int_handler, signal.SIG_IGN])
+@pytest.mark.gate
 async def test_an_interruption_says_how_to_undo_it(tmp_path: Path, inherited: Any) -> None:
     """Also where the tests run in the background of a script: such a shell has all its children ignore SIGINT."""
     async with ground(tmp_path, workers=1, daemon=False) as here:
@@ -153,6 +158,7 @@ async def test_a_token_that_the_daemon_does_not_take_voids_nothing(tmp_path: Pat
         assert "multikueue-token" in [one["metadata"]["name"] for one in secrets]
 
 
+@pytest.mark.gate
 async def test_the_context_of_another_worker_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=2, joined=["worker1", "worker2"]) as here:
         before = {place: token_in(await here.manager.get(SECRET, _stored(place))) for place in ("worker1", "worker2")}
@@ -165,6 +171,7 @@ async def test_the_context_of_another_worker_is_refused_before_anything_is_writt
         assert after == before
 
 
+@pytest.mark.gate
 async def test_the_second_name_of_a_cluster_leaves_the_first_its_token_and_account(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.done("worker", "add", "other", "--worker-context", "worker1", "--outside")
@@ -195,6 +202,7 @@ def _stored(worker: str) -> ObjectKey:
     return ObjectKey(KUEUE_NAMESPACE, f"{worker}-kubeconfig")
 
 
+@pytest.mark.gate
 async def test_workers_that_do_not_exist_and_the_last_one(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         for command in (("cordon",), ("uncordon",), ("drain",)):
@@ -212,6 +220,7 @@ async def test_workers_that_do_not_exist_and_the_last_one(tmp_path: Path) -> Non
         assert await here.clusters() == ["worker1"]
 
 
+@pytest.mark.gate
 async def test_printing_changes_nothing_and_shows_no_credentials_unless_asked(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1) as here:
         text = await here.done(*ADD, "--outside", "--print")
@@ -231,6 +240,7 @@ async def test_printing_changes_nothing_and_shows_no_credentials_unless_asked(tm
         assert "MultiKueueConfig" not in [one["kind"] for one in yaml.safe_load_all(text)]  # it lists it already
 
 
+@pytest.mark.gate
 async def test_a_secret_without_print_is_wrong_usage(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
         result = await here.run(*ADD, "--outside", "--with-secret")
@@ -238,6 +248,7 @@ async def test_a_secret_without_print_is_wrong_usage(tmp_path: Path) -> None:
         assert "--with-secret is for --print" in result.output
 
 
+@pytest.mark.gate
 async def test_the_address_and_authority_may_be_others(tmp_path: Path) -> None:
     """For the daemon: this command goes on using the context's."""
     async with ground(tmp_path, workers=1, daemon=False) as here:
@@ -253,6 +264,7 @@ async def _document(here: Ground) -> Json:
     return document
 
 
+@pytest.mark.gate
 async def test_what_never_ends_is_listed_and_not_waited_for(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
         await here.manager.create(MULTIKUEUE_CLUSTER, multikueue_cluster("worker1"))
