@@ -47,7 +47,7 @@ ADVERSE: Final = 0.5
 """Share of unusual runs with a row of `adversity.DRAWS`."""
 REFUSING: Final = 0.3
 """Share of the runs with pods that take time to end in which the manager refuses statuses."""
-SECOND_NAMES: Final = 0.3
+SECOND_NAMES: Final = 0.06
 """Share of those that somebody looks after by hand in which a worker gets another name."""
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
