@@ -182,12 +182,13 @@ class EffectExecutor:
                 cache.patched(effect.patch, written)
             if of_copy:
                 self._contested.made(effect.cluster, effect.patch)
-        except (Forbidden, Invalid, NotFound) as error:
+        except ApiError as error:
             in_vain = isinstance(error, Invalid) and behind_status
-            if behind_status and cache is not None and not isinstance(error, NotFound):
+            if not of_copy and cache is not None and not isinstance(error, Conflict):
                 cache.refused(key, effect.patch, may_pass=not in_vain)
+            is_gone = isinstance(error, NotFound) and error.name == key.name
             # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
-            if workload is not None and not (isinstance(error, NotFound) and error.name == key.name):
+            if workload is not None and isinstance(error, (Forbidden, Invalid, NotFound)) and not is_gone:
                 what = "the status of " if isinstance(effect, effects.PatchJobStatus) else "a change of "
                 note = f'{_where(effect.cluster)} refuses {what}{resource} "{key}": {error}'
                 self._emit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,6 @@ import pytest
 from multikueue.core.model.names import Json
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.held_quota import MOST
-from multikueued.reports.remedies.audience import Audience
 from multikueued.reports.remedies.remedy import Finding
 from tests.core.building import condition
 from tests.reports.objects import NOW, fleet, job, stored, workload
@@ -24,10 +24,10 @@ def queued(words: str = "insufficient unused quota for cpu in flavor f, 2 more n
     return {**made, "status": {**made["status"], "conditions": [told]}}
 
 
-def held(*others: Json, audience: Audience = Audience.OPERATOR, made: Json | None = None) -> list[Finding]:
+def held(*others: Json, named: bool | None = True, made: Json | None = None) -> list[Finding]:
     """What is found of a job that waits behind these."""
     waiting = made or queued()
-    seen = Seen(waiting, None, fleet(waiting, *others), (), NOW, "kueue-system", audience=audience)
+    seen = Seen(waiting, None, fleet(waiting, *others), (), NOW, "kueue-system", others_named=named)
     return [one for one in explain(seen).findings if one.id == "quota-held"]
 
 
@@ -65,15 +65,16 @@ def test_a_job_that_asks_for_more_than_there_is_waits_for_nobody() -> None:
     assert held(told_by(TOO_LARGE, *BOTH, job_name="large"), made=too_large) == []
 
 
-def test_who_submits_jobs_learns_no_names_of_other_namespaces() -> None:
-    other = elsewhere(told_by(TOO_LARGE, *BOTH, job_name="secret"))
-    (operators,) = held(other)
-    (submitters,) = held(other, audience=Audience.SUBMITTER)
+@pytest.mark.parametrize("made", [elsewhere, lambda made: made], ids=["of another namespace", "of the same"])
+def test_who_sees_what_the_daemon_has_read_learns_no_names(made: Callable[[Json], Json]) -> None:
+    """They may read one job through the API, and perhaps the fleet."""
+    other = made(told_by(TOO_LARGE, *BOTH, job_name="secret"))
+    (found,) = held(other, named=False)
 
-    assert "team-b/job/secret" in operators.why
-    assert "secret" not in f"{submitters}"
-    assert "team-b" not in f"{submitters}"
-    assert "ask whoever runs the queues" in submitters.remedy
+    assert "secret" not in f"{found}"
+    assert "team-b" not in f"{found}"
+    assert "ask whoever runs the queues" in found.remedy
+    assert held(other, named=None) == []
 
 
 def test_as_many_are_looked_at_as_there_is_a_bound() -> None:

@@ -345,6 +345,23 @@ async def test_a_status_that_would_be_refused_again_is_told_for_programs(status:
     assert emitted.emit.call_args.args[7] is told
 
 
+@pytest.mark.looptime
+@pytest.mark.parametrize("subresource", [True, False], ids=["status", "no subresource"])
+@pytest.mark.parametrize("status", [403, 404, 422, 500])
+async def test_how_long_a_status_is_refused_is_known_whoever_refuses_it(status: int, subresource: bool) -> None:
+    """What follows its last status waits for half a minute only: for a webhook that is down, too."""
+    fleet, key = Fleet(), ObjectKey("default", "job")
+    fleet.clusters[MANAGER].client.faults.add(Refuse(status), on=Match(verbs=("patch",)))
+    cache = fleet.clusters[MANAGER].cache_of(JOB.gvk)
+    assert cache is not None
+    cache.informer.put(key, a_job())
+    for _ in range(2):
+        with pytest.raises(ApiError):
+            await fleet.executor.execute(a_workload(uid="u"), (PatchJobStatus(JOB, key, {}, subresource=subresource),))
+        await anyio.sleep(40)
+    assert cache.refusing_for(key) >= 40
+
+
 @pytest.mark.parametrize(
     ("status", "told", "goes_on"),
     [(403, "does not show whether pods", True), (500, "does not answer whether pods", False)],

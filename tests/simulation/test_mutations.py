@@ -83,7 +83,7 @@ FIRST = {
     "jobs_are_deleted_in_the_background": 120,
     "accepted_deletions_are_removals": 122,
     "copies_are_not_kept": 19,
-    "only_a_finished_copy_is_kept": 98,
+    "only_a_finished_copy_is_kept": 3,
     "ends_lose_their_counts": 16,
     "counters_go_back": 118,
     "refusals_are_final": 3,
@@ -97,6 +97,7 @@ WITH = {
     "a_relist_forgets_one_deletion": "delete_behind_a_410",
     "an_attempt_is_evicted_once": "evict_twice_unwatched",
     "stops_without_eviction_are_ignored": "stop_without_eviction",
+    "only_a_finished_copy_is_kept": "absent_kueue",
     "second_names_get_offers": "rename_a_worker",
     "copies_of_other_names_are_stale": "rename_a_worker",
 }

@@ -10,7 +10,7 @@ import click
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.errors import Forbidden
+from multikueue.errors import ApiError, Forbidden
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.job_lookup import Found, find_job
@@ -136,7 +136,7 @@ async def _with_other_jobs(client: ClusterClient, workload: Json, objects: Manag
         return objects
     try:
         return attrs.evolve(objects, workloads=tuple((await client.list(WORKLOAD)).items))
-    except Forbidden:
+    except ApiError:  # it may be told without them
         return objects
 
 

@@ -44,7 +44,7 @@ def with_refusals(report: StatusReport, objects: ManagerObjects, now: datetime, 
     found: dict[tuple[str, str], Finding] = {}
     told: Counter[str] = Counter()
     for workload in waiting:
-        for one in explain(Seen(workload, None, objects, (), now, daemon_namespace)).findings:
+        for one in explain(Seen(workload, None, objects, (), now, daemon_namespace, others_named=None)).findings:
             place = one.id, one.object or one.where
             if one.workers and one.blocking and place not in found and told[one.id] < MOST_ALIKE:
                 told[one.id] += 1

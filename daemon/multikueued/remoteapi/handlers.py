@@ -232,7 +232,7 @@ class JobHandlers:
         events, why = await self._events_of(request, workload)
         unread = (*not_checked(self.view.context), *filter(None, (why,)))
         about = (workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
-        seen = Seen(*about, audience=await self._audience(request))
+        seen = Seen(*about, audience=await self._audience(request), others_named=False)
         return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **for_tenants(plain(explain(seen)))})
 
     async def _audience(self, request: web.Request) -> Audience:

@@ -10,7 +10,7 @@ import attrs
 
 from multikueue.core.model.conditions import condition, conditions, parse_timestamp
 from multikueue.core.model.dependencies import Dependency, dependencies_of
-from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
+from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
@@ -67,11 +67,9 @@ class Seen:
     waiting: Waiting = attrs.field(factory=Waiting)
     audience: Audience = Audience.OPERATOR
     """Whom the remedies are for."""
-
-    @property
-    def is_operators(self) -> bool:
-        """Whether who reads it may see the jobs of all."""
-        return self.audience is Audience.OPERATOR
+    others_named: bool | None = True
+    """Whether other jobs may be named, since `objects` were read with the rights of who is told; None: nobody asks for
+    what they hold up."""
 
     def findings_of(self, other: Json) -> tuple[Finding, ...]:
         """What is wrong with another Workload."""
@@ -131,7 +129,8 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     of_events = [found for _, found in told_findings(seen.events, seen.workload, seen.job, job.job)]
     yield from of_events
     yield from deleted_job_findings(seen.workload)
-    if seen.job is not None and not of_events:  # what was refused would say more
+    refused = any(found.id == ToldFinding.STATUS_REFUSED for found in of_events)
+    if seen.job is not None and not refused:  # what was refused would say more
         yield from about_job(seen.job, job, seen.now, dependencies_of(seen.workload))
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
@@ -195,8 +194,8 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         told = str((condition(seen.workload, "QuotaReserved") or {}).get("message") or "")
         if (found := found_by(MANAGER_RULES, where, told, context)) is not None:
             yield found
-            if not found.blocking:
-                yield from held_quota(seen.workload, seen.objects, seen.findings_of, everybody=seen.is_operators)
+            if not found.blocking and seen.others_named is not None:
+                yield from held_quota(seen.workload, seen.objects, seen.findings_of, named=seen.others_named)
         return
     told = check_message(seen.workload, seen.objects)
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):

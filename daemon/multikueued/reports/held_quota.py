@@ -23,7 +23,7 @@ _NEVER: Final = frozenset({"quota-too-small", "narrowed-out", "local-queue-missi
 
 
 def held_quota(
-    workload: Json, objects: ManagerObjects, findings_of: Callable[[Json], Iterable[Finding]], *, everybody: bool
+    workload: Json, objects: ManagerObjects, findings_of: Callable[[Json], Iterable[Finding]], *, named: bool
 ) -> Iterator[Finding]:
     """The first job that holds quota of the same ClusterQueue and fits no worker.
 
@@ -31,7 +31,7 @@ def held_quota(
         workload: the manager's, which has no quota.
         objects: of the manager.
         findings_of: what is wrong with another Workload.
-        everybody: whether jobs of other namespaces may be named.
+        named: whether the other job may be named: who reads this may see what it was made of.
     """
     queue = objects.cluster_queue_name(workload)
     holding = [
@@ -43,12 +43,12 @@ def held_quota(
     for one in holding[:MOST]:
         if (why := next((each for each in findings_of(one) if each.blocking and each.id in _NEVER), None)) is None:
             continue
-        if everybody or namespace_of(one) == namespace_of(workload):
+        if named:
             told = f"{title(one)} holds quota of ClusterQueue {queue} and cannot start: {why.why}"
             explained = command_for(type_name(one), "explain", namespace_of(one))
             remedy = f"delete that job, or do what {explained} says: its quota is free then"
         else:
-            told = f"a job of another namespace holds quota of ClusterQueue {queue} and cannot start"
+            told = f"another job holds quota of ClusterQueue {queue} and cannot start"
             remedy = "ask whoever runs the queues to explain this job: they are told which one it is"
         yield Finding(HELD_QUOTA, f"ClusterQueue {queue}", told, "", remedy)
         return

@@ -13,7 +13,7 @@ from multikueue.core.model.objects import name_of
 from multikueued.reports.jobs import job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import is_held
-from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.remedy import Finding, filled
 
 _REMEDY: Final = (
     "raise its priority, with a WorkloadPriorityClass; or have giveUp of its profile give its quota back in time, so "
@@ -42,4 +42,4 @@ def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) 
             report = job_report(workload, objects)
             context = {"job": report.job, "namespace": report.namespace}
             where = f"{report.namespace}/{report.job}"
-            yield Finding("starving", where, STARVING, "", _REMEDY.format(**context))
+            yield Finding("starving", where, STARVING, "", filled(_REMEDY, context))

@@ -103,7 +103,8 @@ def why_jobs_wait(facts: Facts) -> Iterator[Spot]:
     for one in waiting(facts)[:MOST]:
         name = title(one)
         behind = facts.jobs.get(ObjectKey.of(one))
-        for finding in explain(Seen(one, behind, facts.objects, (), facts.now, facts.daemon_namespace)).findings:
+        about = (one, behind, facts.objects, (), facts.now, facts.daemon_namespace)
+        for finding in explain(Seen(*about, others_named=None)).findings:
             if finding.id not in _PASSING:
                 where = "jobs" if finding.where == f"Workload {name_of(one)}" else finding.where
                 found[finding.id, where, finding.why].append((name, finding))
