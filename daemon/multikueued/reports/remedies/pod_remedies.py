@@ -56,8 +56,8 @@ NO_NODE: Final = Remedy(
 STARTS: Final = Remedy(
     "pod-starts",
     "{what} waits on {worker} for its image or its volumes",
-    "nothing, if the image is large; a Secret, ConfigMap or volume claim that is not there holds it up, too: its "
-    "events there say so (kubectl --context {worker} -n {namespace} get events)",
+    "nothing, if the image is large; a Secret, ConfigMap or volume claim that is not there holds it up, too: the pod's "
+    "events on {worker} say so",
     blocking=False,
 )
 
