@@ -138,14 +138,14 @@ async def hold_copy(scene: Scene) -> None:
         return
     worker, _, workload = found
     scene.taking.excuse(worker.name, workload)
-    await _take_quota(worker, workload, ON_HOLD)
     began, before = anyio.current_time(), _tries(scene, workload)
+    await _take_quota(worker, workload, ON_HOLD)
     for _ in range(scene.dice.choice((30, 100))):
         await anyio.sleep(1.0)
         copy, tries = find(worker, WORKLOAD, workload), _tries(scene, workload)
         lasted = anyio.current_time() - began
         steady = scene.reach.longer_than(worker.name, lasted + 30.0) and scene.daemon.alive_since < began
-        if workload in scene.promises.removed:  # somebody has deleted the copy
+        if scene.taking.excused_at(worker.name, workload) != began:  # somebody has deleted the copy
             break
         if not is_evicted(copy or {}) and None not in (tries, before) and steady and tries != before:
             scene.promises.broken.append(f"{workload} is sent round while {worker.name} holds it")

@@ -66,8 +66,12 @@ class Taking:
         self._excused[worker, workload] = anyio.current_time()
         self.promises.removed.add(workload)
 
+    def excused_at(self, worker: str, workload: ObjectKey) -> float | None:
+        """When a user laid hands on them last."""
+        return self._excused.get((worker, workload))
+
     def is_excused(self, worker: str, workload: ObjectKey) -> bool:
-        since = self._excused.get((worker, workload))
+        since = self.excused_at(worker, workload)
         return since is not None and anyio.current_time() - since < EXCUSED
 
     def _stopped(self, worker: SimCluster, item: Item, place: Place) -> None:
