@@ -16,6 +16,7 @@ import pytest
 
 from multikueue.core.model.kinds import (
     CLUSTER_PROFILE,
+    CLUSTER_QUEUE,
     CONFIG_MAP,
     JOB,
     LOCAL_QUEUE,
@@ -137,6 +138,7 @@ async def _furnish(server: ApiServer, *, namespace: bool) -> None:
     await admin.create(NAMESPACE, _object(NAMESPACE, {}, name="team", namespace=""))
     await admin.create(CONFIG_MAP, _object(CONFIG_MAP, {"data": {"a": "b"}}))
     await admin.create(LOCAL_QUEUE, _object(LOCAL_QUEUE, {"spec": {"clusterQueue": "cq"}}))
+    await admin.create(CLUSTER_QUEUE, _object(CLUSTER_QUEUE, {"spec": {}}, namespace=""))
     await admin.create(MUTATING_WEBHOOKS, _object(MUTATING_WEBHOOKS, {"webhooks": []}, namespace=""))
     await admin.create(JOB, job("it", namespace="team"))
     await admin.create(POD, _object(POD, {"spec": {"containers": [{"name": "c", "image": "i"}]}}))

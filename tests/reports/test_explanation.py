@@ -554,7 +554,7 @@ def test_ran_on_has_only_where_it_ran_and_nobody_it_was_withdrawn_from_is_not_of
 @pytest.mark.parametrize(
     ("field", "where", "command"),
     [
-        ("local_queues", "LocalQueue user-queue", "kubectl patch -n default localqueue user-queue --type merge"),
+        ("local_queues", "LocalQueue user-queue", "kubectl -n default patch localqueue user-queue --type merge"),
         ("cluster_queues", "ClusterQueue cluster-queue", "kubectl patch clusterqueue cluster-queue --type merge"),
     ],
 )

@@ -147,17 +147,23 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         yield from stopped or _of_cluster_queue(queue, objects, delegated)
 
 
+_RESUME: Final = (
+    "whoever may change ClusterQueues resumes it: kubectl patch clusterqueue {name} --type merge -p "
+    """'{{"spec": {{"stopPolicy": "None"}}}}'"""
+)
+_RESUME_LOCAL: Final = (
+    "whoever may change LocalQueues resumes it: kubectl -n {namespace} patch localqueue {name} --type merge -p "
+    """'{{"spec": {{"stopPolicy": "None"}}}}'"""
+)
+
+
 def _stopped(resource: Resource, queue: Json, workload: Json) -> Iterator[Finding]:
     """That somebody has stopped a queue: what has no quota yet gets none, however much room there is."""
     policy = dig(queue, "spec", "stopPolicy")
     if policy in (None, "None") or workloads.has_quota(workload):
         return
-    key = ObjectKey.of(queue)
-    kind = resource.gvk.kind
-    words = {"kind": kind.lower(), "name": key.name, "namespace": key.namespace}
-    resume = '{kind} {name} --type merge -p \'{{"spec": {{"stopPolicy": "None"}}}}\''
-    where = "-n {namespace} " if key.namespace else ""
-    remedy = filled(f"whoever may change {kind}s resumes it: kubectl patch {where}{resume}", words)
+    key, kind = ObjectKey.of(queue), resource.gvk.kind
+    remedy = filled(_RESUME_LOCAL if key.namespace else _RESUME, {"name": key.name, "namespace": key.namespace})
     yield Finding(
         QUEUE_STOPPED, f"{kind} {key.name}", f"somebody has stopped it (spec.stopPolicy: {policy})", "", remedy
     )

@@ -38,8 +38,8 @@ _PODS: Final = "multikueue pods {job} -n {namespace} says which of its pods do n
 REFUSED: Final = Remedy(
     "job-refused",
     "its own controller on {worker} does not run it as it is",
-    "correct what it names, and create the job again: kubectl -n {namespace} delete {job} removes this one, and gives "
-    "its quota back",
+    "correct what it names, and create the job again; this one is removed, and gives its quota back, by "
+    "kubectl -n {namespace} delete {job}",
 )
 FAILING: Final = Remedy(
     "job-failing",
