@@ -7,12 +7,10 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import condition
+from multikueue.core.model.conditions import UNSCHEDULABLE, condition
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 
-UNSCHEDULABLE: Final = "Unschedulable"
-"""The reason of a pod that no node has room for, as its scheduler says it."""
 _PASSING: Final = ("PodInitializing", "ContainerCreating", "Completed")
 """Of a container, which say nothing if another one says more."""
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from multikueue.core.model.labels import MAX_CONDITION_MESSAGE
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, shortened
+
+UNSCHEDULABLE: Final = "Unschedulable"
+"""The reason of a pod's `PodScheduled` when no node has room for it, as its scheduler says it."""
 
 
 def timestamp(moment: datetime) -> str:

@@ -8,7 +8,7 @@ made of it, or changed by it, waits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Set
+from collections.abc import Callable, Hashable
 from typing import Final
 
 import attrs
@@ -154,11 +154,6 @@ class Bodies:
         self._places.withdraw(key)
         for asked in self._places.ask():
             self.enqueue(asked)
-
-    @property
-    def read_keys(self) -> Set[ObjectKey]:
-        """The Workloads whose bodies are in memory."""
-        return self._read.keys()
 
     def __contains__(self, key: ObjectKey) -> bool:
         """Whether a Workload's body is in memory, or it waits for that."""

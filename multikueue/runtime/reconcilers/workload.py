@@ -79,7 +79,7 @@ class SnapshotReader:
         check, check_unknown = self.manager.our_check(check_names(workload))
         unreadable = unreadable_job(self.manager, key, workload, owned_by) if owned_by is not None else ""
         jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None and not unreadable else {}
-        config = self.manager.config_of(check)
+        config, (in_vain, refused_for) = self.manager.config_of(check), self._refused(owned_by, jobs)
         seen = Snapshot(
             key,
             workload,
@@ -90,8 +90,8 @@ class SnapshotReader:
             missing_setting=self.adapters.missing_setting(owned_by.gvk) if owned_by is not None else "",
             unreadable_job=unreadable,
             jobs=jobs,
-            in_vain=self._in_vain(owned_by, jobs),
-            refused_for=self._refusing_for(owned_by, jobs),
+            in_vain=in_vain,
+            refused_for=refused_for,
             last_worker=self.memory.last_worker(key),
             placement=self.memory.placement(key),
             running_for=self.workers.running_for,
@@ -121,15 +121,15 @@ class SnapshotReader:
             if informers is not None and owned_by is not None:
                 informers.want(owned_by.gvk)
 
-    def _in_vain(self, owned_by: Owner | None, jobs: dict[str, Json]) -> dict[str, Json]:
+    def _refused(self, owned_by: Owner | None, jobs: dict[str, Json]) -> tuple[dict[str, Json], timedelta]:
+        """The patches of jobs that are in vain, and how long all that was sent of one was refused."""
         cache = self.manager.cache_of(owned_by.gvk) if owned_by is not None else None
-        found = {name: cache.in_vain(ObjectKey.of(job)) for name, job in jobs.items()} if cache is not None else {}
-        return {name: patch for name, patch in found.items() if patch is not None}
-
-    def _refusing_for(self, owned_by: Owner | None, jobs: dict[str, Json]) -> timedelta:
-        cache = self.manager.cache_of(owned_by.gvk) if owned_by is not None else None
-        times = (cache.refusing_for(ObjectKey.of(job)) for job in jobs.values()) if cache is not None else ()
-        return timedelta(seconds=max(times, default=0.0))
+        if cache is None:
+            return {}, timedelta(0)
+        keys = {name: ObjectKey.of(job) for name, job in jobs.items()}
+        patches = ((name, cache.in_vain(key)) for name, key in keys.items())
+        longest = max(map(cache.refusing_for, keys.values()), default=0.0)
+        return {name: patch for name, patch in patches if patch is not None}, timedelta(seconds=longest)
 
     def refused_for(self, snapshot: Snapshot) -> Iterator[float | None]:
         """For how many more seconds each status that was refused is not written: then nothing tells that it may be."""

@@ -165,7 +165,8 @@ class WorkerRooms:
             self._set_unplaced(place, facts, {one: at for one, at in facts.unplaced.items() if one != shape})
 
     def _facts(self, place: Place) -> QueueFacts | None:
-        return (self._figures[place[0]].facts or {}).get(place[1])
+        figures = self._figures.get(place[0])
+        return (figures.facts or {}).get(place[1]) if figures is not None else None
 
     def _set_unplaced(self, place: Place, facts: QueueFacts, unplaced: Mapping[Shape, datetime]) -> None:
         (worker, name), facts = place, attrs.evolve(facts, unplaced=unplaced)
@@ -175,13 +176,15 @@ class WorkerRooms:
     def placed(self, workload: Json, worker: ClusterName, queue: ObjectKey, pods: Sequence[Json]) -> None:
         """See `Figures`. Pods are seen where they are the copies themselves: for those of other kinds it would take the
         right to list all pods of a worker."""
-        request, name = kueue_objects.request(workload), self._figures[worker].targets.get(queue)
-        if name is None or request is None:
-            return
-        if any(map(has_no_node, pods)):
-            self._note_unplaced((worker, name), request)
+        figures = self._figures.get(worker)
+        place = worker, figures.targets.get(queue, "") if figures is not None else ""
+        facts, hang = self._facts(place), any(map(has_no_node, pods))
+        if facts is None or not (hang or facts.unplaced) or (request := kueue_objects.request(workload)) is None:
+            return  # as a rule
+        if hang:
+            self._note_unplaced(place, request)
         elif (since := got_nodes(pods)) is not None:
-            self._note_placed((worker, name), request, since)
+            self._note_placed(place, request, since)
 
     def facts(self, waiting: Waiting) -> Facts:
         """See `Figures`."""

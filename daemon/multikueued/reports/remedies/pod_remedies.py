@@ -9,8 +9,9 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.conditions import UNSCHEDULABLE
 from multikueue.core.model.outside_text import plain
-from multikueued.reports.pod_reasons import UNSCHEDULABLE, PodReason
+from multikueued.reports.pod_reasons import PodReason
 from multikueued.reports.remedies.remedy import Finding, Remedy
 
 _AGAIN: Final = "then create the job again"

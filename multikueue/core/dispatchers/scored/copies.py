@@ -9,7 +9,7 @@ from typing import Final
 from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored.facts import obstacle_of
-from multikueue.core.model.conditions import changed_at, condition, find, is_true
+from multikueue.core.model.conditions import UNSCHEDULABLE, changed_at, condition, find, is_true
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
 
@@ -17,8 +17,6 @@ REFUSALS: Final = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor"})
 """Reasons of QuotaReserved that only a change of the queue ends. Kueue before 0.19 has none of them."""
 UNPLACED: Final = "TopologyPlacementFailed"
 """There is quota for it, and no nodes for its pods as they are free now."""
-UNSCHEDULABLE: Final = "Unschedulable"
-"""The scheduler says the same of a pod that has been made."""
 PREEMPTING: Final = "WaitingForPreemptedWorkloads"
 BLOCKED: Final = "BlockedOnPreemptionGates"
 
