@@ -182,7 +182,7 @@ async def test_one_that_may_not_be_looked_for_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(60)
 async def test_a_submitter_reads_the_same_through_the_api(tmp_path: Path) -> None:
-    """The API knows neither the job nor its pods: what the submitter may read of both is added."""
+    """The API knows neither the job nor its pods: what the submitter may read of both is added, for a submitter."""
     async with people(tmp_path) as here:
         local, copy = await here.stage.fleet.run_job()
         await start(here.stage.fleet.person, local)
@@ -193,7 +193,12 @@ async def test_a_submitter_reads_the_same_through_the_api(tmp_path: Path) -> Non
         listed = await here.run("submitter", "get", "jobs")
 
     assert {who: one.exit_code for who, one in said.items()} == {"admin": 1, "submitter": 1}
-    (told,) = {json.dumps(json.loads(one.stdout)["findings"]) for one in said.values()}
-    assert [one["id"] for one in json.loads(told)] == ["image-not-pulled"]
+    told = {who: json.loads(one.stdout)["findings"] for who, one in said.items()}
+    assert {who: [one["id"] for one in each] for who, each in told.items()} == {
+        "admin": ["image-not-pulled"],
+        "submitter": ["image-not-pulled"],
+    }
+    assert "ServiceAccount" in told["admin"][0]["remedy"]
+    assert told["submitter"][0]["remedy"].endswith("or ask whoever runs the workers for the right to pull it")
     assert json.loads(failing.stdout)["findings"][0]["id"] == "job-failing"
     assert "BackoffLimitExceeded: reached the limit" in listed.stdout

@@ -63,8 +63,9 @@ class JobPods:
             found = [*missing, *(one for one in found if not missing or one.id != STARTS.id)]
             explanation = attrs.evolve(explanation, not_checked=(*explanation.not_checked, *unseen))
         known = any(one.blocking for one in found)
-        explained = with_findings(explanation, *found, without=NOT_READY.id if known else "")
-        return attrs.evolve(explained, findings=tuple(still_there(explained.findings, explained.job, pods.pods)))
+        kept = tuple(still_there(explanation.findings, explanation.job, pods.pods))
+        seen = attrs.evolve(explanation, findings=kept)
+        return with_findings(seen, *found, without=NOT_READY.id if known else "")
 
     async def _pods(self) -> tuple[PodList | None, str]:
         """The pods, or why they could not be read."""
