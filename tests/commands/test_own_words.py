@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from multikueue.adapters.sets import STATEFUL_SET
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import JOB, POD, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
+from multikueue.sandbox.apiserver import DirectClient, Hang, Match, Refuse
 from multikueue.testing import NOW
 from multikueued.commands import own_words
+from multikueued.remote import explained_pods
 from tests.commands.people import people
 from tests.commands.test_on_servers import Shell, shell
 from tests.remote.test_on_servers import STARTED, Fleet, fleet
@@ -154,7 +156,7 @@ async def test_a_failed_jobs_pods_name_the_reason(tmp_path: Path) -> None:
 async def test_a_secret_that_is_not_on_the_worker(there: bool, tmp_path: Path) -> None:
     """A volume of it keeps the pod from starting, and only an event there says so."""
     async with fleet(tmp_path) as here:
-        local, copy = await here.run_job(needs="db")
+        local, copy = await here.run_job(needs=["db"])
         await start(here.person, local)
         await pod_that(here, copy, waiting={"reason": "ContainerCreating"})
         if there:
@@ -170,7 +172,7 @@ async def test_a_secret_that_is_not_on_the_worker(there: bool, tmp_path: Path) -
 
 async def test_one_that_may_not_be_looked_for_is_told(tmp_path: Path) -> None:
     async with fleet(tmp_path) as here:
-        local, copy = await here.run_job(needs="db")
+        local, copy = await here.run_job(needs=["db"])
         await start(here.person, local)
         await pod_that(here, copy, waiting={"reason": "ContainerCreating"})
         here.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("get",), resource=SECRET.plural))
@@ -178,6 +180,46 @@ async def test_one_that_may_not_be_looked_for_is_told(tmp_path: Path) -> None:
 
     assert 'whether Secret "db" is there: the daemon\'s account may not get that' in found["notChecked"]
     assert 'its pods name Secret "db"' in found["findings"][0]["remedy"]
+
+
+@pytest.mark.parametrize(("fault", "why"), [(Refuse(500), "injected 500"), (Hang(), "no answer within")])
+async def test_what_is_not_looked_for_in_time_or_for_an_error_is_told_beside_what_is_missing(
+    fault: Refuse | Hang, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explained_pods, "PATIENCE", 1.0)
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job(needs=["certificate", "db", "key"])
+        await start(here.person, local)
+        await pod_that(here, copy, waiting={"reason": "ContainerCreating"})
+        here.workers["worker1"].faults.add(fault, on=Match(verbs=("get",), resource=SECRET.plural, name="db"))
+        found = await explained(here, 1)
+
+    assert [one["why"] for one in found["findings"]] == ["its pods name Secret certificate, which is not on worker1"]
+    (told,) = (one for one in found["notChecked"] if one.startswith("whether Secret"))
+    assert told.startswith('whether Secret "db", Secret "key" is there: ')
+    assert why in told
+
+
+async def test_pods_that_may_not_be_seen_are_told(tmp_path: Path) -> None:
+    """What stands between a job and its pods may not be listed: those that were seen are not all."""
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job()
+        await start(here.person, local)
+        await pod_that(here, copy, waiting={"reason": "ErrImagePull"})
+        pod: Json = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+        web: Json = {
+            "metadata": {"name": "web", "namespace": "default"},
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+        }
+        web["spec"] = {"serviceName": "web", "selector": {"matchLabels": {"app": "web"}}, "template": pod}
+        there = DirectClient(here.workers["worker1"], user="multikueue")
+        await here.pod("web-0", await there.create(STATEFUL_SET.resource, web))
+        here.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("list",), resource="statefulsets"))
+        found = await explained(here, 1)
+
+    assert [one["id"] for one in found["findings"]] == ["image-not-pulled"]
+    assert "whether it has more pods there: statefulsets.apps may not be listed" in found["notChecked"]
 
 
 @pytest.mark.timeout(60)
