@@ -44,7 +44,7 @@ async def test_lists_tell_what_jobs_say_of_trouble(tmp_path: Path) -> None:
             await start(person, await person.submit(name, offered=False, cluster="worker1"))
         jobs = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)["jobs"]
         status = await person.run("status", "-o", "json")
-        person.server.faults.add(Refuse(403), on=Match(verbs=("list",), resource=JOB.plural))
+        person.server.faults.add(Refuse(403), on=Match(verbs=("get",), resource=JOB.plural))
         refused = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)["jobs"]
         names = await person.run("get", "jobs", "-o", "name")
 
@@ -54,7 +54,7 @@ async def test_lists_tell_what_jobs_say_of_trouble(tmp_path: Path) -> None:
         "job/waits": none_ready,
         "job/waits-too": none_ready,
     }
-    assert {one["reason"] for one in refused} == {""}, "who may not list them reads what is known without"
+    assert {one["reason"] for one in refused} == {""}, "who may not get them reads what is known without"
     assert names.exit_code == 0
     told = [one for one in json.loads(status.stdout)["findings"] if one["id"].startswith("job-")]
     assert [(one["id"], one["where"], one["blocking"]) for one in told] == [
@@ -63,13 +63,24 @@ async def test_lists_tell_what_jobs_say_of_trouble(tmp_path: Path) -> None:
     ]
 
 
-async def test_of_very_many_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_words, "MOST", 0)
+async def test_of_very_many_running_jobs_the_first_are_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that have ended cost nothing, whatever their number: no kind is listed."""
+    monkeypatch.setattr(own_words, "MOST", 1)
     async with shell(tmp_path) as person:
-        await start(person, await person.submit(offered=False, cluster="worker1"), fails=True)
-        (job,) = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)["jobs"]
+        for name in ("a", "b"):
+            await start(person, await person.submit(name, offered=False, cluster="worker1"), fails=True)
+        person.server.faults.add(Refuse(403), on=Match(verbs=("list",), resource=JOB.plural))
+        listed = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)
+        status = json.loads((await person.run("status", "-o", "json")).stdout)
+        text = await person.run("status")
 
-    assert job["reason"] == ""
+    assert [one["reason"] for one in listed["jobs"]] == ["BackoffLimitExceeded: reached the limit", ""]
+    more = "what 1 more running jobs say of themselves: only 1 are asked about"
+    assert listed["notChecked"] == status["notChecked"] == [more]
+    assert [one["where"] for one in status["findings"] if one["id"] == "job-failing"] == ["default/job/a"]
+    assert more in text.stdout
 
 
 async def explained(here: Fleet, code: int) -> Json:
