@@ -124,6 +124,18 @@ class KubeClient:
         """See `Reader.get`."""
         return await self._exchange.call(requests.get(resource, key))
 
+    async def exists(self, resource: Resource, key: ObjectKey) -> bool:
+        """Whether there is an object. Nothing of it is asked for, and what a server sends all the same is not kept.
+
+        Raises:
+            ApiError: the server refused, or did not answer.
+        """
+        try:
+            await self._exchange.call(requests.exists(resource, key))
+        except NotFound:
+            return False
+        return True
+
     async def list(
         self,
         resource: Resource,

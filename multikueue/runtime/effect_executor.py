@@ -147,7 +147,7 @@ class EffectExecutor:
         resource = effect.resource if isinstance(effect, effects.DeleteJob) else WORKLOAD
         try:
             propagation = effect.propagation if isinstance(effect, effects.DeleteJob) else "Background"
-            await _delete(target, resource, effect.key, effect.uid, propagation, version=effect.version or None)
+            done = await _delete(target, resource, effect.key, effect.uid, propagation, version=effect.version or None)
         except ApiError as error:
             if HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR and not error.retryable:
                 note = f'{_where(effect.cluster)} refuses the deletion of {resource} "{effect.key}": {error}'
@@ -157,6 +157,8 @@ class EffectExecutor:
                     "deletion refused", cluster=effect.cluster, object=f"{resource} {effect.key}", error=str(error)
                 )
             raise
+        if done and workload is not None and isinstance(effect, effects.DeleteJob) and effect.note:
+            await self._execute(workload, effects.AnnounceWorkload("Normal", effect.note, on_job=True))
 
     async def _from_here(self, effect: effects.Effect, workload: Json | None) -> effects.Effect:
         """The effect; of a creation, with what the object says of where it comes from."""
@@ -370,19 +372,22 @@ async def _delete(
     propagation: Propagation,
     *,
     version: str | None,
-) -> None:
-    """Delete exactly this object. One that has still to end stays in the cache as the server answered it."""
-    left, is_served = None, True
+) -> bool:
+    """Delete exactly this object. One that has still to end stays in the cache as the server answered it.
+
+    Returns:
+        Whether this request deletes it: it was there, and as it was seen.
+    """
+    left, is_served, done = None, True, True
     try:
         left = await target.client.delete(resource, key, uid=uid, resource_version=version, propagation=propagation)
     except NotFound as error:
-        is_served = error.name == key.name
+        is_served, done = error.name == key.name, False
     except Conflict:
-        return  # another object has the name by now, or it has changed: its event leads to the next decision
+        return False  # another object has the name by now, or it has changed: its event leads to the next decision
     cache = target.workloads if resource == WORKLOAD else target.cache_of(resource.gvk)
-    if cache is None:
-        return
-    if left is not None:
+    if cache is not None and left is not None:
         cache.leaves(left)
-    else:
+    elif cache is not None:
         cache.removed(key, uid, is_certain=is_served)
+    return done

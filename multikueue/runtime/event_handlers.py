@@ -18,6 +18,7 @@ from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, PROFILE_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
+from multikueue.core.model.second_names import second_name
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload.groups import may_have_siblings
@@ -151,6 +152,8 @@ class ManagerHandlers:
             self.work.clusters.enqueue(key)
             for workload in self.cluster.placed_on(key.name) if old is not None else ():
                 self.work.workloads.enqueue(workload)  # it may be told that its worker is gone
+        if second_name(old or {}) != second_name(new or {}):
+            self.recompute_quotas()
         if _names(old) != _names(new):
             self.recompute_quotas()
             self.work.clusters.enqueue(key)

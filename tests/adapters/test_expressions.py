@@ -256,3 +256,23 @@ def test_the_keys_of_a_map_come_in_one_order(text: str, value: object) -> None:
     job = {"metadata": {"labels": dict.fromkeys("ebdac", "x")}, "spec": {"items": ["y", "x"]}}
     expression = Expression.compiled(text, ("object",))
     assert [expression.value(object=job) for _ in range(10)] == [value] * 10
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("object.spec.items.map(i, i.labels.map(k, k))", [[*"abcde"]] * 2),
+        ("object.spec.items[0].labels.map(k, k)", [*"abcde"]),
+        ("object.spec.items.filter(i, size(i.labels) > 1)[1].labels.map(k, k)", [*"abcde"]),
+        ("object.spec.items.map(i, i.labels).map(m, m.map(k, k).filter(k, k in m && k > 'c'))", [[*"de"]] * 2),
+        ("('a' == '' ? {} : object.metadata.labels).map(k, k)", [*"abcde"]),
+        ("'a' in object.metadata.labels && 'x' in ['x'].map(y, y) ? {'b': 1, 'a': 2}.map(k, k) : []", [*"ab"]),
+        ("object.metadata.labels.map(k, 'labels.map(k, k)')[0]", "labels.map(k, k)"),
+    ],
+)
+def test_so_they_do_in_loops_within_loops_and_of_what_has_no_path(text: str, value: object) -> None:
+    labels = dict.fromkeys("ebdac", "x")
+    items = [{"labels": labels}, {"labels": labels}]
+    job = {"metadata": {"labels": labels}, "spec": {"items": items}}
+    expression = Expression.compiled(text, ("object",))
+    assert [expression.value(object=job) for _ in range(10)] == [value] * 10

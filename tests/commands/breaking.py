@@ -52,6 +52,11 @@ class Refusing:
         self._check("list", resource)
         return await self.inner.list(resource, **options)
 
+    async def exists(self, resource: Resource, key: ObjectKey) -> bool:
+        self._check("get", resource)
+        inner: Any = self.inner
+        return bool(await inner.exists(resource, key))
+
     def _check(self, verb: str, resource: Resource) -> None:
         if (error := self.refusals.get((verb, resource.plural))) is not None:
             raise error

@@ -7,6 +7,7 @@ from functools import partial
 import anyio
 import pytest
 
+from multikueue.core.model.dependencies import MAX_LOOKED_FOR
 from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     NAMESPACE,
@@ -15,10 +16,13 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Forbidden
-from multikueue.sandbox.apiserver import DirectClient, Hang, Match
+from multikueue.sandbox.apiserver import ApiServer, DirectClient, Hang, Match
+from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.findings import Diagnosis
+from multikueued.doctor.needs import missing
+from multikueued.doctor.worker_facts import Need, NotChecked
 from multikueued.doctor.worker_reader import DEADLINE
-from tests.commands.breaking import Change, Refusals, seen_after
+from tests.commands.breaking import Change, Person, Refusals, seen_after
 from tests.commands.diagnosing import diagnosed, named
 from tests.runtime.fleet import Fleet
 from tests.runtime.workers.test_cluster_profiles import DEFINITION, Inventory
@@ -156,6 +160,18 @@ async def test_one_that_is_there_is_no_finding() -> None:
     found = await seen_after(diagnosed, submit=submit_needing)
 
     assert [one for one in found.findings if one.id == "dependency-missing"] == []
+
+
+async def test_of_very_many_the_first_are_looked_for_and_the_others_are_not_checked() -> None:
+    gaps = list[NotChecked]()
+    needs = [Need("Secret", ObjectKey("default", f"s{number}"), "job/train") for number in range(MAX_LOOKED_FOR + 2)]
+
+    found = await missing(Sight(Person(ApiServer("worker1")), "worker1", "", gaps), needs)
+
+    assert found == tuple(needs[:MAX_LOOKED_FOR])
+    assert [(gap.what, gap.why) for gap in gaps] == [
+        ("whether 2 more of what jobs name is on worker1", "only 64 are looked for")
+    ]
 
 
 async def test_one_that_may_not_be_looked_for_is_not_checked() -> None:

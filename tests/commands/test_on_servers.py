@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -53,11 +53,14 @@ class Shell:
         command = partial(CliRunner().invoke, main, [*arguments, "--kubeconfig", str(self.file)], env=environment)
         return await anyio.to_thread.run_sync(command)
 
-    async def submit(self, name: str = "train", *, offered: bool = True, cluster: str = "", needs: str = "") -> Json:
-        """A Job, which may mount a Secret, with its Workload, as far as Kueue and the daemon have brought it."""
+    async def submit(
+        self, name: str = "train", *, offered: bool = True, cluster: str = "", needs: Sequence[str] = ()
+    ) -> Json:
+        """A Job, which may mount Secrets, with its Workload, as far as Kueue and the daemon have brought it."""
         described = job(name)
         if needs:
-            described["spec"]["template"]["spec"]["volumes"] = [{"name": "needed", "secret": {"secretName": needs}}]
+            mounts = [{"name": name, "secret": {"secretName": name}} for name in needs]
+            described["spec"]["template"]["spec"]["volumes"] = mounts
         stored = await self.admin.create(JOB, described)
         made = workload(stored, nominated=("worker1",) if offered else (), cluster=cluster)
         status = made.pop("status")

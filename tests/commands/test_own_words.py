@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from multikueue.adapters.sets import STATEFUL_SET
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import JOB, POD, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
+from multikueue.sandbox.apiserver import DirectClient, Hang, Match, Refuse
 from multikueue.testing import NOW
 from multikueued.commands import own_words
+from multikueued.remote import explained_pods
 from tests.commands.people import people
 from tests.commands.test_on_servers import Shell, shell
 from tests.remote.test_on_servers import STARTED, Fleet, fleet
@@ -42,7 +44,7 @@ async def test_lists_tell_what_jobs_say_of_trouble(tmp_path: Path) -> None:
             await start(person, await person.submit(name, offered=False, cluster="worker1"))
         jobs = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)["jobs"]
         status = await person.run("status", "-o", "json")
-        person.server.faults.add(Refuse(403), on=Match(verbs=("list",), resource=JOB.plural))
+        person.server.faults.add(Refuse(403), on=Match(verbs=("get",), resource=JOB.plural))
         refused = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)["jobs"]
         names = await person.run("get", "jobs", "-o", "name")
 
@@ -52,7 +54,7 @@ async def test_lists_tell_what_jobs_say_of_trouble(tmp_path: Path) -> None:
         "job/waits": none_ready,
         "job/waits-too": none_ready,
     }
-    assert {one["reason"] for one in refused} == {""}, "who may not list them reads what is known without"
+    assert {one["reason"] for one in refused} == {""}, "who may not get them reads what is known without"
     assert names.exit_code == 0
     told = [one for one in json.loads(status.stdout)["findings"] if one["id"].startswith("job-")]
     assert [(one["id"], one["where"], one["blocking"]) for one in told] == [
@@ -61,13 +63,24 @@ async def test_lists_tell_what_jobs_say_of_trouble(tmp_path: Path) -> None:
     ]
 
 
-async def test_of_very_many_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_words, "MOST", 0)
+async def test_of_very_many_running_jobs_the_first_are_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that have ended cost nothing, whatever their number: no kind is listed."""
+    monkeypatch.setattr(own_words, "MOST", 1)
     async with shell(tmp_path) as person:
-        await start(person, await person.submit(offered=False, cluster="worker1"), fails=True)
-        (job,) = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)["jobs"]
+        for name in ("a", "b"):
+            await start(person, await person.submit(name, offered=False, cluster="worker1"), fails=True)
+        person.server.faults.add(Refuse(403), on=Match(verbs=("list",), resource=JOB.plural))
+        listed = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)
+        status = json.loads((await person.run("status", "-o", "json")).stdout)
+        text = await person.run("status")
 
-    assert job["reason"] == ""
+    assert [one["reason"] for one in listed["jobs"]] == ["BackoffLimitExceeded: reached the limit", ""]
+    more = "what 1 more running jobs say of themselves: only 1 are asked about"
+    assert listed["notChecked"] == status["notChecked"] == [more]
+    assert [one["where"] for one in status["findings"] if one["id"] == "job-failing"] == ["default/job/a"]
+    assert more in text.stdout
 
 
 async def explained(here: Fleet, code: int) -> Json:
@@ -154,7 +167,7 @@ async def test_a_failed_jobs_pods_name_the_reason(tmp_path: Path) -> None:
 async def test_a_secret_that_is_not_on_the_worker(there: bool, tmp_path: Path) -> None:
     """A volume of it keeps the pod from starting, and only an event there says so."""
     async with fleet(tmp_path) as here:
-        local, copy = await here.run_job(needs="db")
+        local, copy = await here.run_job(needs=["db"])
         await start(here.person, local)
         await pod_that(here, copy, waiting={"reason": "ContainerCreating"})
         if there:
@@ -170,7 +183,7 @@ async def test_a_secret_that_is_not_on_the_worker(there: bool, tmp_path: Path) -
 
 async def test_one_that_may_not_be_looked_for_is_told(tmp_path: Path) -> None:
     async with fleet(tmp_path) as here:
-        local, copy = await here.run_job(needs="db")
+        local, copy = await here.run_job(needs=["db"])
         await start(here.person, local)
         await pod_that(here, copy, waiting={"reason": "ContainerCreating"})
         here.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("get",), resource=SECRET.plural))
@@ -180,9 +193,49 @@ async def test_one_that_may_not_be_looked_for_is_told(tmp_path: Path) -> None:
     assert 'its pods name Secret "db"' in found["findings"][0]["remedy"]
 
 
+@pytest.mark.parametrize(("fault", "why"), [(Refuse(500), "injected 500"), (Hang(), "no answer within")])
+async def test_what_is_not_looked_for_in_time_or_for_an_error_is_told_beside_what_is_missing(
+    fault: Refuse | Hang, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explained_pods, "PATIENCE", 1.0)
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job(needs=["certificate", "db", "key"])
+        await start(here.person, local)
+        await pod_that(here, copy, waiting={"reason": "ContainerCreating"})
+        here.workers["worker1"].faults.add(fault, on=Match(verbs=("get",), resource=SECRET.plural, name="db"))
+        found = await explained(here, 1)
+
+    assert [one["why"] for one in found["findings"]] == ["its pods name Secret certificate, which is not on worker1"]
+    (told,) = (one for one in found["notChecked"] if one.startswith("whether Secret"))
+    assert told.startswith('whether Secret "db", Secret "key" is there: ')
+    assert why in told
+
+
+async def test_pods_that_may_not_be_seen_are_told(tmp_path: Path) -> None:
+    """What stands between a job and its pods may not be listed: those that were seen are not all."""
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job()
+        await start(here.person, local)
+        await pod_that(here, copy, waiting={"reason": "ErrImagePull"})
+        pod: Json = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+        web: Json = {
+            "metadata": {"name": "web", "namespace": "default"},
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+        }
+        web["spec"] = {"serviceName": "web", "selector": {"matchLabels": {"app": "web"}}, "template": pod}
+        there = DirectClient(here.workers["worker1"], user="multikueue")
+        await here.pod("web-0", await there.create(STATEFUL_SET.resource, web))
+        here.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("list",), resource="statefulsets"))
+        found = await explained(here, 1)
+
+    assert [one["id"] for one in found["findings"]] == ["image-not-pulled"]
+    assert "whether it has more pods there: statefulsets.apps may not be listed" in found["notChecked"]
+
+
 @pytest.mark.timeout(60)
 async def test_a_submitter_reads_the_same_through_the_api(tmp_path: Path) -> None:
-    """The API knows neither the job nor its pods: what the submitter may read of both is added."""
+    """The API knows neither the job nor its pods: what the submitter may read of both is added, for a submitter."""
     async with people(tmp_path) as here:
         local, copy = await here.stage.fleet.run_job()
         await start(here.stage.fleet.person, local)
@@ -193,7 +246,12 @@ async def test_a_submitter_reads_the_same_through_the_api(tmp_path: Path) -> Non
         listed = await here.run("submitter", "get", "jobs")
 
     assert {who: one.exit_code for who, one in said.items()} == {"admin": 1, "submitter": 1}
-    (told,) = {json.dumps(json.loads(one.stdout)["findings"]) for one in said.values()}
-    assert [one["id"] for one in json.loads(told)] == ["image-not-pulled"]
+    told = {who: json.loads(one.stdout)["findings"] for who, one in said.items()}
+    assert {who: [one["id"] for one in each] for who, each in told.items()} == {
+        "admin": ["image-not-pulled"],
+        "submitter": ["image-not-pulled"],
+    }
+    assert "ServiceAccount" in told["admin"][0]["remedy"]
+    assert told["submitter"][0]["remedy"].endswith("or ask whoever runs the workers for the right to pull it")
     assert json.loads(failing.stdout)["findings"][0]["id"] == "job-failing"
     assert "BackoffLimitExceeded: reached the limit" in listed.stdout

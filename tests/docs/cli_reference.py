@@ -19,7 +19,7 @@ import click
 
 from multikueued.cli import SECTIONS, main
 from multikueued.commands.exits import EXIT_CODES
-from multikueued.commands.explain import EventList, Unqueued
+from multikueued.commands.explain import EventList
 from multikueued.commands.get import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.retry import Retried
@@ -29,7 +29,7 @@ from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
 from multikueued.remote.pods import PodList, PodReport
 from multikueued.reports.answers import ReportedPlacement
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation
+from multikueued.reports.explanation import Explanation, Unqueued
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.links import ChainLink
 from multikueued.reports.queues import QueueReport

@@ -240,9 +240,14 @@ def _of_workloads() -> tuple[Case, ...]:
         ("the same, and the worker is lost since", lambda: _taken(DETACHED, ConnectionFacts(error="refused"))),
         ("a job has a worker without a MultiKueueCluster", lambda: _taken("")),
         ("the job is gone, and its Workload is not", lambda: next(deleted_job_findings(TestADeletedJob.LEFT))),
-        ("the job has no Workload, and runs here at once", lambda: unqueued(without_queue(), "job/train", objects)[1]),
-        ("the job has a queue and no Workload", lambda: unqueued(job("train"), "job/train", objects)[1]),
+        ("the job has no Workload, and runs here at once", lambda: _unqueued(without_queue())),
+        ("the job has a queue and no Workload", lambda: _unqueued(job("train"))),
     )
+
+
+def _unqueued(made: Json) -> Finding:
+    (found,) = unqueued(made, "job/train", fleet()).findings
+    return found
 
 
 DETACHED: Final = "2026-11-28T12:00:00Z"

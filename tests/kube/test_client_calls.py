@@ -11,9 +11,18 @@ import pytest
 import trustme
 from aiohttp import web
 
-from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.kinds import JOB, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.errors import ApiError, Cause, Expired, KubeconfigError, Unauthorized, Unreachable, Unreadable
+from multikueue.errors import (
+    ApiError,
+    Cause,
+    Expired,
+    Forbidden,
+    KubeconfigError,
+    Unauthorized,
+    Unreachable,
+    Unreadable,
+)
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from tests.kube.scripted import eventually, hangs, job, refuses, resets, says, serving, streams, talking
 
@@ -274,3 +283,18 @@ async def test_a_client_may_act_as_another_user_in_each_request() -> None:
         await client.list(JOB)
     headers = server.asked[0].headers
     assert (headers["Authorization"], headers["Impersonate-User"]) == ("Bearer own", user)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_that_an_object_is_there_is_asked_without_its_content(whole: bool) -> None:
+    """A Secret's metadata would not do: `kubectl apply` keeps its data in an annotation. A server may ignore it all."""
+    row = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "rows": [{"cells": ["a"]}]}
+    secret: Json = {"kind": "Secret", "metadata": {"name": "a"}, "data": {"key": "c2VjcmV0"}}
+    async with talking(says(200, secret if whole else row), refuses(404), refuses(403)) as (server, client):
+        assert await client.exists(SECRET, KEY) is True
+        assert await client.exists(SECRET, KEY) is False
+        with pytest.raises(Forbidden):
+            await client.exists(SECRET, KEY)
+    asked = server.asked[0]
+    assert (asked.path, dict(asked.query)) == ("/api/v1/namespaces/default/secrets/a", {"includeObject": "None"})
+    assert asked.headers["Accept"] == "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"

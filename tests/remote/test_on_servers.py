@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ class Fleet(Workers):
     person: Shell
 
     async def run_job(
-        self, worker: str = "worker1", origin: str = "multikueue", *, needs: str = ""
+        self, worker: str = "worker1", origin: str = "multikueue", *, needs: Sequence[str] = ()
     ) -> tuple[Json, Json]:
         """A job that a worker has, and a Secret that it mounts: the manager's Workload, the copy of the job there."""
         local = await self.person.submit(offered=False, cluster=worker, needs=needs)

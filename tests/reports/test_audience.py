@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+import attrs
 import pytest
 
+from multikueued.reports.explanation import with_findings
 from multikueued.reports.remedies.audience import Audience, for_audience
 from multikueued.reports.remedies.remedy import Finding
-from tests.docs.symptoms import Row, sections
+from tests.docs.symptoms import RUNNING, Row, sections
+from tests.reports.test_explanation import explained
 
 ROWS = [row for rows in sections().values() for row in rows]
 OPERATORS = re.compile(
@@ -44,3 +47,11 @@ def test_an_operator_is_told_all(row: Row) -> None:
 )
 def test_whom_to_ask(finding: Finding, remedy: str) -> None:
     assert for_audience(finding, Audience.SUBMITTER).remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.finding.id)
+def test_what_is_added_to_an_explanation_is_for_its_reader_too(row: Row) -> None:
+    """As what a job and its pods say, which is read after it was made."""
+    begun = attrs.evolve(explained(RUNNING), audience=Audience.SUBMITTER)
+
+    assert with_findings(begun, row.finding).findings == (for_audience(row.finding, Audience.SUBMITTER),)

@@ -521,7 +521,7 @@ def test_a_job_without_a_workload(queue: str, id: str, told: str) -> None:
     made = job("train", queue=queue)
     if not queue:
         made["metadata"]["labels"] = {}
-    _, wrong = unqueued(made, "job/train", fleet())
+    (wrong,) = unqueued(made, "job/train", fleet()).findings
 
     assert wrong.id == id
     assert told in wrong.remedy

@@ -265,6 +265,20 @@ async def test_a_job_that_has_changed_since_it_was_looked_at_stays_where_that_co
         await client.get(JOB, OF_JOB)
 
 
+async def test_a_deletion_is_told_once_it_is_accepted_and_not_where_it_met_a_change() -> None:
+    fleet, uid = await _with_job()
+    client = fleet.clusters[W1].client
+    seen = resource_version(await client.get(JOB, OF_JOB))
+    await client.merge_patch(JOB, OF_JOB, {"metadata": {"labels": {"keep": "it"}}})
+    told = list[int]()
+    for version in (seen, "", ""):  # changed, as it is, gone
+        deletion = DeleteJob(W1, JOB, OF_JOB, uid, "Background", version=version, note="it is deleted")
+        await fleet.executor.execute(a_workload(), (deletion,))
+        told.append(fleet.events.statistics().waiting)
+
+    assert told == [0, 1, 1]
+
+
 async def test_kueues_finalizer_is_left_to_kueue() -> None:
     """Of a pod group it frees the pods while it sees the Workload being deleted, and not after that."""
     fleet = Fleet()

@@ -17,6 +17,7 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
     NAMESPACE,
+    SECRET,
 )
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION, QUEUES_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -26,7 +27,15 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.reconcilers.quota import QuotaReconciler
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
-from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue, local_queue, namespace
+from multikueue.sandbox.setting_up import (
+    CLUSTER_QUEUE_NAME,
+    LOCAL_QUEUE_NAME,
+    cluster,
+    cluster_queue,
+    kubeconfig_secret,
+    local_queue,
+    namespace,
+)
 from tests.runtime.fleet import CHECK, Fleet, is_active, kubeconfig
 
 pytestmark = pytest.mark.looptime
@@ -226,3 +235,17 @@ async def test_queues_that_are_called_otherwise_on_a_worker_count_by_that_name()
         patch = {"metadata": {"annotations": said}}
         await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), patch)
         assert await cpus(fleet) == "4"
+
+
+async def test_a_cluster_with_two_names_counts_once() -> None:
+    fleet = await a_fleet("worker1")
+    tokens = fleet.workers["worker1"].tokens
+    assert tokens is not None
+    tokens["again-token"] = "multikueue:again"
+    async with fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "4"
+        await fleet.admin.create(SECRET, kubeconfig_secret("again", kubeconfig("worker1", "again-token")))
+        await fleet.admin.create(MULTIKUEUE_CLUSTER, cluster("again"))
+        listed = {"spec": {"clusters": ["again", "worker1"]}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), listed)
+        assert await cpus(fleet, 60) == "4"

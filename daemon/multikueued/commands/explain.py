@@ -26,25 +26,11 @@ from multikueued.remote.command import origin_option
 from multikueued.remote.explained_pods import JobPods, job_named
 from multikueued.remote.pod_lookup import Asked
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation, Seen, about_job, explain, unqueued, with_findings
+from multikueued.reports.explanation import Explanation, Seen, Unqueued, about_job, explain, unqueued, with_findings
 from multikueued.reports.jobs import JobState, state_of
 from multikueued.reports.jobs_alone import summary_alone
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.audience import audience_of, for_audience
-from multikueued.reports.remedies.remedy import Finding
-
-
-@attrs.frozen
-class Unqueued:
-    """What `multikueue explain` prints for a job without a Workload."""
-
-    job: str
-    """TYPE/NAME."""
-    namespace: str
-    summary: str
-    findings: tuple[Finding, ...]
-    not_checked: tuple[str, ...] = ()
-    """What could not be read, and so says nothing."""
+from multikueued.reports.remedies.audience import audience_of
 
 
 @click.command("explain")
@@ -114,9 +100,9 @@ async def gather_explanation(
 def _without_workload(found: Found, namespace: str) -> Unqueued:
     assert found.job is not None, "one of the two was found"
     if WORKLOAD in found.objects.unread:
-        return Unqueued(found.name, namespace, summary_alone(found.job), (), found.unread)
-    summary, finding = unqueued(found.job, found.name, found.objects)
-    return Unqueued(found.name, namespace, summary, (for_audience(finding, audience_of(found.objects.unread)),))
+        summary = summary_alone(found.job)
+        return Unqueued(job=found.name, namespace=namespace, summary=summary, not_checked=found.unread)
+    return unqueued(found.job, found.name, found.objects)
 
 
 async def _explained(

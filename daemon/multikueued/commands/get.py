@@ -147,8 +147,9 @@ async def gather_jobs(
         found = await (otherwise() if selector or user_label else api_first(client, ask, otherwise))
         if words_at is None:
             return found
-        words = await own_words(client, found.jobs, chosen.namespace, words_at)
-        return attrs.evolve(found, jobs=with_words(found.jobs, words))
+        words = await own_words(client, found.jobs, words_at)
+        jobs, not_read = with_words(found.jobs, words.troubles), (*found.not_checked, *words.not_checked)
+        return attrs.evolve(found, jobs=jobs, not_checked=not_read)
     except Invalid as error:
         raise CommandError(f"{f'-l {selector}: ' if selector else ''}{error}", USAGE) from error
     except Forbidden as error:

@@ -1,64 +1,86 @@
-"""What running jobs themselves say of trouble, for lists of jobs: one list for each kind that runs."""
+"""What running jobs themselves say of trouble, for lists of jobs: each is asked about by its name."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
 import anyio
 import attrs
 
-from multikueue.core.model.labels import QUEUE_LABEL
-from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.errors import ApiError
+from multikueue.core.model.names import ObjectKey, Resource
+from multikueue.errors import ApiError, Invalid, NotFound
 from multikueue.protocols import Reader
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.remedies.job_trouble import trouble_findings
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.typenames import JobName, resource_of
 
-MOST: Final = 500
-"""Running jobs that are looked at: of more the lists would cost as much as those of Workloads again."""
+MOST: Final = 100
+"""Running jobs that are asked about, those that are shown first: each costs a request."""
+AT_ONCE: Final = 10
+"""Requests at the same time."""
 
 
-async def own_words(
-    client: Reader, reports: Sequence[JobReport], namespace: str, now: datetime
-) -> dict[JobReport, Finding]:
-    """What is wrong with jobs that run, by what their own status says. A kind that may not be listed says nothing.
+@attrs.frozen
+class OwnWords:
+    """What jobs say of themselves."""
+
+    troubles: Mapping[JobReport, Finding]
+    """By job: those that say nothing of trouble are not in it."""
+    not_checked: tuple[str, ...] = ()
+    """Which were not asked about."""
+
+
+async def own_words(client: Reader, reports: Iterable[JobReport], now: datetime) -> OwnWords:
+    """What is wrong with jobs that run, by what their own status says. A kind that may not be read says nothing.
 
     Args:
         client: of the manager.
-        reports: jobs; of those that do not run nothing is told.
-        namespace: of the jobs; empty: all.
+        reports: jobs, those that matter most first; of those that do not run nothing is told.
         now: the wall clock.
     """
-    running = [one for one in reports if one.state in (JobState.RUNNING, JobState.STARTING)]
-    by_kind: dict[Resource, list[JobReport]] = defaultdict(list)
-    for report in running if len(running) <= MOST else ():
-        if (resource := resource_of(JobName.parse(report.job).type)) is not None:
-            by_kind[resource].append(report)
-    jobs: dict[tuple[Resource, ObjectKey], Json] = {}
+    running = [(one, named) for one in reports if one.state in _RUNNING and (named := _named(one)) is not None]
+    limiter, unread = anyio.CapacityLimiter(AT_ONCE), set[Resource]()
+    told: dict[JobReport, Finding] = {}
 
-    async def read(resource: Resource) -> None:
+    async def ask(report: JobReport, resource: Resource, key: ObjectKey) -> None:
+        async with limiter:
+            if resource in unread:
+                return
+            try:
+                job = await client.get(resource, key)
+            except (
+                NotFound,
+                Invalid,
+            ):  # it was deleted meanwhile, the kind is not served, or what it is said to be is no name
+                return
+            except ApiError:  # not permitted, or no answer: so it is with all of the kind
+                unread.add(resource)
+                return
         kind = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
-        with suppress(ApiError):  # not served, or not permitted
-            listed = await client.list(resource, namespace=namespace, label_selector=QUEUE_LABEL)
-            jobs.update(((resource, ObjectKey.of(one)), kind | one) for one in listed.items)
+        if (trouble := next(trouble_findings(kind | job, report, (), now), None)) is not None:
+            told[report] = trouble
 
     async with anyio.create_task_group() as tasks:
-        for resource in by_kind:
-            tasks.start_soon(read, resource)
-    found: dict[JobReport, Finding] = {}
-    for resource, of_kind in by_kind.items():
-        for report in of_kind:
-            job = jobs.get((resource, ObjectKey(report.namespace, JobName.parse(report.job).name)))
-            told = [*trouble_findings(job, report, (), now)] if job is not None else []
-            if told:
-                found[report] = told[0]
-    return found
+        for report, (resource, key) in running[:MOST]:
+            tasks.start_soon(ask, report, resource, key)
+    more = len(running) - MOST
+    gap = f"what {more} more running jobs say of themselves: only {MOST} are asked about" if more > 0 else ""
+    troubles = {report: told[report] for report, _ in running if report in told}
+    return OwnWords(troubles, tuple(filter(None, (gap,))))
+
+
+_RUNNING: Final = (JobState.RUNNING, JobState.STARTING)
+
+
+def _named(report: JobReport) -> tuple[Resource, ObjectKey] | None:
+    """Where its job is; None: it is of no kind that is known, or several objects."""
+    name = JobName.parse(report.job)
+    resource = resource_of(name.type)
+    return (resource, ObjectKey(report.namespace, name.name)) if resource is not None else None
 
 
 def with_words(reports: Iterable[JobReport], found: Mapping[JobReport, Finding]) -> tuple[JobReport, ...]:

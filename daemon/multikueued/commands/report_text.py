@@ -98,6 +98,7 @@ def status_lines(status: StatusReport, width: int | None, *, wide: bool) -> list
         "",
         totals_line(status),
         *_findings(status.findings, width or 100),
+        *not_checked_lines(status.not_checked, width or 100),
     ]
 
 

@@ -82,8 +82,8 @@ async def gather_status(client: ClusterClient, now: datetime, daemon_namespace: 
     """Read the manager and report."""
     objects = await read_objects(client, "", daemon_namespace)
     report = with_refusals(status_report(objects, now, daemon_namespace), objects, now, daemon_namespace)
-    words = await own_words(client, job_reports(objects, JobFilter()), "", now)
-    return attrs.evolve(report, findings=(*report.findings, *in_sum(words)))
+    words = await own_words(client, job_reports(objects, JobFilter()), now)
+    return attrs.evolve(report, findings=(*report.findings, *in_sum(words.troubles)), not_checked=words.not_checked)
 
 
 def status_exit_code(report: StatusReport) -> int:

@@ -65,15 +65,13 @@ class Sight:
             return None
 
     async def exists(self, resource: Resource, key: ObjectKey, what: str) -> bool | None:
-        """Whether there is an object; None: it may not be read, which is noted.
+        """Whether there is an object, of which nothing is read; None: it may not be read, which is noted.
 
         Raises:
             ApiError: see `items`.
         """
         try:
-            return bool(await self.client.get(resource, key))
-        except NotFound:
-            return False
+            return await self.client.exists(resource, key)
         except (Forbidden, Unreadable, ServerFault) as error:
             self.blind(what, _why(error, "get", resource, self.whose, str(key)))
             return None

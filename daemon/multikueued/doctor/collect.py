@@ -26,7 +26,7 @@ from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Diagnosis, diagnose
 from multikueued.doctor.installation import find_daemon
 from multikueued.doctor.manager_reader import read_manager
-from multikueued.doctor.needs import needs_of
+from multikueued.doctor.needs import OF_ONE, needs_of
 from multikueued.doctor.probe import Measure, ProbeResult, probe
 from multikueued.doctor.published import Published, published_in
 from multikueued.doctor.worker_facts import KubeconfigFacts, NotChecked
@@ -110,8 +110,7 @@ def _untold(facts: Facts) -> list[NotChecked]:
         found.append(NotChecked("Kueue's version", why, "ask an administrator of the manager"))
     if (more := len(waiting(facts)) - MOST) > 0:
         told = f"only the {MOST} that have waited longest are looked at"
-        of_one = "multikueue explain JOB -n NAMESPACE tells it of one"
-        found.append(NotChecked(f"why {more} more jobs wait", told, of_one))
+        found.append(NotChecked(f"why {more} more jobs wait", told, OF_ONE))
     if facts.clock is None:
         found.append(NotChecked("the manager's clock", "it did not say the time", "compare the clocks there"))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from multikueue.core.model import workloads
@@ -17,11 +17,12 @@ from multikueued.reports.jobs import JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import title
 
+OF_ONE: Final = "multikueue explain JOB -n NAMESPACE tells it of one"
 _KINDS: Final = (SECRET.gvk.kind, CONFIG_MAP.gvk.kind)
 
 
 def needs_of(objects: ManagerObjects) -> dict[str, tuple[Need, ...]]:
-    """By worker, the Secrets and ConfigMaps that jobs there cannot do without: each once, `MAX_LOOKED_FOR` at most."""
+    """By worker, the Secrets and ConfigMaps that jobs there cannot do without: each once."""
     found: dict[str, dict[tuple[str, ObjectKey], Need]] = defaultdict(dict)
     for workload in objects.dispatched:
         worker = workloads.cluster_name(workload)
@@ -29,8 +30,7 @@ def needs_of(objects: ManagerObjects) -> dict[str, tuple[Need, ...]]:
             continue
         for one in _looked_for(dependencies_of(workload)):
             key = ObjectKey(namespace_on(workload, worker), one.name)
-            if len(found[worker]) < MAX_LOOKED_FOR:
-                found[worker].setdefault((one.kind, key), Need(one.kind, key, title(workload)))
+            found[worker].setdefault((one.kind, key), Need(one.kind, key, title(workload)))
     return {worker: tuple(needs.values()) for worker, needs in found.items()}
 
 
@@ -38,14 +38,18 @@ def _looked_for(needs: Iterable[Dependency]) -> Iterable[Dependency]:
     return (one for one in needs if one.required and one.kind in _KINDS)
 
 
-async def missing(sight: Sight, needs: Iterable[Need]) -> tuple[Need, ...]:
-    """Those that are not there. A kind that may not be read is noted once, and not asked for again.
+async def missing(sight: Sight, needs: Sequence[Need]) -> tuple[Need, ...]:
+    """Those that are not there, of the first `MAX_LOOKED_FOR`. A kind that may not be read is noted once, and not asked
+    for again.
 
     Raises:
         ApiError: see `Sight.items`.
     """
     unread, found = set[str](), list[Need]()
-    for need in needs:
+    if (more := len(needs) - MAX_LOOKED_FOR) > 0:
+        why = f"only {MAX_LOOKED_FOR} are looked for"
+        sight.blind(f"whether {more} more of what jobs name is on {sight.whose}", why, OF_ONE)
+    for need in needs[:MAX_LOOKED_FOR]:
         if need.kind not in unread:
             what = f"whether each {need.kind} that jobs name is on {sight.whose}"
             there = await sight.exists(RESOURCES[need.kind], need.key, what)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
@@ -28,6 +29,7 @@ from multikueued.reports.typenames import JobName, resource_of
 
 PATIENCE: Final = 5.0
 """Seconds for what pods say: the rest of the explanation does not wait longer."""
+_LATE: Final = f"no answer within {PATIENCE:g} s"
 _ASKING: Final = (NOT_READY.id, STUCK.id, UNHEALTHY.id, FAILED)
 """The findings of which pods may know the cause."""
 
@@ -56,6 +58,8 @@ class JobPods:
         if pods is None:
             unread = (f"its pods: {why}",) if asking is not None and why else ()
             return attrs.evolve(explanation, not_checked=(*explanation.not_checked, *unread))
+        hidden = tuple(f"whether it has more pods there: {one} may not be listed" for one in pods.not_read)
+        explanation = attrs.evolve(explanation, not_checked=(*explanation.not_checked, *hidden))
         found = self._findings(explanation, pods)
         needs = dependencies_of(workload) if workload is not None else ()
         if not any(one.blocking for one in found) and explanation.job.state is JobState.RUNNING and needs:
@@ -63,8 +67,9 @@ class JobPods:
             found = [*missing, *(one for one in found if not missing or one.id != STARTS.id)]
             explanation = attrs.evolve(explanation, not_checked=(*explanation.not_checked, *unseen))
         known = any(one.blocking for one in found)
-        explained = with_findings(explanation, *found, without=NOT_READY.id if known else "")
-        return attrs.evolve(explained, findings=tuple(still_there(explained.findings, explained.job, pods.pods)))
+        kept = tuple(still_there(explanation.findings, explanation.job, pods.pods))
+        seen = attrs.evolve(explanation, findings=kept)
+        return with_findings(seen, *found, without=NOT_READY.id if known else "")
 
     async def _pods(self) -> tuple[PodList | None, str]:
         """The pods, or why they could not be read."""
@@ -73,7 +78,7 @@ class JobPods:
                 return await gather_pods(self.manager, self.asked), ""
             except (CommandError, ApiError) as error:
                 return None, str(error)
-        return None, f"no answer within {PATIENCE:g} s"
+        return None, _LATE
 
     def _findings(self, explanation: Explanation, pods: PodList) -> list[Finding]:
         job = explanation.job
@@ -82,24 +87,28 @@ class JobPods:
         return [attrs.evolve(one, blocking=one.blocking and job.state is JobState.RUNNING) for one in found]
 
     async def _missing(self, needs: Iterable[Dependency]) -> tuple[list[Finding], tuple[str, ...]]:
-        """What of these is not on the worker, and what could not be looked for."""
-        found, unseen = list[Finding](), list[Dependency]()
+        """What of these is not on the worker, and what could not be looked for, with why."""
+        found, unseen = list[Finding](), dict.fromkeys(needs, _LATE)
         with anyio.move_on_after(PATIENCE):
             try:
                 sought = await sought_job(self.manager, self.asked)
                 async with worker_client(self.manager, sought.worker, self.asked.target.daemon_namespace) as client:
-                    for need in needs:
+                    for need in tuple(unseen):
                         try:
-                            await client.get(need.resource, ObjectKey(sought.namespace_there, need.name))
-                        except NotFound:
+                            there = await client.exists(need.resource, ObjectKey(sought.namespace_there, need.name))
+                        except Forbidden:
+                            unseen[need] = "the daemon's account may not get that"
+                            continue
+                        del unseen[need]
+                        if not there:
                             words = {"kind": need.kind, "name": need.name, "worker": sought.worker}
                             found.append(NEED_MISSING.about(sought.worker, "", words))
-                        except Forbidden:
-                            unseen.append(need)
-            except (CommandError, ApiError):
-                return found, ()
-        named = ", ".join(map(str, unseen))
-        return found, (f"whether {named} is there: the daemon's account may not get that",) if named else ()
+            except (CommandError, ApiError) as error:
+                unseen = {need: str(error) if why == _LATE else why for need, why in unseen.items()}
+        alike: dict[str, list[Dependency]] = defaultdict(list)
+        for need, why in unseen.items():
+            alike[why].append(need)
+        return found, tuple(f"whether {', '.join(map(str, each))} is there: {why}" for why, each in alike.items())
 
 
 async def job_named(client: ClusterClient, name: str, namespace: str) -> Json | None:

@@ -23,7 +23,7 @@ from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, 
 from multikueued.reports.links import ChainLink, chain_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
-from multikueued.reports.remedies.audience import Audience, for_audience
+from multikueued.reports.remedies.audience import Audience, audience_of, read_by
 from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
 from multikueued.reports.remedies.deleted_job import deleted_job_findings
@@ -76,7 +76,7 @@ class Seen:
         return explain(attrs.evolve(self, workload=other, job=None, events=())).findings
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Explanation:
     """What `multikueue explain` prints."""
 
@@ -89,6 +89,8 @@ class Explanation:
     """What each worker of the config says."""
     next: tuple[NextStep, ...]
     """What happens next, and when."""
+    audience: Audience = Audience.OPERATOR
+    """Whom the remedies are for."""
     findings: tuple[Finding, ...]
     """What is wrong and what to do, what needs somebody first."""
     placements: tuple[ReportedPlacement, ...]
@@ -99,23 +101,46 @@ class Explanation:
     """The other Workloads of the same job, as `workload/NAME`: each is explained by itself."""
 
 
+@attrs.frozen(kw_only=True)
+class Unqueued:
+    """What `multikueue explain` prints for a job without a Workload."""
+
+    job: str
+    """TYPE/NAME."""
+    namespace: str
+    summary: str
+    audience: Audience = Audience.OPERATOR
+    """Whom the remedies are for."""
+    findings: tuple[Finding, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    """What could not be read, and so says nothing."""
+
+
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""
     job = seen.waiting.on(job_report(seen.workload, seen.objects), reserved_at(seen.workload))
     asked = ask_workers(seen.workload, job, seen.objects, seen.events, seen.now)
     answers = with_reasons(asked, seen.workload, seen.job, seen.objects, seen.now)
     findings = sorted(_findings(seen, job, answers), key=lambda one: not one.blocking)
-    return Explanation(
+    explanation = Explanation(
         job=job,
-        summary=_summary(job, findings),
+        audience=seen.audience,
+        summary="",
         chain=chain_of(seen.workload, seen.job, job, seen.objects),
         workers=answers,
         next=next_steps(seen.workload, job, answers, findings, seen.objects),
-        findings=tuple(for_audience(one, seen.audience) for one in dict.fromkeys(findings)),
+        findings=(),
         placements=_placements(seen.workload, job),
         not_checked=seen.not_checked,
         others=seen.others,
     )
+    return _finished(explanation, findings)
+
+
+def _finished(explanation: Explanation, findings: Iterable[Finding]) -> Explanation:
+    """An explanation with these findings, for who reads it; what needs somebody first is its summary."""
+    told = read_by(explanation.audience, findings)
+    return attrs.evolve(explanation, findings=told, summary=_summary(explanation.job, told))
 
 
 def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]:
@@ -172,8 +197,7 @@ def about_job(job: Json, report: JobReport, now: datetime, needs: Iterable[Depen
 def with_findings(explanation: Explanation, *found: Finding, without: str = "") -> Explanation:
     """An explanation with more findings, and without those of an id."""
     kept = (one for one in explanation.findings if one.id != without)
-    findings = sorted(dict.fromkeys((*found, *kept)), key=lambda one: not one.blocking)
-    return attrs.evolve(explanation, findings=tuple(findings), summary=_summary(explanation.job, findings))
+    return _finished(explanation, (*found, *kept))
 
 
 def context_of(seen: Seen, job: JobReport) -> dict[str, str]:
@@ -272,29 +296,37 @@ def _waits(job: JobReport, findings: Sequence[Finding]) -> str:
     return "It waits."
 
 
-def unqueued(job: Json, type_name: str, objects: ManagerObjects) -> tuple[str, Finding]:
-    """Why there is no Workload for a job: a sentence, and what to do.
+def unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Unqueued:
+    """Why there is no Workload for a job, and what to do.
 
     Args:
         job: the job object.
         type_name: TYPE/NAME.
         objects: of the manager.
     """
-    key = ObjectKey.of(job)
-    queue = str(dig(job, "metadata", "labels", QUEUE_LABEL) or "")
-    here = sorted(name_of(one) for one in objects.local_queues if ObjectKey.of(one).namespace == key.namespace)
+    audience = audience_of(objects.unread)
+    return Unqueued(
+        job=type_name,
+        namespace=ObjectKey.of(job).namespace,
+        summary="Kueue has no Workload for it.",
+        audience=audience,
+        findings=read_by(audience, [_why_unqueued(job, type_name, objects)]),
+    )
+
+
+def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding:
+    namespace, queue = ObjectKey.of(job).namespace, str(dig(job, "metadata", "labels", QUEUE_LABEL) or "")
+    here = sorted(name_of(one) for one in objects.local_queues if ObjectKey.of(one).namespace == namespace)
     if not queue:
         named = f": {', '.join(here)}" if here else ""
-        remedy = f"label it kueue.x-k8s.io/queue-name with a LocalQueue of namespace {key.namespace}{named}"
-        why = "the job names no queue, so Kueue does not look after it"
-        return "Kueue has no Workload for it.", Finding("no-queue", type_name, why, "", remedy)
+        remedy = f"label it kueue.x-k8s.io/queue-name with a LocalQueue of namespace {namespace}{named}"
+        return Finding("no-queue", type_name, "the job names no queue, so Kueue does not look after it", "", remedy)
     if queue not in here:
-        seen = {"metadata": {"namespace": key.namespace}, "spec": {"queueName": queue}}
-        (finding, *_) = queue_findings(seen, objects)
-        return "Kueue has no Workload for it.", finding
+        seen = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
+        return next(iter(queue_findings(seen, objects)))
     why = "the job names a queue, and Kueue has not made a Workload: it does not run, or does not know the kind"
     remedy = "look whether Kueue runs here, and whether integrations.frameworks of its configuration names the kind"
-    return "Kueue has no Workload for it.", Finding("no-workload", type_name, why, "", remedy)
+    return Finding("no-workload", type_name, why, "", remedy)
 
 
 TOLERATED: Final = timedelta(seconds=10)

@@ -54,6 +54,8 @@ class StatusReport:
     """Jobs by state."""
     findings: tuple[Finding, ...]
     """What somebody has to look after."""
+    not_checked: tuple[str, ...] = ()
+    """What was not looked at, and so says nothing."""
 
 
 def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> StatusReport:

@@ -27,8 +27,8 @@ MAX_RANGE: Final = 1_000
 
 _CHARACTERS: Final = 100
 """Characters of a text that take as long as one value."""
-_LITERAL: Final = re.compile(r"//[^\n]*|[rRbB]{0,2}(\"\"\"|'''|\"|')(?:\\.|(?!\1).)*\1", re.DOTALL)
-_MACRO: Final = re.compile(r"\.\s*(all|exists|exists_one|existsOne|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
+LITERAL: Final = re.compile(r"//[^\n]*|[rRbB]{0,2}(\"\"\"|'''|\"|')(?:\\.|(?!\1).)*\1", re.DOTALL)
+MACRO: Final = re.compile(r"\.\s*(all|exists|exists_one|existsOne|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
 _COPYING: Final = frozenset(("map", "filter"))
 _PAIRWISE: Final = re.compile(r"\b(?:distinct|sets\.\w+)\s*\(")
 """Functions that compare each entry with each other one."""
@@ -44,7 +44,7 @@ def degree(text: str, variables: Iterable[str]) -> int:
         text: of an expression that compiles.
         variables: those that are given to it.
     """
-    return _degree(_LITERAL.sub("''", text), frozenset(variables), frozenset())
+    return _degree(LITERAL.sub("''", text), frozenset(variables), frozenset())
 
 
 def exceeds(values: Iterable[Any], degree: int, *, each_character: bool) -> bool:
@@ -79,7 +79,7 @@ def _largest(degree: int) -> int:
 def _degree(text: str, outer: frozenset[str], parts: Collection[str]) -> int:
     """The degree of a text without literals. `parts`: variables of loops that stand for a part of what is read."""
     found, at = 2 if _PAIRWISE.search(text) else 0, 0
-    while (macro := _MACRO.search(text, at)) is not None:
+    while (macro := MACRO.search(text, at)) is not None:
         at = _closing(text, macro.end())
         name, variable = macro.groups()
         root = _root(text[: macro.start()])

@@ -16,15 +16,12 @@ import cel
 from cel.stdlib import STDLIB_FUNCTIONS
 
 from multikueue.adapters.declared.costs import MAX_RANGE, MAX_STEPS, degree, exceeds
+from multikueue.adapters.declared.key_order import IN_ORDER, in_order, ordered
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, json_fault, shortened
+from multikueue.core.model.objects import json_fault, shortened
 from multikueue.errors import RuleError
 
 _MACRO_VARIABLE: Final = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([A-Za-z_]\w*)\s*,")
-_LOOPED: Final = re.compile(
-    r"(?<![\w.])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?=\.(?:all|exists|exists_one|map|filter)\(\s*[A-Za-z_]\w*\s*,)"
-)
-"""What a loop goes over, where that is a field: `object.metadata.labels` of `object.metadata.labels.map(k, k)`."""
 _TYPES: Final = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"))
 _NATIVE: Final = _TYPES.union(
     ("size", "contains", "startsWith", "endsWith", "matches", "duration", "timestamp", "dyn"),
@@ -101,6 +98,8 @@ class Expression:
             if name not in known:
                 raise ValueError(f"{text!r}: there is no variable {name!r}; there is {' and '.join(variables)}")
         reads = {name: _fields_read(text, name) for name in variables if name in program.variables()}
+        if (looping := ordered(text)) != text:
+            program, functions = cel.compile(looping), {**functions, IN_ORDER: in_order}
         made = cls(text, where, program, reads, functions, degree(text, variables))
         made._try_on_nothing(wanted)
         return made
@@ -121,13 +120,8 @@ class Expression:
             raise ValueError(f"{self.text!r} gives {shortened(repr(result), MAX_TOLD)}, which is {name}")
 
     def _evaluated(self, known: Mapping[str, Any]) -> Any:
-        """The library goes over the keys of a map in another order each time: what is made of that never converges."""
-        looped = {path: dig(known, *path.split(".")) for path in _LOOPED.findall(self.text)}
-        keys = {path: sorted(found) for path, found in looped.items() if isinstance(found, dict)}
-        program = _over_keys(self.text, tuple(keys)) if keys else self._program
-        known = {**known, **{_keys_of(path): listed for path, listed in keys.items()}}
-        context: Any = cel.Context(variables=known, functions=dict(self._functions)) if self._functions else known
-        return program.execute(context)
+        context: Any = cel.Context(variables=dict(known), functions=dict(self._functions)) if self._functions else known
+        return self._program.execute(context)
 
     def value(self, **given: Json | str) -> Any:
         """Its value, as JSON has values.
@@ -174,17 +168,6 @@ class Expression:
 
     def _saying(self, why: str) -> str:
         return f"{self.where}: {self.text}: {why}" if self.where else f"{self.text}: {why}"
-
-
-@functools.lru_cache(maxsize=256)
-def _over_keys(text: str, maps: tuple[str, ...]) -> cel.Program:
-    """The expression with loops over the sorted keys of these maps."""
-    return cel.compile(_LOOPED.sub(lambda found: _keys_of(found[1]) if found[1] in maps else found[1], text))
-
-
-def _keys_of(path: str) -> str:
-    """The variable that has them."""
-    return f"keys_of_{path.replace('.', '_')}"
 
 
 def _cause(told: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 import attrs
@@ -17,6 +18,7 @@ from multikueue.core.model.conditions import condition, conditions, new_conditio
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import Quantity
+from multikueue.core.model.second_names import second_name
 
 CONDITION: Final = "MultiKueueManagerQuotaAutomation"
 """The condition on the manager's ClusterQueue that tells what became of it."""
@@ -161,6 +163,19 @@ def _nominal(cluster_queue: Json) -> Iterable[tuple[str, Quantity]]:
                 yield entry["name"], Quantity.parse(entry.get("nominalQuota") or 0)
 
 
-def listed_workers(config: Json | None) -> list[str]:
-    """The workers whose queues matter: those of a config that asks for automation."""
-    return clusters(config) if config is not None and wants_automation(config) else []
+def listed_workers(config: Json | None, objects: Mapping[str, Json] = MappingProxyType({})) -> list[str]:
+    """The workers whose queues matter: those of a config that asks for automation, each cluster by one of its names.
+
+    Args:
+        config: the MultiKueueConfig.
+        objects: the MultiKueueClusters by name; they say which is a second name of another's cluster.
+    """
+    listed = clusters(config) if config is not None and wants_automation(config) else []
+    of_cluster: dict[str, str] = {}
+    for name in listed:
+        second = second_name(objects.get(name) or {})
+        if second is None:
+            of_cluster[name] = name
+        else:
+            of_cluster.setdefault(second.first, name)
+    return [*of_cluster.values()]

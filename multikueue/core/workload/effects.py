@@ -134,6 +134,8 @@ class DeleteJob:
     """Whether it is sent only if the request before it failed, which was to stop the job first."""
     version: str = ""
     """The resourceVersion that was looked at, where a change may mean that it is to stay."""
+    note: str = ""
+    """What is told on the Workload and its job once this deletion is accepted; empty: nothing."""
 
 
 @attrs.frozen

@@ -18,7 +18,7 @@ from multikueue.core.model.objects import is_terminating, resource_version, uid
 from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
-from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, DeleteJob, Effect, PatchJobStatus, Plan
+from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
 from multikueue.core.workload.facts.possible_runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
@@ -35,6 +35,8 @@ stands there is known to be in vain; a webhook that forbids it may go on to do s
 END_SHOWN: Final = timedelta(minutes=2)
 """How long a job may take to show its end after its Workload copy has: a watch that a proxy holds open without events
 is found out after 90 s of silence and a probe."""
+PATIENCE: Final = 0.25
+"""How much longer a job whose time is over may stay for not having seen its worker's return, as a part of that time."""
 
 MOST_FAILED: Final = 100
 """Copies of failed jobs that are kept in one namespace of a worker: whoever submits jobs chooses how many fail."""
@@ -169,13 +171,15 @@ def delete_expired(situation: Situation) -> Plan | None:
     if due is None:
         return None
     gone = (worker is None or worker.in_sight) and all(one.is_empty or not one.reachable for one in situation.workers)
-    again = max((due - situation.now).total_seconds(), 0.0 if gone else END_SHOWN.total_seconds())
+    left = (due - situation.now).total_seconds()
+    # However many wait for one worker: the longer it is away, the more rarely each looks for it.
+    again = max(left, 0.0 if gone else max(END_SHOWN.total_seconds(), -left * PATIENCE))
     if again > 0.0:
         cleaned = clean_finished(situation)
         return Plan(cleaned.effects, look_again=min(again, cleaned.look_again or again))
     key, version = ObjectKey.of(job), resource_version(job)
-    deletion = DeleteJob(MANAGER, adapter.resource, key, uid(job), "Background", version=version)
-    return Plan((deletion, AnnounceWorkload("Normal", "Its job is deleted: its time to live is over", on_job=True)))
+    note = "Its job is deleted: its time to live is over"
+    return Plan((DeleteJob(MANAGER, adapter.resource, key, uid(job), "Background", version=version, note=note),))
 
 
 def retention_left(situation: Situation, worker: Worker) -> float:

@@ -24,6 +24,11 @@ AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisc
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Asks for a list of the metadata alone: free-form fields, which may nest too deep to be decoded, are not in it."""
 
+NAME_ONLY: Final = "application/json;as=Table;g=meta.k8s.io;v=v1"
+"""Asks for a row about an object and, with includeObject=None, for nothing of the object itself. Its metadata would not
+do: `kubectl apply` keeps a copy of all there is in an annotation.
+"""
+
 _AS_IT_IS: Final = re.compile(r"[A-Za-z0-9._-]+").fullmatch
 
 
@@ -108,6 +113,12 @@ def openapi(group: str, version: str) -> Request:
 def get(resource: Resource, key: ObjectKey) -> Request:
     """Read one object."""
     return Request("get", resource, "GET", _object(resource, key))
+
+
+def exists(resource: Resource, key: ObjectKey) -> Request:
+    """Read of one object that it is there."""
+    path = _with_query(_object(resource, key), {"includeObject": "None"})
+    return Request("get", resource, "GET", path, accept=f"{NAME_ONLY},application/json")
 
 
 def part(resource: Resource, key: ObjectKey, name: str) -> Request:

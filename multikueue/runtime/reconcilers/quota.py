@@ -60,7 +60,8 @@ class QuotaReconciler:
         check, _ = self.manager.our_check(quota.check_names(queue))
         config = self.manager.config_of(check)
         local_queues = frozenset(found for found, target in self.queues.targets() if target == key.name)
-        workers = [self._offer(name, local_queues) for name in quota.listed_workers(config)]
+        objects = {name_of(one): one for one in self.manager.clusters.values()}
+        workers = [self._offer(name, local_queues) for name in quota.listed_workers(config, objects)]
         self._forget_removed()
         now = self.clock()
         await self._write(key, queue, quota.automate(queue, check, config, [amounts for amounts, _ in workers], now))

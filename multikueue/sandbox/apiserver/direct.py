@@ -15,7 +15,7 @@ import anyio
 import anyio.lowlevel
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.errors import DeadlineExceeded, Unreachable
+from multikueue.errors import DeadlineExceeded, NotFound, Unreachable
 from multikueue.kube.http.activity import Activity
 from multikueue.protocols import ObjectList, Propagation, Received, Subresource, WatchEvent
 from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Connection, to_error
@@ -84,6 +84,14 @@ class DirectClient:
         return await self._call(
             "get", resource, key, lambda row: clone(self.registry.get(row, key.namespace or None, key.name))
         )
+
+    async def exists(self, resource: Resource, key: ObjectKey) -> bool:
+        """Whether there is an object; see `KubeClient.exists`."""
+        try:
+            await self.get(resource, key)
+        except NotFound:
+            return False
+        return True
 
     async def schema(self, gvk: GVK) -> Json | None:
         """The schema of a kind; see `Describer`."""

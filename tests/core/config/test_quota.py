@@ -7,10 +7,20 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.config.quota import CONDITION, Amounts, Automation, WorkerQueues, automate, check_names, offered
+from multikueue.core.config.quota import (
+    CONDITION,
+    Amounts,
+    Automation,
+    WorkerQueues,
+    automate,
+    check_names,
+    listed_workers,
+    offered,
+)
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.quantities import Quantity
+from multikueue.core.model.second_names import SecondName, second_name_status
 from tests.core.building import condition as a_condition
 from tests.core.door import NOW
 
@@ -52,6 +62,22 @@ def amounts(automation: Automation) -> dict[str, Any]:
     (group,) = automation.resource_groups
     (only,) = group["flavors"]
     return {entry["name"]: entry["nominalQuota"] for entry in only["resources"]}
+
+
+class TestListedWorkers:
+    @staticmethod
+    def listed(*names: str, **firsts: str) -> list[str]:
+        """Of these, where some are second names of others."""
+        config: Json = {**AUTOMATED, "spec": {**AUTOMATED["spec"], "clusters": [*names]}}
+        said = {name: second_name_status({}, SecondName(first, "u"), NOW) for name, first in firsts.items()}
+        return listed_workers(config, {name: {"status": {"conditions": [one]}} for name, one in said.items()})
+
+    def test_a_cluster_counts_once_whatever_it_is_called(self) -> None:
+        assert self.listed("w2", "w1", "w3", w2="w1") == ["w1", "w3"]
+        assert self.listed("w1", "w2", w2="w1") == ["w1"]
+
+    def test_it_counts_by_a_second_name_where_no_other_is_listed(self) -> None:
+        assert self.listed("w2", "w3", "w4", w2="w1", w4="w1") == ["w2", "w3"]
 
 
 class TestSums:

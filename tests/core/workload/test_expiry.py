@@ -14,7 +14,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from tests.core.building import ADAPTER, JOB_NAME, copy_of, job, job_copy_of, snapshot, worker, workload
-from tests.core.door import MANAGER, NOW, SETTINGS, AnnounceWorkload, DeleteJob, Lost, Syncing, Worker, decide, those
+from tests.core.door import MANAGER, NOW, SETTINGS, DeleteJob, Lost, Syncing, Worker, decide, those
 from tests.core.wording import in_words
 
 TTL = ("spec", "ttlSecondsAfterFinished")
@@ -52,7 +52,7 @@ def decided(*workers: Worker, of: Json | None = None, shown: Json | None = None,
     return [*in_words(seen, found), *([f"again in {found.look_again:.0f} s"] if found.look_again else [])]
 
 
-GONE = ["delete job on ", "tell"]
+GONE = ["delete job on "]
 """On the manager, whose name is empty."""
 
 
@@ -62,7 +62,8 @@ def test_it_is_deleted_when_its_time_is_over_and_no_version_but_the_one_that_was
     (deletion,) = those(DeleteJob, plan.effects)
     assert (deletion.cluster, deletion.key.name, deletion.propagation) == (MANAGER, JOB_NAME, "Background")
     assert (deletion.uid, deletion.version) == ("uid-of-job", "rv-uid-of-job")
-    assert [told.on_job for told in those(AnnounceWorkload, plan.effects)] == [True]
+    assert deletion.note == "Its job is deleted: its time to live is over"
+    assert plan.effects == (deletion,), "it is told once it is done"
 
 
 @pytest.mark.parametrize(
@@ -103,6 +104,13 @@ def test_so_do_those_that_others_were_offered() -> None:
 def test_nothing_is_deleted_while_its_worker_is_out_of_sight(there: dict[str, Any]) -> None:
     """Its last status may be to come, and what is kept there may be kept still."""
     assert decided(worker("w1", **there)) == ["again in 120 s"], "no event of a finished Workload tells when it is back"
+
+
+@pytest.mark.parametrize(("hours", "again"), [(1, "again in 892 s"), (24, "again in 21592 s")])
+def test_the_longer_its_worker_is_out_of_sight_the_more_rarely_it_is_planned(hours: int, again: str) -> None:
+    """Any number of jobs may wait for one worker's return."""
+    ago = timedelta(hours=hours)
+    assert decided(worker("w1", reach=Lost(NOW)), of=finished(ago), shown=ended(ago=ago)) == [again]
 
 
 def test_a_worker_that_is_gone_or_was_none_of_its_holds_up_nothing() -> None:

@@ -171,6 +171,28 @@ def chain_cases() -> Iterator[Case]:
     second["status"]["conditions"].append({"type": SECOND_NAME, **held})
     told = "has shown what worker1 has"
     yield "worker-second-name", with_objects(clusters=(worker("worker1"), second)), "worker2", told
+    yield "only-second-names", of_second_names("worker2"), "MultiKueueConfig other", "default/job/train waits"
+
+
+def of_second_names(*listed: str) -> Facts:
+    """Two configs that list a name each of one cluster, or the second one more; a job waits for the second."""
+    held = {"message": '{"first": "worker1", "uid": "uid"}', "status": "True", "reason": "SameCluster"}
+    second = worker("worker2")
+    second["status"]["conditions"].append({"type": SECOND_NAME, **held})
+    facts = healthy(workload(job("train"), checks={"other": "Pending"}))
+    (check,) = facts.objects.checks
+    parameters = {**check["spec"]["parameters"], "name": "other"}
+    beside = {**check, "metadata": {"name": "other"}, "spec": {**check["spec"], "parameters": parameters}}
+    other = {**config(listed), "metadata": {"name": "other"}}
+    changed = {"checks": (check, beside), "configs": (config(("worker1",)), other)}
+    return objects_of(facts, clusters=(worker("worker1"), worker("worker3"), second), **changed)
+
+
+def test_a_second_name_beside_another_cluster_keeps_nobody_waiting() -> None:
+    told = {one.id: one for one in findings(of_second_names("worker2"))}["only-second-names"]
+    assert told.remedy.startswith("list worker1 in spec.clusters of MultiKueueConfig other")
+    assert told.severity is Severity.ERROR
+    assert "only-second-names" not in {one.id for one in findings(of_second_names("worker2", "worker3"))}
 
 
 def taken_away_cases() -> Iterator[Case]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from multikueue.core.dispatchers.incremental import INCREMENTAL
@@ -12,13 +12,15 @@ from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Check, Severity, Spot, check
 from multikueued.reports.chain import check_findings, follows_from_checks
-from multikueued.reports.objects import similar
+from multikueued.reports.jobs import WAITING_STATES, state_of
+from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.reports.queues import queue_problem
 from multikueued.reports.remedies import remedy as remedies
 from multikueued.reports.remedies.taken_away import DETACHED, GONE, jobs_on, taken_away
@@ -175,8 +177,7 @@ def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Spot]:
     for worker in workers:
         jobs, found = [*map(title, jobs_on(worker, facts.objects))], taken_away(worker, facts.objects)
         if found is not None and jobs:
-            told = f"{', '.join(jobs[:NAMED])}{f' and {len(jobs) - NAMED} more' if len(jobs) > NAMED else ''}"
-            yield Spot(f"MultiKueueCluster {worker}", f"{found.why}; it has {told}", remedy=found.remedy)
+            yield Spot(f"MultiKueueCluster {worker}", f"{found.why}; it has {_some(jobs)}", remedy=found.remedy)
 
 
 NAMED: Final = 5
@@ -206,6 +207,44 @@ def second_names(facts: Facts) -> Iterator[Spot]:
             void = f": it has shown what {found.first} has, whatever {DIFFERENT_ANNOTATION} says"
             told += void if found.because is Because.NOT_DIFFERENT else ""
             yield Spot(name, told, {"worker": name, "first": found.first})
+
+
+@check(
+    "only-second-names",
+    Severity.ERROR,
+    "its jobs wait for ever, with quota of the manager",
+    "list {firsts} in spec.clusters of MultiKueueConfig {config}: a cluster gets jobs by its first name alone, "
+    "whichever configs list it",
+)
+def only_second_names(facts: Facts) -> Iterator[Spot]:
+    """A MultiKueueConfig lists nothing but second names of clusters: its jobs are offered to nobody. They are named."""
+    known = facts.objects.clusters_by_name
+    for name in sorted(facts.objects.our_checks):
+        seconds = {one: second_name(known.get(one) or {}) for one in facts.objects.workers_of(name)}
+        firsts = {one: found.first for one, found in seconds.items() if found is not None}
+        config = facts.objects.config_of(name)
+        if config is None or not seconds or len(firsts) < len(seconds):
+            continue
+        told = ", ".join(f"{one}, which leads to the same cluster as {first}" for one, first in firsts.items())
+        waiting = [title(one) for one in waiting_of(name, facts.objects)]
+        words = {"firsts": " and ".join(dict.fromkeys(firsts.values())), "config": name_of(config)}
+        yield Spot(
+            f"MultiKueueConfig {name_of(config)}",
+            f"it lists only {told}, and gets nothing beside it; {_some(waiting) or 'no job yet'} waits",
+            words,
+            object=f"MultiKueueConfig {name_of(config)}",
+        )
+
+
+def waiting_of(check_name: str, objects: ManagerObjects) -> list[Json]:
+    """The Workloads of a check that wait."""
+    waiting = (one for one in objects.dispatched if state_of(one, objects) in WAITING_STATES)
+    return [one for one in waiting if check_name in (objects.check_of(one), objects.queue_check(one))]
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of many."""
+    return f"{', '.join(names[:NAMED])}{f' and {len(names) - NAMED} more' if len(names) > NAMED else ''}"
 
 
 @check(

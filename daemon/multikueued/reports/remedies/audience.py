@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -101,3 +101,9 @@ def for_audience(finding: Finding, audience: Audience) -> Finding:
         ask = ASK_WORKERS if finding.workers else ASK_QUEUES
         remedy = _OTHERWISE.get(finding.id, f"{ask}: it is theirs to mend")
     return attrs.evolve(finding, remedy=remedy)
+
+
+def read_by(audience: Audience, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings as a report tells them: each once, for who reads it, and what needs somebody first."""
+    each = dict.fromkeys(for_audience(one, audience) for one in findings)
+    return tuple(sorted(each, key=lambda one: not one.blocking))
