@@ -31,6 +31,7 @@ from tests.core.door import END_SHOWN, LEFTOVER_GRACE, LONGEST_GRACE
 from tests.simulation.objects import MARKS, find, has_ended, is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
+from tests.simulation.running import job_copies
 from tests.simulation.world import World
 
 IDLE: Final = 600.0
@@ -126,15 +127,17 @@ class Holding:
 
     def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
         """Copies on workers that have not got it, configured or not; they stay while pods of their jobs end."""
-        key, owner = ObjectKey.of(workload), owner_of(workload)
+        key = ObjectKey.of(workload)
         chosen = self.world.place_of(cluster_name(workload))
         for name, worker in self.world.workers.items() if chosen is not None else ():
             copy = find(worker, WORKLOAD, key) if name not in (chosen, *self.world.gone) else None
             since = self.reach.since(name)
             if copy is not None and self._is_copy(name, copy) and since is not None:
                 calm = max(since, *(self.reach.calm_since(place) for place in (name, self.world.manager.name)))
-                job = find(worker, JOB, ObjectKey(key.namespace, owner.name)) if owner is not None else None
-                bound = LOSER + (self.world.runner.trap if job is not None and is_terminating(job) else 0.0)
+                ends = any(map(is_terminating, job_copies(worker, key)))
+                if ends and name in self.world.runners and self.world.runners[name].node_is_dead:
+                    continue
+                bound = LOSER + (self.world.runner.trap if ends else 0.0)
                 text = f"{name} keeps a copy of {key}, which is on {chosen}"
                 yield (name, copy["metadata"]["uid"], chosen), text, calm + SETTLED, bound
 
