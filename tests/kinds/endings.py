@@ -16,6 +16,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, finalizers_of
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Conflict
+from multikueue.protocols import read
 from multikueue.sandbox.jobs.deciding import TRAP_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
@@ -162,10 +163,9 @@ async def held_by_a_finalizer(ending: Ending) -> None:
 async def change_finalizers(
     cluster: Cluster, kind: SandboxKind, copies: list[Json], change: Callable[[list[str]], list[str]]
 ) -> None:
-    """Change those of job copies."""
+    """Change those of job copies, but of those that are gone meanwhile."""
     for copy in copies:
-        while True:
-            found = await cluster.client.get(kind.resource, ObjectKey.of(copy))
+        while (found := await read(cluster.client, kind.resource, ObjectKey.of(copy))) is not None:
             found["metadata"]["finalizers"] = change(finalizers_of(found))
             with suppress(Conflict):  # somebody else wrote in between
                 await cluster.client.replace(kind.resource, typed(kind.resource, found))
