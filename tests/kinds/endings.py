@@ -24,6 +24,7 @@ from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.kueue.performing import typed
 from multikueue.sandbox.kueue.statuses import PODS_READY_TIMEOUT
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
+from tests.core.door import STOP
 from tests.kinds import journeys
 from tests.kinds.cases import Case
 from tests.kinds.ground import Cluster, Ground
@@ -158,6 +159,26 @@ async def held_by_a_finalizer(ending: Ending) -> None:
     assert held
     assert all(map(ending.case.adapter.pods_are_gone, held)) or ground.runs.copies(name) == copies
     await change_finalizers(worker, ending.case.kind, held, lambda those: [one for one in those if one != _SLOW])
+
+
+async def outlives_its_pods(ground: Ground, case: Case) -> None:
+    """Preempted on the manager. Its pods take longer than a worker's Kueue has to stop it, and its controller cleans up
+    for long after they have gone, as KubeRay does with GCS fault tolerance: the next run does not wait for that.
+    """
+    name, kind = f"{case.name}-cleaned-up", case.kind
+    await ground.submit(kind, name, duration="1h", annotations={TRAP_ANNOTATION: f"{2 * STOP.total_seconds():g}s"})
+    before = await _running(ground, case, name)
+    worker = ground.workers[await ground.running(kind, name)]
+    held = ground.jobs(worker, kind, name)
+    await change_finalizers(worker, kind, held, lambda those: [*those, _SLOW])
+    await evicted_on_the_manager(Ending(ground, case, name, [], worker.name))
+    await _have_ended(ground, case, name, [life for life in before if life.resource == POD_RESOURCE])
+    await ground.until(lambda: len(ground.runs.copies(name)) == 2, lambda: ground.story(kind, name))
+    held = ground.jobs(worker, kind, name)
+    assert held, "it is there still"
+    await change_finalizers(worker, kind, held, lambda those: [one for one in those if one != _SLOW])
+    await _deleted(ground, case, name)
+    _check_runs(ground, name)
 
 
 async def change_finalizers(
