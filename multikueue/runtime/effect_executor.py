@@ -224,7 +224,7 @@ class EffectExecutor:
 
     async def _create_job(self, target: Target, effect: effects.CreateJob, workload: Json) -> None:
         """Create the job, and remember whether it may exist."""
-        where = effect.cluster, ObjectKey.of(workload), ObjectKey.of(effect.object).name
+        where = effect.cluster, ObjectKey.of(workload), ObjectKey.of(effect.object)
         doubted = self.memory.sending(*where)
         try:
             created = await self._create(target, effect, effect.resource, workload)

@@ -16,6 +16,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, finalizers_of
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Conflict
+from multikueue.protocols import read
 from multikueue.sandbox.jobs.deciding import TRAP_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
@@ -23,6 +24,7 @@ from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.kueue.performing import typed
 from multikueue.sandbox.kueue.statuses import PODS_READY_TIMEOUT
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
+from tests.core.door import STOP
 from tests.kinds import journeys
 from tests.kinds.cases import Case
 from tests.kinds.ground import Cluster, Ground
@@ -159,13 +161,32 @@ async def held_by_a_finalizer(ending: Ending) -> None:
     await change_finalizers(worker, ending.case.kind, held, lambda those: [one for one in those if one != _SLOW])
 
 
+async def outlives_its_pods(ground: Ground, case: Case) -> None:
+    """Preempted on the manager. Its pods take longer than a worker's Kueue has to stop it, and its controller cleans up
+    for long after they have gone, as KubeRay does with GCS fault tolerance: the next run does not wait for that.
+    """
+    name, kind = f"{case.name}-cleaned-up", case.kind
+    await ground.submit(kind, name, duration="1h", annotations={TRAP_ANNOTATION: f"{2 * STOP.total_seconds():g}s"})
+    before = await _running(ground, case, name)
+    worker = ground.workers[await ground.running(kind, name)]
+    held = ground.jobs(worker, kind, name)
+    await change_finalizers(worker, kind, held, lambda those: [*those, _SLOW])
+    await evicted_on_the_manager(Ending(ground, case, name, [], worker.name))
+    await _have_ended(ground, case, name, [life for life in before if life.resource == POD_RESOURCE])
+    await ground.until(lambda: len(ground.runs.copies(name)) == 2, lambda: ground.story(kind, name))
+    held = ground.jobs(worker, kind, name)
+    assert held, "it is there still"
+    await change_finalizers(worker, kind, held, lambda those: [one for one in those if one != _SLOW])
+    await _deleted(ground, case, name)
+    _check_runs(ground, name)
+
+
 async def change_finalizers(
     cluster: Cluster, kind: SandboxKind, copies: list[Json], change: Callable[[list[str]], list[str]]
 ) -> None:
-    """Change those of job copies."""
+    """Change those of job copies, but of those that are gone meanwhile."""
     for copy in copies:
-        while True:
-            found = await cluster.client.get(kind.resource, ObjectKey.of(copy))
+        while (found := await read(cluster.client, kind.resource, ObjectKey.of(copy))) is not None:
             found["metadata"]["finalizers"] = change(finalizers_of(found))
             with suppress(Conflict):  # somebody else wrote in between
                 await cluster.client.replace(kind.resource, typed(kind.resource, found))

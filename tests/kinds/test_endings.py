@@ -26,3 +26,9 @@ async def test_job_copies_that_are_deleted_in_the_background_are_noticed() -> No
 async def test_nothing_begins_while_a_dead_node_may_run_it(case: Case) -> None:
     async with sandbox_ground(case) as ground:
         await endings.waits_for_dead_nodes(ground, [case])
+
+
+async def test_a_raycluster_that_is_cleaned_up_after_its_end_holds_up_no_next_run() -> None:
+    (case,) = (case for case in cases() if case.name == "raycluster")
+    async with sandbox_ground(case) as ground:
+        await endings.outlives_its_pods(ground, case)

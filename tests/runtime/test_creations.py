@@ -230,7 +230,9 @@ async def test_a_creation_that_was_not_answered_in_time_may_have_happened() -> N
         contextlib.suppress(ApiError),
     ):
         await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
-    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Unanswered)
+    sent = fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u")))
+    assert isinstance(sent, Unanswered)
+    assert sent.namespace == "default", "where it may be"
 
 
 @pytest.mark.parametrize("then", [Refuse(409), Refuse(429), Refuse(403)], ids=["409", "429", "403"])

@@ -19,6 +19,11 @@ pytestmark = pytest.mark.looptime
 W1, W2 = ClusterName("w1"), ClusterName("w2")
 PENDING, RECORDED = workload(), workload(cluster="w1")
 NOW = attempt(PENDING)
+TRAIN = ObjectKey("there", "train")
+
+
+def pod(number: int) -> ObjectKey:
+    return ObjectKey("there", f"pod-{number}")
 
 
 def observed() -> WorkloadMemory:
@@ -46,8 +51,8 @@ async def test_one_that_was_recorded_when_this_process_first_saw_it_is_not_known
 
 async def test_a_creation_is_remembered_for_its_attempt_alone() -> None:
     memory = observed()
-    memory.sending(W1, KEY, "train")
-    memory.created(W1, KEY, "train", NOW)
+    memory.sending(W1, KEY, TRAIN)
+    memory.created(W1, KEY, TRAIN, NOW)
     assert memory.creation(W1, KEY, NOW) == Created()
     assert memory.creation(W2, KEY, NOW) == NothingSent()
     assert memory.creation(W1, KEY, "the next attempt") == Untracked()
@@ -56,23 +61,23 @@ async def test_a_creation_is_remembered_for_its_attempt_alone() -> None:
 async def test_one_without_an_answer_concerns_later_attempts_as_well() -> None:
     """It may arrive late."""
     memory = observed()
-    memory.sending(W1, KEY, "train")
-    memory.unanswered(W1, KEY, "train")
+    memory.sending(W1, KEY, TRAIN)
+    memory.unanswered(W1, KEY, TRAIN)
     await anyio.sleep(3)
-    assert memory.creation(W1, KEY, "the next attempt") == Unanswered(timedelta(seconds=3))
+    assert memory.creation(W1, KEY, "the next attempt") == Unanswered(timedelta(seconds=3), "there")
 
 
 async def test_what_is_seen_of_a_worker_counts_from_when_it_is_back() -> None:
     """What it shows first may be older than the job."""
     memory = observed()
-    memory.sending(W1, KEY, "train")
-    memory.unanswered(W1, KEY, "train")
+    memory.sending(W1, KEY, TRAIN)
+    memory.unanswered(W1, KEY, TRAIN)
     await anyio.sleep(60)
     memory.reconnected(W1)
     await anyio.sleep(2)
-    assert memory.creation(W1, KEY, NOW) == Unanswered(timedelta(seconds=2))
+    assert memory.creation(W1, KEY, NOW) == Unanswered(timedelta(seconds=2), "there")
     memory.reconnected(W2)
-    assert memory.creation(W1, KEY, NOW) == Unanswered(timedelta(seconds=2))
+    assert memory.creation(W1, KEY, NOW) == Unanswered(timedelta(seconds=2), "there")
 
 
 async def test_the_last_worker_outlives_the_eviction() -> None:
@@ -85,9 +90,9 @@ async def test_the_last_worker_outlives_the_eviction() -> None:
 async def test_what_is_in_doubt_stays_so_when_the_creation_is_tried_again_in_vain() -> None:
     """The first request may have created the job: that its name is taken now nearly proves it."""
     memory = observed()
-    memory.sending(W1, KEY, "train")
-    memory.unanswered(W1, KEY, "train")
-    memory.not_created(W1, KEY, "train", doubted=memory.sending(W1, KEY, "train"))
+    memory.sending(W1, KEY, TRAIN)
+    memory.unanswered(W1, KEY, TRAIN)
+    memory.not_created(W1, KEY, TRAIN, doubted=memory.sending(W1, KEY, TRAIN))
     assert isinstance(memory.creation(W1, KEY, NOW), Unanswered)
     memory.all_shown(W1, KEY)
     assert memory.creation(W1, KEY, NOW) == NothingSent()
@@ -96,14 +101,14 @@ async def test_what_is_in_doubt_stays_so_when_the_creation_is_tried_again_in_vai
 async def test_of_a_pod_group_the_worst_counts() -> None:
     """One pod exists, another was never sent, a third may exist."""
     memory = observed()
-    memory.sending(W1, KEY, "pod-0")
-    memory.created(W1, KEY, "pod-0", NOW)
-    memory.not_created(W1, KEY, "pod-1", doubted=memory.sending(W1, KEY, "pod-1"))
+    memory.sending(W1, KEY, pod(0))
+    memory.created(W1, KEY, pod(0), NOW)
+    memory.not_created(W1, KEY, pod(1), doubted=memory.sending(W1, KEY, pod(1)))
     assert memory.creation(W1, KEY, NOW) == Created()
-    memory.sending(W1, KEY, "pod-2")
-    memory.unanswered(W1, KEY, "pod-2")
-    memory.sending(W1, KEY, "pod-3")
-    memory.created(W1, KEY, "pod-3", NOW)
+    memory.sending(W1, KEY, pod(2))
+    memory.unanswered(W1, KEY, pod(2))
+    memory.sending(W1, KEY, pod(3))
+    memory.created(W1, KEY, pod(3), NOW)
     assert isinstance(memory.creation(W1, KEY, NOW), Unanswered)
 
 
@@ -113,10 +118,10 @@ async def test_nothing_is_kept_of_workloads_that_are_gone() -> None:
     for number in range(100):
         key = ObjectKey("team", f"job-{number}")
         memory.observe(key, PENDING)
-        memory.sending(W1, key, "train")
+        memory.sending(W1, key, TRAIN)
         memory.forget(key)
-        memory.created(W1, key, "train", NOW)
-        memory.unanswered(W1, key, "train")
+        memory.created(W1, key, TRAIN, NOW)
+        memory.unanswered(W1, key, TRAIN)
         memory.touched(key)
         assert memory.last_worker(key) is None
         assert memory.creation(W1, key, NOW) == Untracked()

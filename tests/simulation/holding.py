@@ -12,7 +12,7 @@ from multikueue.core.model.conditions import changed_at
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import dig, finalizers_of, is_terminating
 from multikueue.core.model.workloads import (
     CheckState,
     check,
@@ -29,8 +29,9 @@ from multikueue.core.model.workloads import owner as owner_of
 from multikueue.sandbox.setting_up import CHECK
 from tests.core.door import END_SHOWN, LEFTOVER_GRACE, LONGEST_GRACE
 from tests.simulation.objects import MARKS, find, has_ended, is_ours, objects
-from tests.simulation.promises import Promises
+from tests.simulation.promises import HOLD, Promises
 from tests.simulation.reach import Reach
+from tests.simulation.running import job_copies
 from tests.simulation.world import World
 
 IDLE: Final = 600.0
@@ -125,16 +126,22 @@ class Holding:
                     yield (place.uid, "suspended"), text, calm + SETTLED, LOSER + late
 
     def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
-        """Copies on workers that have not got it, configured or not; they stay while pods of their jobs end."""
-        key, owner = ObjectKey.of(workload), owner_of(workload)
+        """Copies on workers that have not got it, configured or not; they stay while pods of their jobs end.
+
+        Where a node is dead, or a finalizer of somebody's holds a pod that has ended, that takes as long as it takes.
+        """
+        key = ObjectKey.of(workload)
         chosen = self.world.place_of(cluster_name(workload))
         for name, worker in self.world.workers.items() if chosen is not None else ():
             copy = find(worker, WORKLOAD, key) if name not in (chosen, *self.world.gone) else None
             since = self.reach.since(name)
             if copy is not None and self._is_copy(name, copy) and since is not None:
                 calm = max(since, *(self.reach.calm_since(place) for place in (name, self.world.manager.name)))
-                job = find(worker, JOB, ObjectKey(key.namespace, owner.name)) if owner is not None else None
-                bound = LOSER + (self.world.runner.trap if job is not None and is_terminating(job) else 0.0)
+                ending = [job for job in job_copies(worker, key) if is_terminating(job)]
+                on_dead_node = name in self.world.runners and self.world.runners[name].node_is_dead
+                if ending and (on_dead_node or any(HOLD in finalizers_of(job) for job in ending)):
+                    continue
+                bound = LOSER + (self.world.runner.trap if ending else 0.0)
                 text = f"{name} keeps a copy of {key}, which is on {chosen}"
                 yield (name, copy["metadata"]["uid"], chosen), text, calm + SETTLED, bound
 

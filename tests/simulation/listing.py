@@ -53,6 +53,8 @@ class Listing:
     """By cluster, its scores and since when."""
     _written: float = float("-inf")
     """When the order was written last."""
+    _set_by: float = 0.0
+    """By how much somebody had set the clock by which that was."""
     writes: int = 0
     """How often the set was changed."""
 
@@ -108,12 +110,12 @@ class Listing:
             yield f"the config is deleted, which listed {before}"
         elif before != after and self._is_reordered(before, after):
             yield from self._faults_of_order(before, after)
-            self._written = anyio.current_time()
         elif before != after:
             self.writes += set(before) != set(after)
-            self._written = anyio.current_time()
             self.promises.note(f"{self.name} lists {', '.join(after)}")
             yield from self._faults_of_set(before, after)
+        if before != after:
+            self._written, self._set_by = anyio.current_time(), self.world.step_of("")()
 
     def _is_reordered(self, before: list[str], after: list[str]) -> bool:
         """Whether only the order differs. What stays listed without being selected goes to the end, and back."""
@@ -121,8 +123,8 @@ class Listing:
 
     def _faults_of_order(self, before: list[str], after: list[str]) -> Iterator[str]:
         past = anyio.current_time() - self._written
-        set_by = self.world.step_of("")()  # somebody has set the clock by which it was written
-        clocks = (0.0, set_by, *self.world.replica_skews)  # the next leader's may be ahead of this one's
+        # Somebody has set the clock by which it is written, or was; and the next leader's may be ahead of this one's.
+        clocks = (0.0, self._set_by, self.world.step_of("")(), *self.world.replica_skews)
         if past < ORDERED_EVERY - ROUNDED - abs(self.world.daemon_skew) - (max(clocks) - min(clocks)):
             yield f"the order of the config is written again after {past:.0f} s: {after}"
         pairs = [(one, other) for number, one in enumerate(before) for other in before[number + 1 :]]

@@ -90,6 +90,14 @@ def workloads_of(copy: Json, resource: Resource) -> Iterable[ObjectKey]:
     return [ObjectKey(copy["metadata"]["namespace"], name)]
 
 
+def job_copies(worker: SimCluster, workload: ObjectKey) -> Iterator[Json]:
+    """The objects of kinds that run for one Workload on a worker."""
+    for plural, kind in KINDS.items():
+        for obj in objects(worker, kind.resource) if worker.serves(kind.resource) else ():
+            if workload_of(worker, Item(plural, ObjectKey.of(obj)), obj) == workload:
+                yield obj
+
+
 def running_on(worker: SimCluster) -> Iterator[tuple[Item, ObjectKey]]:
     """All that runs of ours on a worker, with its Workload, in an order that repeats."""
     for plural, kind in KINDS.items():

@@ -81,8 +81,8 @@ async def stop_without_eviction(scene: Scene) -> None:
     """
     manager, found = scene.world.manager, await scene.running(plural=JOB.plural)
     job = find(manager, JOB, found[1].key) if found is not None else None
-    if job is None or ELASTIC_ANNOTATION in annotations_of(job):
-        return
+    if job is None or ELASTIC_ANNOTATION in annotations_of(job) or not job["spec"]["parallelism"]:
+        return  # else somebody has stopped it so: he gives it its pods back
     key, wanted = ObjectKey.of(job), job["spec"]["parallelism"]
     began, seconds = anyio.current_time(), scene.dice.choice((5.0, 60.0, 150.0))
     slow = scene.world.kueue_faults.add(Delay(0.5), on=Match(verbs=("update",), resource="jobs.batch"))

@@ -133,14 +133,18 @@ def tell_split(situation: Situation) -> Plan | None:
 
 
 def must_wait(situation: Situation) -> bool:
-    """Whether parts of the group are missing, or this part would follow an earlier one that has no worker yet."""
+    """Whether parts of the group are missing, or this part would follow an earlier one that has no worker yet.
+
+    One that is off, or has finished, gets none: the others run without it.
+    """
     index, job = situation.facts.component_index, situation.job
     if index is None or job is None:
         return False
     if len(situation.group) + 1 < situation.adapter.expected_workloads(job):
         return True
-    others = [component_index(one) for one in situation.group]
-    is_later = index < 0 or any(other is not None and 0 <= other < index for other in others)
+    coming = [facts for one in situation.group if (facts := WORKLOADS.of(one)).is_active and not facts.is_finished]
+    places = (facts.component_index for facts in coming)
+    is_later = index < 0 or any(place is not None and 0 <= place < index for place in places)
     return is_later and not situation.group_workers
 
 

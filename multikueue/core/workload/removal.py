@@ -1,7 +1,8 @@
 """How what a run has left on a worker goes: in one order, whatever the reason and the kind.
 
 1. *Stop.* The worker's Kueue is asked to stop the run, so that the kind's controller ends its pods in its own way. It
-   has `STOP` for that. Where it cannot be asked, or has given no quota, this step is left out: the next one ends pods.
+   has `STOP` for that, and what it has suspended its pods' grace period. Where it cannot be asked, or has given no
+   quota, this step is left out: the next one ends pods.
 2. *Delete the job copies*, in the foreground: each stays until what it owns is gone, so that it shows whether pods run.
 3. *Wait.* While a job copy is seen, the run is not over: see `leftovers.earlier_runs`. No time ends that.
 4. *Delete the Workload copy.* Of a pod group that is what frees its pods, once all have ended: Kueue takes its
@@ -22,6 +23,7 @@ import attrs
 
 from multikueue.core.model.conditions import changed_at, is_true, parse_timestamp
 from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.labels import FOREGROUND_FINALIZER, WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -117,14 +119,20 @@ def _is_stopped_with(copy: Json, job: Json) -> bool:
 
 
 def stop_left(situation: Situation, worker: Worker) -> timedelta:
-    """For how much longer a worker's Kueue is given to stop what it was asked to; zero: it has, or has had the time."""
-    facts = worker.copy
+    """For how much longer a worker's Kueue is given to stop what it was asked to; zero: it has, or has had the time.
+
+    What it has suspended, and holds quota for, has its pods' grace period: a RayCluster tells that they are gone, but
+    not while it is deleted, and one that is cleaned up after that is seen for minutes.
+    """
+    facts, adapter = worker.copy, situation.snapshot.adapter
     if worker.workload is None or facts.is_finished or facts.is_terminating or not facts.has_quota:
         return timedelta(0)
-    since = stops_since(worker)
-    if since is None or situation.snapshot.quiet_for >= STOP:
+    since, limit = stops_since(worker), STOP
+    if adapter is not None and any(adapter.is_stopped_here(one.object) for one in worker.jobs):
+        limit += min(pod_grace(worker.workload), situation.settings.pod_grace_limit)
+    if since is None or situation.snapshot.quiet_for >= limit:
         return timedelta(0)
-    return _left(STOP, situation.now - since)
+    return _left(limit, situation.now - since)
 
 
 def stops_since(worker: Worker) -> datetime | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -29,8 +30,8 @@ class _Creations:
 
     created: str | None = None
     """The attempt for which the worker answered that a job was created."""
-    in_doubt: dict[str, float] = attrs.field(factory=dict)
-    """By name, the jobs whose creation has no answer, and since when that counts."""
+    in_doubt: dict[ObjectKey, float] = attrs.field(factory=dict)
+    """The jobs whose creation has no answer, and since when that counts."""
 
 
 @attrs.define(eq=False)
@@ -154,8 +155,8 @@ class WorkloadMemory:
         if (known := self._known.get(key)) is not None:
             known.behind_since = since
 
-    def sending(self, cluster: ClusterName, key: ObjectKey, job: str) -> bool:
-        """A creation of the job of this name is about to be sent. Until there is an answer, the job may exist.
+    def sending(self, cluster: ClusterName, key: ObjectKey, job: ObjectKey) -> bool:
+        """A creation of this job is about to be sent. Until there is an answer, the job may exist.
 
         Returns:
             Whether an earlier creation of it has no answer either: `not_created` needs to know.
@@ -165,18 +166,18 @@ class WorkloadMemory:
         sent.in_doubt[job] = loop_time()
         return doubted
 
-    def created(self, cluster: ClusterName, key: ObjectKey, job: str, of_attempt: str) -> None:
+    def created(self, cluster: ClusterName, key: ObjectKey, job: ObjectKey, of_attempt: str) -> None:
         """The worker answered that the job was created."""
         sent = self._sent(cluster, key)
         sent.in_doubt.pop(job, None)
         sent.created = of_attempt
 
-    def not_created(self, cluster: ClusterName, key: ObjectKey, job: str, *, doubted: bool) -> None:
+    def not_created(self, cluster: ClusterName, key: ObjectKey, job: ObjectKey, *, doubted: bool) -> None:
         """The creation was refused, or never left. What was in doubt before stays so: a taken name may be its job."""
         if not doubted:
             self._sent(cluster, key).in_doubt.pop(job, None)
 
-    def unanswered(self, cluster: ClusterName, key: ObjectKey, job: str) -> None:
+    def unanswered(self, cluster: ClusterName, key: ObjectKey, job: ObjectKey) -> None:
         """The creation has no answer: only what the worker shows from now on counts."""
         self._sent(cluster, key).in_doubt[job] = loop_time()
 
@@ -217,7 +218,8 @@ class WorkloadMemory:
             return Untracked()
         sent = known.sent.get(cluster)
         if sent is not None and sent.in_doubt:
-            return Unanswered(timedelta(seconds=loop_time() - max(sent.in_doubt.values())))
+            job, since = max(sent.in_doubt.items(), key=itemgetter(1))
+            return Unanswered(timedelta(seconds=loop_time() - since), job.namespace)
         if sent is not None and sent.created == of_attempt:
             return Created()
         return NothingSent() if known.unrecorded_attempt == of_attempt else Untracked()

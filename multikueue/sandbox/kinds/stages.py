@@ -13,7 +13,7 @@ import attrs
 
 from multikueue.core.model.conditions import conditions, find, new_condition, timestamp
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import clone, dig
+from multikueue.core.model.objects import clone, dig, is_terminating
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 
 
@@ -91,7 +91,7 @@ class Counters:
 class Stages:
     """A course by table. Implements `Course`.
 
-    Without `succeeded` and `failed` jobs serve until they are deleted.
+    Without `succeeded` and `failed` jobs serve until they are deleted. What is being deleted says nothing more.
     """
 
     running: Stage
@@ -130,12 +130,10 @@ class Stages:
 
     def turn(self, job: Json, run: Run | None, moment: Moment) -> Turn:
         """See `Course`."""
-        if self.ending(job) is not None:
+        if self.ending(job) is not None or moment.deleted or (moment.suspended and is_terminating(job)):
             return Turn()
         if moment.suspended:
             return self._turn(job, (moment.ending and self.stopping) or self.suspended, moment)
-        if moment.deleted:
-            return Turn()
         run = run or moment.started()
         if self.starting is not None and moment.time < run.ready_at:
             return self._turn(job, self.starting, moment, run, at=run.ready_at)

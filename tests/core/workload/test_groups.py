@@ -48,6 +48,12 @@ class TestWaiting:
         siblings = tuple(part(other) for other in (0, 1, 2, 3) if other != index)
         assert words(group(part(index), worker("w1"), siblings=siblings)) == []
 
+    @pytest.mark.parametrize("over", [{"spec": {"active": False}}, {"finished": "Succeeded"}])
+    def test_nobody_waits_for_a_part_that_will_not_come(self, over: dict[str, Any]) -> None:
+        """One that is off gets no worker until somebody makes it active, and a replica runs without the others."""
+        seen = group(part(1), worker("w1"), siblings=(part(0, **over), part(2)))
+        assert words(seen) == ["nominate w1", "create workload on w1"]
+
     def test_a_part_without_an_index_is_never_the_first(self) -> None:
         """The known ones go without it."""
         assert words(group(part(1), worker("w1"), siblings=(part("odd"), part(2)))) == [

@@ -102,6 +102,11 @@ def test_while_anything_is_or_may_be_there_it_keeps_its_namespace(local: Json, f
     assert place_of(of(local, namespace="before", **facts)) == "before"
 
 
+def test_a_creation_without_an_answer_keeps_its_namespace_though_somebody_has_removed_the_note() -> None:
+    """The copy was made in the manager's namespace then, which may be somebody else's there."""
+    assert place_of(of(OFFERED, creation=Unanswered(timedelta(seconds=1), "before"))) == "before"
+
+
 @pytest.mark.parametrize(("facts", "there"), [({}, THERE), ({"namespace_proven": True}, "before")])
 def test_the_recorded_worker_keeps_its_namespace_where_others_of_the_job_are(facts: dict[str, Any], there: str) -> None:
     """Where nothing is, anybody may have written that it is there."""

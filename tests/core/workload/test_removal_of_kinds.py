@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from multikueue import PlanSettings
+from multikueue.adapters import AVAILABLE
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import (
@@ -145,6 +146,34 @@ class TestUnseenJobs:
     def test_a_job_that_somebody_deletes_is_stopped_once_its_workload_is_gone_here(self) -> None:
         there = worker("w1", copy_of(self.BEFORE, admitted=True, owned=True), job_copy_of(self.BEFORE, deleting=True))
         assert words(snapshot(None, there, job={}, check=None)) == ["stop on w1"]
+
+
+class TestRayClusters:
+    """KubeRay says `suspended` of a cluster once its pods are gone, and no more of one that is being deleted: that one
+    outlives its pods by minutes where GCS fault tolerance cleans up after it.
+    """
+
+    KIND = next(kind for kind in AVAILABLE if kind.resource.gvk.kind == "RayCluster")
+    LOCAL = workload(deleting=True, cluster="w1", owner=(KIND.resource.gvk.api_version, "RayCluster"))
+    ENDS: Final[Json] = {"state": "ready", "conditions": [{"type": "RayClusterSuspending", "status": "True"}]}
+
+    @pytest.mark.parametrize(
+        ("suspended", "ago", "expected"),
+        [(False, 9, []), (False, 10, ["delete job on w1"]), (True, 39, []), (True, 40, ["delete job on w1"])],
+    )
+    def test_one_that_its_kueue_has_suspended_has_its_pods_grace_before_it_is_deleted(
+        self, suspended: bool, ago: int, expected: list[str]
+    ) -> None:
+        asked = copy_of(self.LOCAL, admitted=True, stopping=True)
+        asked["status"]["conditions"][-1]["lastTransitionTime"] = timestamp(NOW - timedelta(seconds=ago))
+        cluster = with_value(job_copy_of(self.LOCAL, status=self.ENDS), ("spec", "suspend"), suspended)
+        there = worker("w1", asked, cluster)
+        there = attrs.evolve(there, jobs=tuple(attrs.evolve(one, resource=self.KIND.resource) for one in there.jobs))
+        quiet = timedelta(seconds=ago)
+        shown = snapshot(self.LOCAL, there, job={}, adapter=self.KIND, quiet_for=quiet)
+        assert words(shown) == expected
+        if not expected:
+            assert decide(shown).look_again == (40 if suspended else 10) - ago
 
 
 class TestSlices:

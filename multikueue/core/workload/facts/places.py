@@ -61,11 +61,11 @@ def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
     looked_at = worker.namespace or snapshot.key.namespace
     if worker.workload is not None or worker.jobs or worker.shared:
         return looked_at
-    if worker.name in holders(snapshot) and (worker.namespace_proven or looked_at == snapshot.key.namespace):
-        return looked_at
-    if isinstance(worker.creation, Unanswered) or not isinstance(worker.in_flight, Idle):
-        return looked_at
-    return worker.names.namespace(snapshot.key.namespace) or looked_at
+    if isinstance(worker.creation, Unanswered):
+        return worker.creation.namespace or looked_at  # somebody may have removed what the Workload said
+    proven = worker.namespace_proven or looked_at == snapshot.key.namespace
+    stays = (proven and worker.name in holders(snapshot)) or not isinstance(worker.in_flight, Idle)
+    return looked_at if stays else worker.names.namespace(snapshot.key.namespace) or looked_at
 
 
 def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:

@@ -128,6 +128,8 @@ class Unanswered:
     """A creation was sent, and there was no answer: the job may exist."""
 
     ago: timedelta
+    namespace: str = ""
+    """There, in which it was sent; empty: where the Workload says."""
 
 
 Creation: TypeAlias = Untracked | NothingSent | Created | Unanswered
