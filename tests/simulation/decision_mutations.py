@@ -443,6 +443,7 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
 
     def stop(situation: Situation) -> Plan:
         plan = evicting.stop_evicted(situation)
+        assert plan is not None, "it decides wherever it applies"
         released = [effect for job in situation.snapshot.jobs.values() for effect in evicting.release(situation, job)]
         kept = [effect for effect in plan.effects if effect not in released]
         return attrs.evolve(plan, effects=(*kept, *released))

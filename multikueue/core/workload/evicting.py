@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import cached_property
 from typing import Final
 
 import attrs
@@ -35,6 +36,7 @@ from multikueue.core.workload.facts.worker_states import Creating
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import hold_left, unseen
 from multikueue.core.workload.removal import STOP, remove, remove_all, stop
+from multikueue.core.workload.ways import Way, always, first_of
 
 MOST_AT_ONCE: Final = 8
 """How many evictions may end one attempt, and its copies be known."""
@@ -42,37 +44,93 @@ TOLD_AFTER: Final = timedelta(minutes=1)
 """After so long it is told what a job waits for that its Kueue has stopped."""
 
 
-def stop_evicted(situation: Situation) -> Plan:
+@attrs.frozen(eq=False)
+class Eviction:
+    """A Workload that is being evicted, and how far that is."""
+
+    situation: Situation
+
+    @cached_property
+    def _on_workers(self) -> tuple[tuple[Worker, list[Json]], ...]:
+        reachable = (worker for worker in self.situation.workers if worker.reachable)
+        return tuple((worker, _own_jobs(self.situation, worker)) for worker in reachable)
+
+    @cached_property
+    def stopping(self) -> tuple[Json, ...]:
+        """The jobs that have begun to stop."""
+        return tuple(
+            job
+            for worker, jobs in self._on_workers
+            for job in jobs
+            if worker.workload is None or worker.copy.is_stopping or is_terminating(job)
+        )
+
+    @cached_property
+    def has_begun(self) -> bool:
+        """Whether all that are seen have."""
+        return len(self.stopping) == sum(len(jobs) for _, jobs in self._on_workers)
+
+    @cached_property
+    def left(self) -> timedelta:
+        """For how much longer its quota is held. It is stopped first, whatever clocks say."""
+        left = hold_left(self.situation)
+        if self.has_begun and not self.situation.possible_runs:
+            return left
+        return max(left, STOP - self.situation.snapshot.quiet_for)
+
+    @cached_property
+    def stops(self) -> tuple[Effect, ...]:
+        """What stops it on the workers."""
+        return tuple(effect for worker, _ in self._on_workers for effect in _stop(self.situation, worker))
+
+    @cached_property
+    def noted(self) -> tuple[Effect, ...]:
+        """What is kept of it on the Workload. That may be refused, and keeps no quota then."""
+        return tuple(note_last_worker(self.situation))
+
+
+def _end_of(eviction: Eviction) -> Plan | None:
+    ends = filter(None, (_end_on(eviction.situation, worker) for worker in eviction.situation.workers))
+    return next(ends, None)
+
+
+def _wait_for_unseen(eviction: Eviction) -> Plan:
+    """It may run where nobody sees it: that is waited for as long as its quota may be held."""
+    situation = eviction.situation
+    unseen_runs = (leftover for worker in situation.workers for leftover in unseen(situation, worker))
+    warnings = [AnnounceWorkload("Warning", f"Waiting for {leftover}") for leftover in unseen_runs]
+    until = min(*(run.until for run in situation.possible_runs), eviction.left)
+    return Plan((*eviction.noted, *eviction.stops, *warnings), look_again=until.total_seconds())
+
+
+def _show_stopped(eviction: Eviction) -> Plan:
+    shown = _sync_stopped(eviction.situation, [])
+    return Plan((*eviction.stops, *shown, *eviction.noted))
+
+
+def _show_stopping(eviction: Eviction) -> Plan:
+    shown = _sync_stopped(eviction.situation, list(eviction.stopping))
+    return Plan((*eviction.stops, *shown, *eviction.noted), look_again=eviction.left.total_seconds())
+
+
+def _wait_for_stop(eviction: Eviction) -> Plan:
+    """While one has not begun to stop, the quota is not free."""
+    return Plan((*eviction.stops, *eviction.noted), look_again=eviction.left.total_seconds())
+
+
+_EVICTED: Final[tuple[Way[Eviction], ...]] = (
+    Way("ends meanwhile", always, _end_of),
+    Way("ended before", always, lambda eviction: ending.end_of_earlier_attempt(eviction.situation)),
+    Way("waited long enough", lambda eviction: not eviction.left, _show_stopped),
+    Way("may run unseen", lambda eviction: bool(eviction.situation.possible_runs), _wait_for_unseen),
+    Way("ends", lambda eviction: eviction.has_begun, _show_stopping),
+    Way("is to stop", always, _wait_for_stop),
+)
+
+
+def stop_evicted(situation: Situation) -> Plan | None:
     """Stop the copy that runs, remove those that do not, and sync how it ends."""
-    ends = filter(None, (_end_on(situation, worker) for worker in situation.workers))
-    if (end := next(ends, None) or ending.end_of_earlier_attempt(situation)) is not None:
-        return end
-    effects: list[Effect] = []
-    noted = tuple(note_last_worker(situation))
-    seen: list[Json] = []
-    stopping: list[Json] = []
-    for worker in situation.workers:
-        if not worker.reachable:
-            continue
-        effects += _stop(situation, worker)
-        jobs = _own_jobs(situation, worker)
-        stops = worker.workload is None or worker.copy.is_stopping
-        seen += jobs
-        stopping += [job for job in jobs if stops or is_terminating(job)]
-    left, begun = hold_left(situation), len(stopping) == len(seen)
-    if not begun or situation.possible_runs:  # it is stopped first, whatever clocks say
-        left = max(left, STOP - situation.snapshot.quiet_for)
-    runs = situation.possible_runs if left else ()
-    if runs:
-        waits = (one for worker in situation.workers for one in unseen(situation, worker))
-        effects += [AnnounceWorkload("Warning", f"Waiting for {one}") for one in waits]
-        until = min(*(run.until for run in runs), left)
-        return Plan((*noted, *effects), look_again=until.total_seconds())
-    if not left:
-        effects += _sync_stopped(situation, [])
-    elif begun:  # while one has not begun to stop, the quota is not free
-        effects += _sync_stopped(situation, stopping)
-    return Plan((*effects, *noted), look_again=left.total_seconds() or None)  # a note that is refused keeps no quota
+    return first_of(*_EVICTED)(Eviction(situation))
 
 
 def _own_jobs(situation: Situation, worker: Worker) -> list[Json]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import cached_property
+from typing import Final
+
+import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.reasons import Reason, Why
@@ -26,52 +30,139 @@ from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
 from multikueue.core.workload.removal import remove, without
+from multikueue.core.workload.ways import Way, always, first_of, wait
 
 
-def dispatch(situation: Situation) -> Plan:
-    """Record the first worker that admitted it, or offer it to more."""
-    if over := tuple(end_waits(situation)):
-        return Plan(over)  # one write of the Workload at a time
-    noted = tuple(note_last_worker(situation))
-    awaited = _awaited(situation)
-    nomination = nomination_for(situation, _candidates(situation, awaited))
-    chosen = winner(situation)
-    left = leftovers.left_over(situation, chosen) if chosen is not None else ()
-    runs = tuple(possible_runs.blocking(situation, chosen)) if chosen is not None else ()
-    if chosen is not None and not runs and not left and _is_allowed(situation, chosen, nomination):
-        if noted:  # this write gives the Workload another resourceVersion: the record is made from that
-            return Plan(noted)
-        return Plan(tuple(_hand_over(situation, chosen)))
-    if not workloads.other_checks_ready(situation.workload, situation.check):
-        # Somebody else's check first: copies would only hold the workers' quota.
-        is_new = situation.head != OTHER_CHECKS and not noted  # one write of the Workload at a time
-        return Plan(noted or (say(situation, Message(OTHER_CHECKS)),) * is_new)
-    if not situation.facts.is_active:
-        return Plan()  # Kueue is about to evict it
-    if nomination.give_up is not None and chosen is None:
-        return Plan((give_up(situation, nomination.give_up),))
-    unseen_runs = (f'Waiting for worker cluster "{run.worker}": {run.why}' for run in runs if run.why)
-    told = (*(AnnounceWorkload("Warning", text) for text in unseen_runs), *leftovers.tell_held_up(situation, left))
-    if left and leftovers.is_stubborn(situation, left):
-        return Plan((leftovers.send_back(situation, left), *told))
+@attrs.frozen(eq=False)
+class Offer:
+    """A Workload that may be offered, and what its rows look at beside it: each is found out once, if it is asked."""
+
+    situation: Situation
+
+    @cached_property
+    def noted(self) -> tuple[Effect, ...]:
+        """What is kept on the Workload of its last run. It is a write: all else that is written waits for it."""
+        return tuple(note_last_worker(self.situation))
+
+    @cached_property
+    def awaited(self) -> Mapping[ClusterName, timedelta]:
+        """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
+        situation, first_answer = self.situation, possible_runs.FIRST_ANSWER
+        names = situation.facts.nominated
+        starting = first_answer - min(situation.snapshot.running_for, first_answer)
+        listed = (one for one in situation.workers if one.configured and (not one.answered or one.name in names))
+        hopes = {
+            worker.name: starting if not worker.answered else possible_runs.left_of_short_loss(situation, worker)
+            for worker in listed
+            if not situation.withheld[worker.name]
+        }
+        return {name: left for name, left in hopes.items() if left > timedelta(0)}
+
+    @cached_property
+    def nomination(self) -> Nomination:
+        """Whom the dispatcher offers it to."""
+        return nomination_for(self.situation, _candidates(self.situation, self.awaited))
+
+    @cached_property
+    def chosen(self) -> Worker | None:
+        """The worker that gets it; None: nobody has admitted it yet."""
+        return winner(self.situation)
+
+    @cached_property
+    def left(self) -> tuple[leftovers.Leftover, ...]:
+        """What is seen elsewhere, and must be gone before the chosen one gets it."""
+        return leftovers.left_over(self.situation, self.chosen) if self.chosen is not None else ()
+
+    @cached_property
+    def runs(self) -> tuple[possible_runs.PossibleRun, ...]:
+        """What may run elsewhere unseen, and must be over before."""
+        return tuple(possible_runs.blocking(self.situation, self.chosen)) if self.chosen is not None else ()
+
+    @property
+    def warnings(self) -> Iterator[Effect]:
+        """What keeps the chosen one from it."""
+        unseen_runs = (f'Waiting for worker cluster "{run.worker}": {run.why}' for run in self.runs if run.why)
+        yield from (AnnounceWorkload("Warning", text) for text in unseen_runs)
+        yield from leftovers.tell_held_up(self.situation, self.left)
+
+
+def _end_waits(offer: Offer) -> Plan | None:
+    over = tuple(end_waits(offer.situation))
+    return Plan(over) if over else None  # one write of the Workload at a time
+
+
+def _may_be_recorded(offer: Offer) -> bool:
+    """Whether nothing keeps it from the worker that has admitted it: another controller, if one nominates, has
+    nominated that. A worker that has the job keeps it.
+    """
+    chosen = offer.chosen
+    if chosen is None or offer.runs or offer.left:
+        return False
+    nomination = offer.nomination
+    return not nomination.binding or chosen.name in nomination.names or offer.situation.has_job(chosen)
+
+
+def _hand_over(offer: Offer) -> Plan:
+    """Record the worker; its job is created there afterwards, and only there. The losers' copies go at once."""
+    if offer.noted or offer.chosen is None:  # that write gives the Workload another resourceVersion
+        return Plan(offer.noted)
+    recorded = tuple(_record(offer.situation, offer.chosen))
+    losers = [worker for worker in offer.situation.workers if recorded and worker.name != offer.chosen.name]
+    removed = (effect for worker in losers for effect in _clean_current(offer.situation, worker))
+    return Plan((*recorded, *removed))
+
+
+def _awaits_other_checks(offer: Offer) -> bool:
+    return not workloads.other_checks_ready(offer.situation.workload, offer.situation.check)
+
+
+def _other_checks_first(offer: Offer) -> Plan:
+    """Somebody else's check first: copies would only hold the workers' quota."""
+    is_new = offer.situation.head != OTHER_CHECKS and not offer.noted
+    return Plan(offer.noted or (say(offer.situation, Message(OTHER_CHECKS)),) * is_new)
+
+
+def _give_up(offer: Offer) -> Plan | None:
+    given_up = offer.nomination.give_up if offer.chosen is None else None
+    return None if given_up is None else Plan((give_up(offer.situation, given_up),))
+
+
+def _send_back(offer: Offer) -> Plan:
+    return Plan((leftovers.send_back(offer.situation, offer.left), *offer.warnings))
+
+
+def _offer_it(offer: Offer) -> Plan:
+    """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
+    situation, nomination = offer.situation, offer.nomination
     # Those that are withheld stay nominated.
     asked = tuple(name for name in nomination.names if not situation.withheld.get(ClusterName(name)))
     opened = open_next(situation, asked)
-    unheard = min(awaited.values(), default=None)
-    held_up = max((run.until for run in runs), default=possible_runs.LEFTOVER_GRACE if left else None)
+    unheard = min(offer.awaited.values(), default=None)
+    held_up = max((run.until for run in offer.runs), default=possible_runs.LEFTOVER_GRACE if offer.left else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
     unseen = min((run.until for run in situation.possible_runs), default=None) if hidden else None
     waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
     again = [seconds for seconds in waits if seconds is not None]
-    offers = noted or tuple(_nominate(situation, nomination))
-    effects = (*told, *opened.effects, *offers, *_offer(situation, asked))
+    nominations = offer.noted or tuple(_nominate(situation, nomination))
+    effects = (*offer.warnings, *opened.effects, *nominations, *_offer(situation, asked))
     problems = (nomination.problem,) if nomination.problem else ()
     return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
 
 
-def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
-    """Whether another controller, if one nominates, has nominated it. A worker that has the job keeps it."""
-    return not nomination.binding or chosen.name in nomination.names or situation.has_job(chosen)
+_WAYS: Final[tuple[Way[Offer], ...]] = (
+    Way("waits are over", always, _end_waits),
+    Way("record", _may_be_recorded, _hand_over),
+    Way("other checks", _awaits_other_checks, _other_checks_first),
+    Way("about to be evicted", lambda offer: not offer.situation.facts.is_active, wait),
+    Way("give up", always, _give_up),
+    Way("held up", lambda offer: bool(offer.left) and leftovers.is_stubborn(offer.situation, offer.left), _send_back),
+    Way("offer", always, _offer_it),
+)
+
+
+def dispatch(situation: Situation) -> Plan | None:
+    """Record the first worker that admitted it, or offer it to more."""
+    return first_of(*_WAYS)(Offer(situation))
 
 
 def winner(situation: Situation) -> Worker | None:
@@ -153,30 +244,9 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
     return None
 
 
-def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
-    """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
-    names = situation.facts.nominated
-    starting = possible_runs.FIRST_ANSWER - min(situation.snapshot.running_for, possible_runs.FIRST_ANSWER)
-    hopes = {
-        worker.name: starting if not worker.answered else possible_runs.left_of_short_loss(situation, worker)
-        for worker in situation.workers
-        if worker.configured and (not worker.answered or worker.name in names) and not situation.withheld[worker.name]
-    }
-    return {name: left for name, left in hopes.items() if left > timedelta(0)}
-
-
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
     """Remove what `clean_stale` leaves, so that no object is deleted by both."""
     return remove(situation, without(worker, lambda copy: not situation.is_believed(worker, copy)))
-
-
-def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
-    """Record the worker; its job is created there afterwards, and only there. The losers' copies go at once."""
-    recorded = tuple(_record(situation, chosen))
-    yield from recorded
-    for worker in situation.workers if recorded else ():
-        if worker.name != chosen.name:
-            yield from _clean_current(situation, worker)
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:

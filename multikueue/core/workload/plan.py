@@ -36,6 +36,7 @@ from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import remove_all, steps_in
 from multikueue.core.workload.unrecorded import find_recorded
+from multikueue.core.workload.ways import Way, always, named, wait
 from multikueue.errors import RuleError
 
 
@@ -58,7 +59,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         problems = (*_problems(situation), *problems)
         troubles = (*_troubles(situation), *problems)
     again = _earliest(decided.look_again, situation)
-    decided = attrs.evolve(decided, look_again=again, row=row.name, problems=problems)
+    decided = attrs.evolve(named(row.name, decided), look_again=again, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
     decided = attrs.evolve(decided, telling=(*decided.telling, *_first_words(situation, decided)))
@@ -144,7 +145,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
     return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
 
 
-def _follow_unchecked(situation: Situation) -> Plan:
+def _follow_unchecked(situation: Situation) -> Plan | None:
     if situation.facts.is_evicted:
         return evicting.stop_evicted(situation)
     return assigned.follow_unchecked(situation).also(*remove_others(situation))
@@ -235,10 +236,6 @@ def _is_nobodys(situation: Situation) -> bool:
     return situation.assigned_to is None and situation.state is not CheckState.READY and not _is_giving_back(situation)
 
 
-def _wait(_: Situation) -> Plan:
-    return Plan()
-
-
 def _tell_unknown(situation: Situation) -> Plan:
     """Warn, and touch nothing."""
     return Plan((AnnounceWorkload("Warning", situation.snapshot.unreadable),))
@@ -261,23 +258,15 @@ def _recorded(situation: Situation) -> str:
 
 
 @attrs.frozen
-class Row:
-    """One line of the table: what applies, and what is decided then."""
+class Row(Way[Situation]):
+    """One line of the table. It may have a table of its own: see `ways`."""
 
-    name: str
-    applies: Callable[[Situation], bool]
-    decide: Callable[[Situation], Plan | None]
-    """None: it does not apply after all."""
     waits_for: Callable[[Situation], str] | None = None
     """What the check says meanwhile; None: what stands there stays."""
     tells: Telling | None = None
     """What stands behind that; None: nothing new."""
     goes: Callable[[Situation], Iterable[Effect]] = lambda _: ()
     """What is removed meanwhile."""
-
-
-def _always(_: Situation) -> bool:
-    return True
 
 
 def _is_of_unknown_kind(situation: Situation) -> bool:
@@ -287,15 +276,15 @@ def _is_of_unknown_kind(situation: Situation) -> bool:
 TABLE: tuple[Row, ...] = (
     # nothing follows from what cannot be read
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
-    Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), _wait),  # of another Workload, which is planned
+    Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
     Row("gone", _is_gone, evicting.clean_up_gone),
     # a check deleted by mistake must not stop running jobs
-    Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, _wait),
+    Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
-    Row("left behind", _always, _tell_held),
+    Row("left behind", always, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
-    Row("pods deleted", _always, evicting.end_deleted_by_pods),
+    Row("pods deleted", always, evicting.end_deleted_by_pods),
     Row("rejected", _is_rejected, ending.clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
     Row("expired", lambda seen: seen.facts.is_finished, ending.delete_expired),
@@ -306,25 +295,25 @@ TABLE: tuple[Row, ...] = (
     Row("not delegated", _may_be_rejected, _undelegated),
     Row("acted on here", _may_be_rejected, _acted_on),
     Row("refused", _may_be_rejected, _refused),
-    Row("settled", _always, evicting.end_settled, leftovers.ending_run),
+    Row("settled", always, evicting.end_settled, leftovers.ending_run),
     # it must not run now
-    Row("asked again", _always, evicting.activate),
+    Row("asked again", always, evicting.activate),
     Row("no quota", lambda seen: not seen.facts.has_quota, evicting.clean_up_unadmitted),
     Row("evicted", lambda seen: seen.facts.is_evicted, evicting.stop_evicted),
-    Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
+    Row("retrying", lambda seen: seen.state is CheckState.RETRY, wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
     Row("unregistered kind", _is_of_unknown_kind, assigned.follow_copy, tells=tell_recorded, goes=remove_others),
     # we need its job from here on
-    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
-    Row("stopped here", _always, evicting.stop_here),  # by its Kueue, without an eviction
+    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _job),
+    Row("stopped here", always, evicting.stop_here),  # by its Kueue, without an eviction
     Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _recorded, tell_recorded, remove_others),
     Row("assigned", lambda seen: bool(seen.assigned_to), assigned.follow_job, _recorded, tell_recorded, remove_others),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
-    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
-    Row("earlier run", _always, leftovers.wait_for_earlier_run, goes=clean_stale),
-    Row("earlier pods", _always, leftovers.look_for_pods, goes=clean_stale),
-    Row("split group", _always, groups.tell_split, lambda _: GROUP),
-    Row("waiting group", groups.must_wait, _wait, lambda _: GROUP, goes=clean_stale),
-    Row("pending", _always, dispatch, tells=tell_reasons, goes=clean_stale),  # it says itself what it waits for
+    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _delegation),
+    Row("earlier run", always, leftovers.wait_for_earlier_run, goes=clean_stale),
+    Row("earlier pods", always, leftovers.look_for_pods, goes=clean_stale),
+    Row("split group", always, groups.tell_split, lambda _: GROUP),
+    Row("waiting group", groups.must_wait, wait, lambda _: GROUP, goes=clean_stale),
+    Row("pending", always, dispatch, tells=tell_reasons, goes=clean_stale),  # it says itself what it waits for
 )

@@ -200,6 +200,19 @@ class Situation:
         name = self.assigned_to
         return self.snapshot.worker(name) if name else None
 
+    @property
+    def recorded(self) -> Worker:
+        """The recorded worker. Only ways that know that it is there may ask."""
+        worker = self.assigned_worker
+        assert worker is not None, "a way for recorded Workloads was asked about one whose worker is not known"
+        return worker
+
+    @property
+    def recorded_copy(self) -> Json:
+        """The Workload copy on it. Only ways that know that it is seen may ask."""
+        assert self.recorded.workload is not None, "a way for what its worker shows was asked where it shows nothing"
+        return self.recorded.workload
+
     @cached_property
     def group(self) -> tuple[Json, ...]:
         """The other Workloads of its job, if the job has one per replica."""
