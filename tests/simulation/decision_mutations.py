@@ -28,17 +28,19 @@ from multikueue.core.workload import (
     ending,
     evicting,
     guarded_plan,
+    history,
     leftovers,
     pending,
     preemption_gates,
+    reasons,
     removal,
     unrecorded,
 )
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, DeleteJob, Effect, Plan
-from multikueue.core.workload.facts import possible_runs as earlier
+from multikueue.core.workload.facts import runs as earlier
 from multikueue.core.workload.facts import situation as facts_of
-from multikueue.core.workload.facts.possible_runs import PossibleRun
+from multikueue.core.workload.facts.runs import Run
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque, Syncing, Unserved
@@ -302,8 +304,8 @@ def hidden_workers_are_not_waited_for() -> AbstractContextManager[Any]:
     """A worker is recorded though an earlier attempt may run where nobody sees it."""
     original = earlier.blocking
 
-    def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
-        yield from (run for run in original(situation, chosen) if run not in situation.possible_runs)
+    def blocking(situation: Situation, chosen: Worker) -> Iterator[Run]:
+        yield from (run for run in original(situation, chosen) if run not in earlier.possible_runs(situation))
 
     told = _ignoring(lambda left: "cannot be seen" in left.why)
     return all_of(mock.patch.object(earlier, "blocking", blocking), told)
@@ -334,12 +336,17 @@ def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:
 
     def careless(decide: Callable[[Situation], Plan | None]) -> Callable[[Situation], Plan | None]:
         def decided(situation: Situation) -> Plan | None:
-            with mock.patch.object(Situation, "possible_runs", ()):
+            with _unseen_runs(lambda _: ()):
                 return decide(situation)
 
         return decided
 
     return _each_row(("gone", "no quota", "evicted"), lambda row: attrs.evolve(row, decide=careless(row.decide)))
+
+
+def _unseen_runs(instead: Callable[[Situation], Any]) -> AbstractContextManager[Any]:
+    """Where a job may run unseen is reckoned otherwise."""
+    return _in((earlier, evicting, history, planning, reasons), "possible_runs", instead)
 
 
 def last_workers_are_not_noted() -> AbstractContextManager[Any]:
@@ -596,7 +603,7 @@ def few_failed_jobs_are_kept(most: int) -> AbstractContextManager[Any]:
 
 def questions_about_unseen_runs(asked: list[object]) -> AbstractContextManager[Any]:
     """Note each time that a decision reckons where an earlier attempt may run unseen."""
-    return mock.patch.object(Situation, "possible_runs", property(asked.append))
+    return _unseen_runs(asked.append)
 
 
 DECISIONS: Final[Mapping[str, Mutation]] = MappingProxyType(

@@ -14,23 +14,16 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
-from multikueue.core.workload import check_updates, ending
-from multikueue.core.workload.check_updates import retry, retry_out_of_sync, retry_vanished
-from multikueue.core.workload.effects import (
-    MANAGER,
-    AnnounceWorkload,
-    ApplyStatus,
-    Effect,
-    PatchJob,
-    PatchWorkload,
-    Plan,
-)
-from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, until_end_counts
+from multikueue.core.workload import check_updates, effects, ending
+from multikueue.core.workload.check_updates import patch_copy, retry, retry_out_of_sync, retry_vanished
+from multikueue.core.workload.effects import Effect, Plan
+from multikueue.core.workload.facts.eligible import withheld
+from multikueue.core.workload.facts.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
+from multikueue.core.workload.facts.runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
@@ -61,8 +54,8 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
     It may say why the worker's Kueue has acted, and whichever of the two is seen first decides else what is lost.
     """
     worker = situation.assigned_worker if situation.snapshot.workload is not None else None
-    takes_away = any(isinstance(effect, ApplyStatus) and effect.takes_away for effect in decided.effects)
-    is_refused = situation.snapshot.refused_for >= ending.SYNC_GRACE
+    takes_away = any(isinstance(effect, effects.ApplyStatus) and effect.takes_away for effect in decided.effects)
+    is_refused = situation.snapshot.refused_for >= SYNC_GRACE
     if worker is None or not worker.in_sight or not takes_away or is_refused:
         return decided
     synced = ending.sync_status(situation, situation.jobs_on(worker))
@@ -133,8 +126,8 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
 
 def begin_anew(situation: Situation) -> Plan:
     """The job is gone from its worker: a moment later, since one that has ended may go before its end shows."""
-    if situation.snapshot.quiet_for < ending.KUEUE_GRACE:
-        return Plan(look_again=ending.KUEUE_GRACE.total_seconds())
+    if situation.snapshot.quiet_for < VANISHED:
+        return Plan(look_again=VANISHED.total_seconds())
     return Plan((retry_vanished(situation),))
 
 
@@ -208,7 +201,7 @@ def _wait_for_earlier(situation: Situation) -> Plan | None:
         return Plan((send_back(situation, earlier),))
     stale = [job.object for job in situation.stale_jobs_on(worker)]
     removed = remove(situation, without(worker, lambda copy: copy not in stale))
-    return Plan(tuple(removed), look_again=LEFTOVER_GRACE.total_seconds())
+    return Plan(tuple(removed), look_again=LEFTOVER_AGAIN.total_seconds())
 
 
 def _send_back_refused(situation: Situation) -> Plan | None:
@@ -249,8 +242,7 @@ def _synchronise(situation: Situation) -> Iterator[Effect]:
         yield from tuple(check_updates.tell_placed(situation, copy)) or end_move(situation)
     yield from tell_unmoved(situation)
     yield from ending.sync_status(situation, jobs)
-    if (patch := drift_patch(situation.workload, copy)) is not None:
-        yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+    yield from patch_copy(situation, worker)
     for job in jobs:
         yield from _forward(situation, worker, job)
     if situation.facts.has_members:
@@ -264,7 +256,7 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
         return  # it is changed once, for the part of the group that it belongs to
     patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker)) if local is not None else None
     if patch is not None:
-        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
+        yield effects.PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
 
 
 def _is_held_without_job(situation: Situation) -> bool:
@@ -282,15 +274,9 @@ def _awaits_earlier_job(situation: Situation) -> bool:
     return situation.state is CheckState.PENDING and not situation.recorded.copy.has_had_owner
 
 
-def _keep_as_wanted(situation: Situation) -> Plan:
-    patch = drift_patch(situation.workload, situation.recorded_copy)
-    key = ObjectKey.of(situation.recorded_copy)
-    return Plan(() if patch is None else (PatchWorkload(situation.recorded.name, key, patch),))
-
-
 def _wait_for_job(situation: Situation) -> Plan:
     """None can be created now."""
-    left = LEFTOVER_GRACE - situation.snapshot.quiet_for
+    left = ADOPTION - situation.snapshot.quiet_for
     if left.total_seconds() > 0:
         return Plan(look_again=left.total_seconds())
     base = f"Its job cannot be created: {situation.snapshot.missing_setting}"
@@ -303,14 +289,14 @@ def move(situation: Situation) -> Plan | None:
     if situation.facts.leaves != name or _why_stays(situation):
         return None
     text = f'Moving away from worker cluster "{name}", as the annotation {MOVE_FROM_ANNOTATION} asks'
-    return Plan((retry(situation, text), AnnounceWorkload("Normal", text)))
+    return Plan((retry(situation, text), effects.AnnounceWorkload("Normal", text)))
 
 
 def tell_unmoved(situation: Situation) -> Iterator[Effect]:
     """Tell why a Workload stays that somebody asked to move."""
     asked = situation.facts.leaves
     if asked is not None and asked == situation.assigned_to and (why := _why_stays(situation)):
-        yield AnnounceWorkload("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
+        yield effects.AnnounceWorkload("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
 
 
 def _why_stays(situation: Situation) -> str:
@@ -337,7 +323,7 @@ def is_serving_pod(job: Json) -> bool:
 
 def _nowhere_to_go(situation: Situation) -> str:
     asked = [one for one in situation.workers if one.can_run and one.name != situation.facts.leaves]
-    others = [one for one in asked if not situation.withheld[one.name]]
+    others = [one for one in asked if not withheld(situation)[one.name]]
     return "" if others else "no other worker can be offered it now"
 
 
@@ -346,7 +332,7 @@ def end_move(situation: Situation) -> Iterator[Effect]:
     asked = situation.facts.leaves
     if asked is not None and asked != situation.assigned_to:
         metadata = {"uid": uid(situation.workload), "annotations": {MOVE_FROM_ANNOTATION: None}}
-        yield PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
+        yield effects.PatchWorkload(effects.MANAGER, situation.snapshot.key, {"metadata": metadata})
 
 
 follow_job: Final = following(
@@ -364,7 +350,7 @@ follow_job: Final = following(
 follow_copy: Final = following(
     Way("over", _is_over, follow_over),
     Way("job may be there", _awaits_earlier_job, _wait_for_job),
-    Way("follow", always, _keep_as_wanted),
+    Way("follow", always, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
 )
 """Follow a Workload of a kind that is not registered any more: a setting that was changed takes nothing that runs.
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import Message, admitted_on
 from multikueue.core.model.conditions import condition, is_true, new_condition, updated
+from multikueue.core.model.copies import drift_patch
+from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
 from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAGE
-from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, shortened
+from multikueue.core.model.refusal_facts import refusals_condition
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
-from multikueue.core.workload.check_message import Message, admitted_on
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect
-from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
-from multikueue.core.workload.facts.refusal_facts import refusals_condition
-
-if TYPE_CHECKING:
-    from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
 
 _OFF_HOLD: Final = "The job has been changed: it is queued again"
 
@@ -218,6 +218,13 @@ def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: d
     message = f"Evicted on manager: {evicted.get('message', '')}" if evicted else "Over on manager"
     changes = _with_condition(copy, now, "DeactivationTarget", "EvictedOnManagerCluster", message)
     return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER, optional=True)
+
+
+def patch_copy(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """Change the Workload copy there where it differs, in what can be changed."""
+    copy = worker.workload
+    if copy is not None and (patch := drift_patch(situation.workload, copy)) is not None:
+        yield effects.PatchWorkload(worker.name, ObjectKey.of(copy), patch)
 
 
 def _with_condition(workload: Json, now: datetime, kind: str, reason: str, message: str) -> Json:

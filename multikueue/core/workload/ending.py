@@ -19,27 +19,15 @@ from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, DeleteJob, Effect, PatchJobStatus, Plan
-from multikueue.core.workload.facts.possible_runs import until_end_counts
+from multikueue.core.workload.facts.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION
+from multikueue.core.workload.facts.runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Syncing
 from multikueue.core.workload.removal import keeps_job_alive, remove_all
 
-KUEUE_GRACE: Final = timedelta(seconds=5)
-"""How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
-
-SYNC_GRACE: Final = timedelta(seconds=30)
-"""How long the manager may refuse a job's last status before what follows is done without it. What it refuses for what
-stands there is known to be in vain; a webhook that forbids it may go on to do so."""
-
-END_SHOWN: Final = timedelta(minutes=2)
-"""How long a job may take to show its end after its Workload copy has: a watch that a proxy holds open without events
-is found out after 90 s of silence and a probe."""
-
 MOST_FAILED: Final = 100
 """Copies of failed jobs that are kept in one namespace of a worker: whoever submits jobs chooses how many fail."""
-SUCCESSION: Final = 10.0
-"""Seconds after which we look whether a newer slice has taken over a job: no event of this Workload tells."""
 
 
 def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
@@ -223,4 +211,4 @@ def patch_status(situation: Situation, local: Json, patch: Json | None) -> Itera
 def clean_up(situation: Situation) -> Plan:
     """Remove everything everywhere. An elastic job's Workload copy that must stay is looked at again."""
     kept = any(keeps_job_alive(worker) for worker in situation.workers)
-    return Plan(tuple(remove_all(situation)), look_again=SUCCESSION if kept else None)
+    return Plan(tuple(remove_all(situation)), look_again=SUCCESSION.total_seconds() if kept else None)

@@ -20,6 +20,7 @@ from multikueue.core.model.objects import uid
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import FAULT, KEPT, is_fault, placements
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
+from multikueue.core.workload.facts.runs import possible_runs
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Lost, Unusable
@@ -88,4 +89,4 @@ def _annotated(situation: Situation, annotations: Mapping[str, str | None]) -> E
 def _in_doubt(situation: Situation) -> ClusterName | None:
     """The worker that had it last, if it may still run it and nobody is recorded."""
     last = situation.last_worker if situation.assigned_to is None else None
-    return last if last is not None and any(run.worker == last for run in situation.possible_runs) else None
+    return last if last is not None and any(run.worker == last for run in possible_runs(situation)) else None

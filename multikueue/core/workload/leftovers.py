@@ -14,7 +14,9 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import changed_at, parse_timestamp
+from multikueue.core.model.earlier_run_facts import EarlierRun
 from multikueue.core.model.giving_up import given_up, holders_of
 from multikueue.core.model.grace import ends_by
 from multikueue.core.model.kinds import POD, WORKLOAD
@@ -25,24 +27,16 @@ from multikueue.core.model.objects import annotations_of, is_terminating, name_o
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import retry_count
-from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.check_updates import retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
-from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
+from multikueue.core.workload.facts import graces
 from multikueue.core.workload.facts.places import namespace_for
-from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, is_given_up, may_have_pods, stuck
+from multikueue.core.workload.facts.runs import is_given_up, may_have_pods, stuck
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
+from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 from multikueue.core.workload.groups import has_its_name
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.removal import remove, stops_since, without
-
-STUBBORN: Final = 5 * LEFTOVER_GRACE
-"""After what time a job that was to stop, and still changes, is waited for no longer with quota in hand."""
-PODS_AGAIN: Final = timedelta(seconds=2)
-"""Between the first two looks for pods that only a label shows; each time twice as long, as long as nothing changes."""
-MAX_DELAY: Final = timedelta(minutes=15)
-"""The longest time until a Workload that was sent back for a leftover gets quota again."""
 
 MOST_FINALIZERS: Final = 8
 """That are named of one object: whoever may write to a worker can set any number."""
@@ -85,7 +79,7 @@ def look_for_pods(situation: Situation) -> Plan | None:
         return None
     namespace = namespace_for(situation.snapshot, worker)
     look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
-    again = min(max(PODS_AGAIN, situation.snapshot.quiet_for), LEFTOVER_GRACE)
+    again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)
     return attrs.evolve(_wait_for(situation, left, look), look_again=again.total_seconds())
 
 
@@ -145,7 +139,7 @@ def overdue_in(situation: Situation, job: Json) -> timedelta | None:
     deleted = parse_timestamp(job["metadata"].get("deletionTimestamp"))
     if deleted is None or not may_have_pods(situation, job):
         return None
-    return max(timedelta(0), situation.facts.pod_grace + LEFTOVER_GRACE - (situation.now - deleted))
+    return max(timedelta(0), situation.facts.pod_grace + graces.LEFTOVER_GRACE - (situation.now - deleted))
 
 
 def _state(job: Json) -> str:
@@ -237,7 +231,9 @@ def _uids_on(worker: Worker) -> set[str]:
 
 def hold_limit(situation: Situation) -> timedelta:
     """How long quota is held for a run that ends, whatever its grace period, and though its node is dead."""
-    return min(situation.facts.pod_grace, situation.settings.pod_grace_limit, LONGEST_GRACE) + LEFTOVER_GRACE
+    return (
+        min(situation.facts.pod_grace, situation.settings.pod_grace_limit, graces.LONGEST_GRACE) + graces.LEFTOVER_GRACE
+    )
 
 
 def hold_left(situation: Situation) -> timedelta:
@@ -258,7 +254,7 @@ def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:
         return True
     since, patience = parse_timestamp(left[0].object["metadata"].get("deletionTimestamp")), limit
     if since is None and worker is not None and not worker.copy.waits_for_quota:
-        since, patience = stops_since(worker), max(STUBBORN, limit)
+        since, patience = stops_since(worker), max(graces.STUBBORN, limit)
     began = situation.facts.reserved_at
     return since is not None and began is not None and situation.now - max(since, began) >= patience
 
@@ -266,7 +262,7 @@ def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:
 def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:
     """Give the quota back while a leftover is there; each time for longer, as Kueue's `retryCount` tells."""
     tried = min(retry_count(situation.workload, situation.check), 8)
-    after = min(LEFTOVER_GRACE * 2**tried, MAX_DELAY)
+    after = min(graces.FIRST_DELAY * 2**tried, graces.MAX_DELAY)
     return retry(situation, f"Waiting for {left[0]}", after, _facts(situation, left))
 
 

@@ -12,15 +12,25 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.model.conditions import conditions
-from multikueue.core.model.copies import drift_patch
-from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import leftovers
-from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
-from multikueue.core.workload.check_updates import admit, end_waits, give_up, nominate, record, rejections, say
-from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts import possible_runs
+from multikueue.core.workload.check_updates import (
+    admit,
+    end_waits,
+    give_up,
+    nominate,
+    patch_copy,
+    record,
+    rejections,
+    say,
+)
+from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
+from multikueue.core.workload.facts import runs
+from multikueue.core.workload.facts.eligible import withheld
+from multikueue.core.workload.facts.graces import FIRST_ANSWER, LEFTOVER_AGAIN
 from multikueue.core.workload.facts.places import is_misplaced
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
@@ -47,14 +57,14 @@ class Offer:
     @cached_property
     def awaited(self) -> Mapping[ClusterName, timedelta]:
         """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
-        situation, first_answer = self.situation, possible_runs.FIRST_ANSWER
+        situation = self.situation
         names = situation.facts.nominated
-        starting = first_answer - min(situation.snapshot.running_for, first_answer)
+        starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
         listed = (one for one in situation.workers if one.configured and (not one.answered or one.name in names))
         hopes = {
-            worker.name: starting if not worker.answered else possible_runs.left_of_short_loss(situation, worker)
+            worker.name: starting if not worker.answered else runs.left_of_short_loss(situation, worker)
             for worker in listed
-            if not situation.withheld[worker.name]
+            if not withheld(situation)[worker.name]
         }
         return {name: left for name, left in hopes.items() if left > timedelta(0)}
 
@@ -74,9 +84,9 @@ class Offer:
         return leftovers.left_over(self.situation, self.chosen) if self.chosen is not None else ()
 
     @cached_property
-    def runs(self) -> tuple[possible_runs.PossibleRun, ...]:
+    def runs(self) -> tuple[runs.Run, ...]:
         """What may run elsewhere unseen, and must be over before."""
-        return tuple(possible_runs.blocking(self.situation, self.chosen)) if self.chosen is not None else ()
+        return tuple(runs.blocking(self.situation, self.chosen)) if self.chosen is not None else ()
 
     @property
     def warnings(self) -> Iterator[Effect]:
@@ -135,12 +145,12 @@ def _offer_it(offer: Offer) -> Plan:
     """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
     situation, nomination = offer.situation, offer.nomination
     # Those that are withheld stay nominated.
-    asked = tuple(name for name in nomination.names if not situation.withheld.get(ClusterName(name)))
+    asked = tuple(name for name in nomination.names if not withheld(situation).get(ClusterName(name)))
     opened = open_next(situation, asked)
     unheard = min(offer.awaited.values(), default=None)
-    held_up = max((run.until for run in offer.runs), default=possible_runs.LEFTOVER_GRACE if offer.left else None)
+    held_up = max((run.until for run in offer.runs), default=LEFTOVER_AGAIN if offer.left else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
-    unseen = min((run.until for run in situation.possible_runs), default=None) if hidden else None
+    unseen = min((run.until for run in runs.possible_runs(situation)), default=None) if hidden else None
     waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
     again = [seconds for seconds in waits if seconds is not None]
     nominations = offer.noted or tuple(_nominate(situation, nomination))
@@ -175,7 +185,7 @@ def winner(situation: Situation) -> Worker | None:
     """
     places = situation.group_workers or [worker.name for worker in situation.workers]
     placed = (worker for worker in situation.workers if worker.name in places)
-    able = [worker for worker in placed if worker.can_run and not situation.withheld[worker.name]]
+    able = [worker for worker in placed if worker.can_run and not withheld(situation)[worker.name]]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
     having = [worker for worker in admitted if situation.has_job(worker)]
     offered = [worker for worker in admitted if worker.name in situation.facts.nominated]
@@ -212,7 +222,7 @@ def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candi
             worker.name,
             labels=worker.labels,
             annotations=worker.annotations,
-            available=worker.can_run and not situation.withheld[worker.name],
+            available=worker.can_run and not withheld(situation)[worker.name],
             nominated=worker.name in names,
             awaited=worker.name in awaited,
             has_copy=_keeps_copy(situation, worker),
@@ -237,7 +247,7 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
     """Why a worker cannot get the Workload, as far as is known here."""
     if worker.reachable and not isinstance(worker.kind, Served):
         return Reason(Why.KIND_NOT_SERVED)
-    if situation.withheld[worker.name]:
+    if withheld(situation)[worker.name]:
         return Reason(Why.CORDONED)
     if worker.refusal is not None:
         return Reason(Why.REFUSED, worker.refusal.why)
@@ -311,8 +321,8 @@ def _update(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect
     """Patch a copy that differs, or remove it so that a new one can be made."""
     if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation.snapshot, worker, copy):
         yield from _clean_current(situation, worker)
-    elif (patch := drift_patch(situation.workload, copy)) is not None:
-        yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+    else:
+        yield from patch_copy(situation, worker)
 
 
 def _seconds(wait: timedelta | None) -> float | None:

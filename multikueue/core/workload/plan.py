@@ -13,22 +13,18 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.model.check_message import GROUP
 from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueue.core.workload import assigned, ending, evicting, groups, leftovers, slices
 from multikueue.core.workload.assigned import remove_others
-from multikueue.core.workload.check_message import GROUP
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.facts.places import (
-    is_own_copy,
-    with_company,
-    with_own_copies,
-    with_places_written,
-    without_foreign,
-)
+from multikueue.core.workload.facts.eligible import with_company, with_own_copies
+from multikueue.core.workload.facts.places import is_own_copy, with_places_written, without_foreign
+from multikueue.core.workload.facts.runs import possible_runs
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.leftovers import clean_stale
@@ -167,7 +163,7 @@ def _may_run_already(situation: Situation) -> bool:
         return True
     if situation.facts.has_quota and not situation.facts.is_evicted:
         return False  # at most it is offered
-    return bool(situation.possible_runs) or not all(one.is_empty for one in situation.workers)
+    return bool(possible_runs(situation)) or not all(one.is_empty for one in situation.workers)
 
 
 def _is_giving_back(situation: Situation) -> bool:

@@ -14,24 +14,17 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.copies import drift_patch, prebuilt_workload
+from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload import effects
 from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_over, following, refused
-from multikueue.core.workload.check_updates import admit, retry, retry_vanished
-from multikueue.core.workload.effects import (
-    AnnounceWorkload,
-    CreateJob,
-    CreateWorkload,
-    Effect,
-    PatchJob,
-    PatchWorkload,
-    Plan,
-)
-from multikueue.core.workload.ending import KUEUE_GRACE, sync_outcome, sync_status
-from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
+from multikueue.core.workload.check_updates import admit, patch_copy, retry, retry_vanished
+from multikueue.core.workload.effects import Effect, Plan
+from multikueue.core.workload.ending import sync_outcome, sync_status
+from multikueue.core.workload.facts.graces import SUCCESSOR, VANISHED
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Unusable
@@ -58,7 +51,7 @@ def _is_over_on(situation: Situation, worker: Worker) -> bool:
     """Whether no slice runs any more, and the last one did not end on this worker, which may have status to sync."""
     siblings = situation.snapshot.siblings
     if not siblings:  # its successor may just not be known yet, or be about to be made again
-        return situation.snapshot.quiet_for >= LEFTOVER_GRACE
+        return situation.snapshot.quiet_for >= SUCCESSOR
     if any(not workloads.is_finished(one) and not is_terminating(one) for one in siblings):
         return False
     return worker.name not in map(workloads.cluster_name, siblings)
@@ -87,7 +80,7 @@ def _has_just_gone(situation: Situation) -> bool:
     if situation.any_job_on(worker) is not None or not worker.copy.is_admitted or worker.copy.is_evicted:
         return False
     has_run = worker.copy.has_had_owner or (job is not None and is_started(job))
-    return has_run and situation.snapshot.quiet_for < KUEUE_GRACE
+    return has_run and situation.snapshot.quiet_for < VANISHED
 
 
 def _starts_anew(situation: Situation) -> bool:
@@ -118,7 +111,7 @@ def _end_at_old_size(situation: Situation) -> Plan | None:
 
 def _create_copy(situation: Situation) -> Plan:
     worker = situation.recorded
-    return Plan((CreateWorkload(worker.name, situation.copy_for(worker)),) if worker.can_run else ())
+    return Plan((effects.CreateWorkload(worker.name, situation.copy_for(worker)),) if worker.can_run else ())
 
 
 def _is_stale(situation: Situation) -> bool:
@@ -129,11 +122,6 @@ def _is_stale(situation: Situation) -> bool:
 
 def _remove_copy(situation: Situation) -> Plan:
     return Plan(tuple(delete_workload(situation, situation.recorded, situation.recorded_copy)))
-
-
-def _patch_copy(situation: Situation) -> Plan:
-    patch, key = drift_patch(situation.workload, situation.recorded_copy), ObjectKey.of(situation.recorded_copy)
-    return Plan(() if patch is None else (PatchWorkload(situation.recorded.name, key, patch),))
 
 
 def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
@@ -151,7 +139,9 @@ def _keep_size(situation: Situation) -> Plan | None:
         return None
     kind, name = situation.adapter.resource.gvk.kind, name_of(job)
     runs = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
-    warning = AnnounceWorkload("Warning", f"{runs}, which this kind cannot change: create it again to have another")
+    warning = effects.AnnounceWorkload(
+        "Warning", f"{runs}, which this kind cannot change: create it again to have another"
+    )
     removed = delete_workload(situation, worker, worker.workload) if worker.workload is not None else ()
     return Plan((warning, *removed, *sync_status(situation, [job])))
 
@@ -167,13 +157,13 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
         elif not isinstance(worker.kind, Unusable):
             made = situation.adapter.copy(local, situation.stamp_on(worker))
-            yield CreateJob(worker.name, situation.adapter.resource, made)
+            yield effects.CreateJob(worker.name, situation.adapter.resource, made)
         return
     if is_terminating(job):
         return
     patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker))
     if patch is not None:
-        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
+        yield effects.PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
     elif prebuilt_workload(job) == situation.snapshot.key.name:
         yield from admit(situation, worker.name, CheckState.READY, situation.recorded_copy)
     yield from sync_status(situation, [job])
@@ -181,7 +171,7 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
 
 follow_slice: Final = following(
     Way("over", _is_over, follow_over),
-    Way("just gone", _has_just_gone, lambda _: Plan(look_again=KUEUE_GRACE.total_seconds())),
+    Way("just gone", _has_just_gone, lambda _: Plan(look_again=VANISHED.total_seconds())),
     Way("refused", _starts_anew, _send_back_refused),
     Way("removed worker", _gets_nothing_more, begin_anew),
     Way("has ended", always, _end_at_old_size),
@@ -190,6 +180,6 @@ follow_slice: Final = following(
     Way("stale copy", _is_stale, _remove_copy),
     Way("copy goes", lambda seen: seen.recorded.copy.goes, wait),  # or its worker queues it again
     Way("take over", lambda seen: seen.recorded.copy.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
-    Way("waits there", always, _patch_copy),
+    Way("waits there", always, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
 )
 """Bring a slice to the worker that runs its job, and hand the job over to it."""

@@ -15,12 +15,12 @@ from datetime import timedelta
 
 import attrs
 
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.facts.possible_runs import assumed_for
+from multikueue.core.workload.facts.runs import assumed_for
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.history import note_worker

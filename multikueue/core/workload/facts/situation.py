@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_workload, workload_copy
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
@@ -18,11 +20,11 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import Message
-from multikueue.core.workload.facts.places import namespace_for, why_withheld
-from multikueue.core.workload.facts.possible_runs import PossibleRun, possible_runs
+from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
+
+Answer = TypeVar("Answer")
 
 _UNREGISTERED = KindTraits(ends=False, workload_only=True)
 
@@ -35,6 +37,8 @@ class Situation:
     settings: PlanSettings
     dispatcher: Dispatcher
     now: datetime
+    answers: dict[Callable[[Situation], Any], Any] = attrs.field(factory=dict, init=False, repr=False)
+    """To questions that other modules ask `once`."""
 
     @cached_property
     def workload(self) -> Json:
@@ -184,16 +188,6 @@ class Situation:
         """The worker that is recorded, or was recorded last."""
         return self.assigned_to or self.snapshot.last_worker or self.facts.noted_worker
 
-    @cached_property
-    def possible_runs(self) -> tuple[PossibleRun, ...]:
-        """Where a job of it may run unseen, and until when."""
-        return possible_runs(self)
-
-    @cached_property
-    def withheld(self) -> Mapping[ClusterName, str]:
-        """Of each worker: why it is not offered the Workload although it was nominated; empty: it may be."""
-        return {worker.name: why_withheld(self, worker) for worker in self.workers}
-
     @property
     def assigned_worker(self) -> Worker | None:
         """The recorded worker; None if none is recorded, or it is not known any more."""
@@ -315,3 +309,16 @@ class Situation:
         proven = worker.workload is not None and self.is_proven(worker, worker.workload)
         counts = self.is_proven if proven else self.is_believed
         return [copy for copy in worker.jobs if not counts(worker, copy.object)]
+
+
+def once(ask: Callable[[Situation], Answer]) -> Callable[[Situation], Answer]:
+    """A question about a situation to which the answer is kept for one decision."""
+
+    @wraps(ask)
+    def asked(situation: Situation) -> Answer:
+        if ask not in situation.answers:
+            situation.answers[ask] = ask(situation)
+        answer: Answer = situation.answers[ask]
+        return answer
+
+    return asked

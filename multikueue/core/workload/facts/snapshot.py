@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import attrs
 
@@ -18,11 +18,9 @@ from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames, cordon_of
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
 from multikueue.core.workload.facts import worker_states as states
+from multikueue.core.workload.facts.graces import LONGEST_GRACE
 
 State = TypeVar("State", bound=states.Reach | states.Kind)
-
-LONGEST_GRACE: Final = timedelta(minutes=5)
-"""Quota is kept for pods that end no longer than this and a minute, whatever the grace period and the settings."""
 
 
 @attrs.frozen
