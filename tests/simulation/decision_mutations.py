@@ -38,6 +38,7 @@ from multikueue.core.workload import (
 )
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, DeleteJob, Effect, Plan
+from multikueue.core.workload.facts import graces
 from multikueue.core.workload.facts import runs as earlier
 from multikueue.core.workload.facts import situation as facts_of
 from multikueue.core.workload.facts.runs import Run
@@ -396,7 +397,7 @@ def old_losses_count() -> AbstractContextManager[Any]:
 
 def doubts_end_at_once() -> AbstractContextManager[Any]:
     """A creation without an answer that does not show at once has not happened."""
-    return _in((earlier, reading), "LATE_CREATION", timedelta(0))
+    return _in((graces, reading), "LATE_CREATION", timedelta(0))
 
 
 def stale_jobs_are_taken_over() -> AbstractContextManager[Any]:

@@ -14,10 +14,10 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, uid
-from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
+from multikueue.core.model.objects import uid
+from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_pod
 from multikueue.core.workload import check_updates, effects, ending
 from multikueue.core.workload.check_updates import patch_copy, retry, retry_out_of_sync, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
@@ -28,8 +28,8 @@ from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
-from multikueue.core.workload.leftovers import Leftover, earlier_runs, is_stubborn, left_behind, send_back
-from multikueue.core.workload.removal import remove, remove_all, without
+from multikueue.core.workload.leftovers import earlier_runs, is_stubborn, left_behind, send_back
+from multikueue.core.workload.removal import remove, remove_all
 from multikueue.core.workload.ways import Decide, Way, always, first_of
 
 
@@ -145,11 +145,6 @@ def _has_ended_unannounced(situation: Situation) -> bool:
     return all(left.worker == worker.name for left in earlier_runs(situation))
 
 
-def _tell_ready(situation: Situation) -> Plan:
-    copy = situation.recorded_copy
-    return Plan(tuple(check_updates.admit(situation, situation.recorded.name, CheckState.READY, copy)))
-
-
 def _end_with_copy(situation: Situation) -> Plan:
     return ending.sync_end(situation, situation.recorded_copy, situation.jobs_on(situation.recorded))
 
@@ -168,7 +163,7 @@ def _is_out_of_sync(situation: Situation) -> bool:
 
 
 follow_over: Final[Decide[Situation]] = first_of(
-    Way("ended before Ready", _has_ended_unannounced, _tell_ready),
+    Way("ended before Ready", _has_ended_unannounced, lambda seen: Plan(tuple(_admit(seen)))),
     Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
     Way("job has ended", always, _end_with_job),
     Way("evicted there", lambda seen: seen.recorded.copy.is_evicted, _send_back_evicted),
@@ -185,30 +180,31 @@ def refused(worker: Worker) -> str:
     return f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}' if worker.refusal is not None else ""
 
 
-def _not_gone(situation: Situation, worker: Worker) -> tuple[Leftover, ...]:
-    """What must be gone before the job is created: jobs of earlier attempts anywhere, and what has its name here."""
-    stale = tuple(left_behind(worker, job) for job in situation.stale_jobs_on(worker))
-    return stale if situation.has_job(worker) else earlier_runs(situation) or stale
+def send_back_refused(situation: Situation) -> Plan | None:
+    """No job can be created there, and none was."""
+    why = refused(situation.recorded)
+    return Plan((retry(situation, why),)) if why else None
+
+
+def _lacks_job(situation: Situation) -> bool:
+    return not situation.recorded.copy.has_had_owner and bool(missing_on(situation, situation.recorded))
 
 
 def _wait_for_earlier(situation: Situation) -> Plan | None:
-    """Remove what has the job's name here; the Workload is sent back after a while, as waiting holds quota."""
+    """Jobs of earlier attempts anywhere, and what has its name here, must be gone before the job is created.
+
+    What has its name is removed; the Workload is sent back after a while, as waiting holds quota.
+    """
     worker = situation.recorded
-    earlier = _not_gone(situation, worker)
+    stale = situation.stale_jobs_on(worker)
+    listed = tuple(left_behind(worker, job) for job in stale)
+    earlier = listed if situation.has_job(worker) else earlier_runs(situation) or listed
     if not earlier:
         return None
     if is_stubborn(situation, earlier):
         return Plan((send_back(situation, earlier),))
-    stale = [job.object for job in situation.stale_jobs_on(worker)]
-    removed = remove(situation, without(worker, lambda copy: copy not in stale))
+    removed = remove(situation, attrs.evolve(worker, workload=None, jobs=tuple(stale)))
     return Plan(tuple(removed), look_again=LEFTOVER_AGAIN.total_seconds())
-
-
-def _send_back_refused(situation: Situation) -> Plan | None:
-    """No job can be created there, and none was."""
-    why, worker = refused(situation.recorded), situation.recorded
-    is_refused = why and not worker.copy.has_had_owner and missing_on(situation, worker)
-    return Plan((retry(situation, why),)) if is_refused else None
 
 
 def _may_create(situation: Situation) -> bool:
@@ -231,15 +227,18 @@ def awaits_ready(situation: Situation) -> bool:
     return situation.state is CheckState.PENDING and not situation.keeps_check_pending
 
 
+def _admit(situation: Situation) -> Iterator[Effect]:
+    return check_updates.admit(situation, situation.recorded.name, CheckState.READY, situation.recorded_copy)
+
+
 def _synchronise(situation: Situation) -> Iterator[Effect]:
-    worker, copy = situation.recorded, situation.recorded_copy
-    jobs = situation.jobs_on(worker)
+    worker, jobs = situation.recorded, situation.jobs_on(situation.recorded)
     if awaits_ready(situation):
         if not earlier_runs(situation):
-            yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
+            yield from _admit(situation)
     else:
         # one write of the Workload at a time
-        yield from tuple(check_updates.tell_placed(situation, copy)) or end_move(situation)
+        yield from tuple(check_updates.tell_placed(situation, situation.recorded_copy)) or end_move(situation)
     yield from tell_unmoved(situation)
     yield from ending.sync_status(situation, jobs)
     yield from patch_copy(situation, worker)
@@ -265,7 +264,7 @@ def _is_held_without_job(situation: Situation) -> bool:
     return worker.copy.is_on_hold and not situation.jobs_on(worker) and not situation.traits.workload_only
 
 
-def _has_job(situation: Situation) -> bool:
+def _is_followed(situation: Situation) -> bool:
     return bool(situation.jobs_on(situation.recorded)) or situation.traits.workload_only
 
 
@@ -316,11 +315,6 @@ def why_not_movable(situation: Situation) -> str:
     return ""
 
 
-def is_serving_pod(job: Json) -> bool:
-    """Whether a job is a pod of a group that runs until somebody stops it."""
-    return annotations_of(job).get(POD_GROUP_SERVING_ANNOTATION) == "true"
-
-
 def _nowhere_to_go(situation: Situation) -> str:
     asked = [one for one in situation.workers if one.can_run and one.name != situation.facts.leaves]
     others = [one for one in asked if not withheld(situation)[one.name]]
@@ -340,9 +334,9 @@ follow_job: Final = following(
     Way("on hold without a job", _is_held_without_job, begin_anew),
     Way("moves", always, move),
     Way("earlier run", lambda seen: seen.state is not CheckState.READY, _wait_for_earlier),
-    Way("refused", always, _send_back_refused),
+    Way("refused", _lacks_job, send_back_refused),
     Way("create", _may_create, lambda seen: Plan(tuple(create_missing(seen, seen.recorded)))),
-    Way("follow", _has_job, lambda seen: Plan(tuple(_synchronise(seen)))),
+    Way("follow", _is_followed, lambda seen: Plan(tuple(_synchronise(seen)))),
     Way("vanished", always, begin_anew),
 )
 """A worker is recorded: create the job there, keep it as its user wants it, and notice its end."""

@@ -11,7 +11,7 @@ from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
 from multikueue.core.model.check_message import Message, admitted_on
 from multikueue.core.model.conditions import condition, is_true, new_condition, updated
-from multikueue.core.model.copies import drift_patch
+from multikueue.core.model.copies import drift_patch, placed
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
 from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAGE
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -256,35 +256,6 @@ def _entry(situation: Situation, state: CheckState, message: Message, after: tim
 
 def _with_previous(situation: Situation, base: str) -> str:
     return f'{base}, Previously: "{situation.state}"'
-
-
-def placed(workload: Json, remote: Json) -> Json | None:
-    """The manager's `status.admission`, with the topology of what the worker has placed no longer delayed.
-
-    The placement itself stays the worker's: its nodes mean nothing to the manager. Kueue admits the Workload once no
-    pod set is awaited.
-
-    Args:
-        workload: the manager's Workload.
-        remote: the admitted copy.
-
-    Returns:
-        None if nothing awaited has been placed.
-    """
-    there = {one.get("name") for one in _assignments(remote) if one.get("topologyAssignment")}
-    flipped = [
-        {**one, "delayedTopologyRequest": "Ready"}
-        if one.get("delayedTopologyRequest") == "Pending" and one.get("name") in there
-        else one
-        for one in _assignments(workload)
-    ]
-    if flipped == _assignments(workload):
-        return None
-    return {**workload["status"]["admission"], "podSetAssignments": flipped}
-
-
-def _assignments(workload: Json) -> list[Json]:
-    return dig(workload, "status", "admission", "podSetAssignments") or []
 
 
 def give_up(situation: Situation, given_up: GiveUp) -> Effect:

@@ -96,7 +96,7 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
-    former = copy is not None and situation.marks.are_on(copy) and not situation.is_current(worker, copy)
+    former = copy is not None and situation.marks.are_on(copy) and not situation.whose(worker, copy).runs_for_it
     if copy is not None and former and worker.reachable and facts.has_ended:
         # It is known to have been recorded there: without a job, any user of a worker could say so.
         had_it = worker.name in (situation.last_worker, *(one.get("worker") for one in placements(situation.workload)))
@@ -111,7 +111,9 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether we have made a job there for this Workload, and not for this attempt at it."""
-    return situation.marks.made_job(job, situation.workload, worker.name) and not situation.is_current(worker, job)
+    return (
+        situation.marks.made_job(job, situation.workload, worker.name) and not situation.whose(worker, job).runs_for_it
+    )
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
@@ -179,7 +181,7 @@ def retention_left(situation: Situation, worker: Worker) -> float:
         return 0.0
     copies = jobs if worker.workload is None else [*jobs, worker.workload]
     since = changed_at(situation.workload, "Finished")
-    if since is None or not jobs or not all(situation.is_current(worker, copy) for copy in copies):
+    if since is None or not jobs or not all(situation.whose(worker, copy).runs_for_it for copy in copies):
         return 0.0
     # Whoever may write the status may have written any time, the last one that there is as well.
     lasts = kept if have_ended(situation, jobs) else END_SHOWN

@@ -21,7 +21,6 @@ from multikueue.core.model.giving_up import given_up, holders_of
 from multikueue.core.model.grace import ends_by
 from multikueue.core.model.kinds import POD, WORKLOAD
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION, MAX_LABEL_VALUE
-from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
@@ -32,7 +31,7 @@ from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPo
 from multikueue.core.workload.facts import graces
 from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.runs import is_given_up, may_have_pods, stuck
-from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.situation import Situation, Whose
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 from multikueue.core.workload.groups import has_its_name
 from multikueue.core.workload.history import note_last_worker
@@ -98,15 +97,15 @@ def _not_given_up(situation: Situation, listed: Iterable[tuple[Worker, Iterable[
 
 def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     if worker.reachable and situation.facts.leaves == worker.name:  # a move: all of it goes first
-        earlier = (job for job in worker.jobs if not situation.is_current(worker, job.object))
+        earlier = (job for job in worker.jobs if not situation.whose(worker, job.object).runs_for_it)
         yield from (_leftover(worker, job, "is not gone yet") for job in earlier)
-        if (copy := worker.workload) is not None and not situation.is_believed(worker, copy):
+        if (copy := worker.workload) is not None and situation.current(worker) is None:
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
-    for job in _of_no_attempt(situation, worker):
+    for job in worker.all_jobs if worker.in_sight else ():
         if job not in worker.jobs and has_its_name(situation.snapshot, job.object):
             continue
-        if _is_of_earlier_attempt(situation, worker, job.object) and may_have_pods(situation, job.object):
+        if situation.whose(worker, job.object) is Whose.EARLIER and may_have_pods(situation, job.object):
             yield left_behind(worker, job)
 
 
@@ -158,13 +157,14 @@ def _held(job: Json) -> str:
 def _unproven_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     yield from unseen(situation, worker)
     unproven = False
-    for job in _of_no_attempt(situation, worker) if worker.configured else ():
-        if situation.proof(worker, job.object) is Proof.NONE:
+    shows = worker.configured and worker.in_sight
+    for job in worker.all_jobs if shows else ():
+        if situation.whose(worker, job.object) is Whose.UNPROVEN:
             unproven = True
             yield _leftover(worker, job, _FOREIGN)
     # Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
-    copy = worker.workload if worker.configured and worker.in_sight and not unproven else None
-    if copy is not None and worker.copy.has_had_owner and situation.proof(worker, copy) is Proof.NONE:
+    copy = worker.workload if shows and not unproven else None
+    if copy is not None and worker.copy.has_had_owner and situation.whose(worker, copy) is Whose.UNPROVEN:
         yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _FOREIGN)
 
 
@@ -172,12 +172,6 @@ def unseen(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     """What its Kueue has not stopped, where jobs of the kind are hidden for long."""
     if (copy := stuck(situation, worker)) is not None:
         yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _UNSEEN)
-
-
-def _is_of_earlier_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
-    """Whether we have made a copy for an earlier attempt: its mark is ours, and no worker's of this attempt."""
-    named = (situation.marks.of(situation.workload, situation.facts.attempt, one.name) for one in situation.workers)
-    return situation.proof(worker, copy) is Proof.OTHER and mark_of(copy) not in named
 
 
 _UNSEEN: Final = (
@@ -196,12 +190,6 @@ def _leftover(worker: Worker, job: JobCopy, why: str) -> Leftover:
     return Leftover(worker.name, job.resource.gvk.kind, job.object, why)
 
 
-def _of_no_attempt(situation: Situation, worker: Worker) -> list[JobCopy]:
-    """The jobs seen there that do not count as this attempt's, of a group too."""
-    listed = worker.all_jobs if worker.in_sight else ()
-    return [job for job in listed if not situation.is_current(worker, job.object)]
-
-
 def tell_held_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[Effect]:
     """Tell what keeps an admitted Workload from being recorded; of what is being deleted `overdue` tells in time."""
     for one in left:
@@ -216,17 +204,13 @@ def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iter
     names = {one.worker for one in left}
     if noted := annotations_of(situation.workload).get(GIVE_UP_ANNOTATION):
         named = given_up(situation.workload)
-        if not any(named.get(worker.name, set()) & _uids_on(worker) for worker in situation.workers):
+        if not any(named.get(worker.name, set()).intersection(map(uid, worker.copies)) for worker in situation.workers):
             yield f'the annotation {GIVE_UP_ANNOTATION} gives up nothing: no worker has "{plain(noted)}" as WORKER/UID'
     for worker in situation.workers:
         before = worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION)
         if worker.name in names and before and parse_timestamp(before) is None:
             wanted = "a time like 2026-01-31T12:00:00Z"
             yield f'{GIVE_UP_BEFORE_ANNOTATION} of worker cluster "{worker.name}" gives up nothing: it is not {wanted}'
-
-
-def _uids_on(worker: Worker) -> set[str]:
-    return set(map(uid, worker.copies))
 
 
 def hold_limit(situation: Situation) -> timedelta:
@@ -304,4 +288,4 @@ def clean_stale(situation: Situation) -> Iterator[Effect]:
     """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
     for worker in situation.workers:
         if not worker.is_empty:
-            yield from remove(situation, without(worker, partial(situation.is_believed, worker)))
+            yield from remove(situation, without(worker, partial(situation.is_this, worker)))

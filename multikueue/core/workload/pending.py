@@ -14,7 +14,7 @@ from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model import workloads
 from multikueue.core.model.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.model.conditions import conditions
-from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.names import ClusterName
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import leftovers
 from multikueue.core.workload.check_updates import (
@@ -137,7 +137,9 @@ def _give_up(offer: Offer) -> Plan | None:
     return None if given_up is None else Plan((give_up(offer.situation, given_up),))
 
 
-def _send_back(offer: Offer) -> Plan:
+def _send_back_held_up(offer: Offer) -> Plan | None:
+    if not offer.left or not leftovers.is_stubborn(offer.situation, offer.left):
+        return None
     return Plan((leftovers.send_back(offer.situation, offer.left), *offer.warnings))
 
 
@@ -151,8 +153,8 @@ def _offer_it(offer: Offer) -> Plan:
     held_up = max((run.until for run in offer.runs), default=LEFTOVER_AGAIN if offer.left else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
     unseen = min((run.until for run in runs.possible_runs(situation)), default=None) if hidden else None
-    waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
-    again = [seconds for seconds in waits if seconds is not None]
+    waits = [left.total_seconds() for left in (held_up, unheard, unseen) if left is not None]
+    again = [*waits, *(seconds for seconds in (nomination.look_again, opened.look_again) if seconds is not None)]
     nominations = offer.noted or tuple(_nominate(situation, nomination))
     effects = (*offer.warnings, *opened.effects, *nominations, *_offer(situation, asked))
     problems = (nomination.problem,) if nomination.problem else ()
@@ -165,7 +167,7 @@ _WAYS: Final[tuple[Way[Offer], ...]] = (
     Way("other checks", _awaits_other_checks, _other_checks_first),
     Way("about to be evicted", lambda offer: not offer.situation.facts.is_active, wait),
     Way("give up", always, _give_up),
-    Way("held up", lambda offer: bool(offer.left) and leftovers.is_stubborn(offer.situation, offer.left), _send_back),
+    Way("held up", always, _send_back_held_up),
     Way("offer", always, _offer_it),
 )
 
@@ -210,7 +212,7 @@ def _has_admitted(situation: Situation, worker: Worker) -> bool:
 def _has_ended_on(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""
     jobs = situation.jobs_on(worker)
-    if not jobs or not all(situation.is_proven(worker, job) for job in jobs):
+    if not jobs or not all(situation.is_this(worker, job) for job in jobs):
         return False
     return situation.adapter.outcome_of(jobs) is not None
 
@@ -256,7 +258,7 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
     """Remove what `clean_stale` leaves, so that no object is deleted by both."""
-    return remove(situation, without(worker, lambda copy: not situation.is_believed(worker, copy)))
+    return remove(situation, without(worker, lambda copy: not situation.is_this(worker, copy)))
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
@@ -274,7 +276,7 @@ def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
 def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
     """Whether the job is there, all of it, or need not be: it has run, or another controller moves it."""
     jobs = situation.jobs_on(chosen)
-    if not all(situation.is_current(chosen, job) for job in jobs):
+    if not all(situation.whose(chosen, job).runs_for_it for job in jobs):
         return False
     has_run = chosen.workload is None or chosen.copy.is_finished
     return has_run or situation.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
@@ -314,16 +316,7 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif worker.workload is None:
         yield from _clean_current(situation, worker)  # a job without its Workload cannot run
     elif (copy := situation.current(worker)) is not None and not worker.copy.is_terminating:
-        yield from _update(situation, worker, copy)
-
-
-def _update(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
-    """Patch a copy that differs, or remove it so that a new one can be made."""
-    if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation.snapshot, worker, copy):
-        yield from _clean_current(situation, worker)
-    else:
-        yield from patch_copy(situation, worker)
-
-
-def _seconds(wait: timedelta | None) -> float | None:
-    return None if wait is None else wait.total_seconds()
+        if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation.snapshot, worker, copy):
+            yield from _clean_current(situation, worker)  # so that a new one can be made
+        else:
+            yield from patch_copy(situation, worker)

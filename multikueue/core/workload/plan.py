@@ -125,10 +125,6 @@ def _earliest(look_again: float | None, situation: Situation) -> float | None:
     return min(waits if look_again is None else [look_again, *waits], default=None)
 
 
-def _is_gone(situation: Situation) -> bool:
-    return situation.snapshot.workload is None or is_terminating(situation.workload)
-
-
 def _check_was_taken_off(situation: Situation) -> bool:
     """Whether our check was taken off its queue while a worker has it: there is nobody else who could run it.
 
@@ -274,7 +270,7 @@ TABLE: tuple[Row, ...] = (
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
     Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
-    Row("gone", _is_gone, evicting.clean_up_gone),
+    Row("gone", lambda seen: seen.snapshot.workload is None or is_terminating(seen.workload), evicting.clean_up_gone),
     # a check deleted by mistake must not stop running jobs
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too

@@ -20,8 +20,8 @@ from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
-from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_over, following, refused
-from multikueue.core.workload.check_updates import admit, patch_copy, retry, retry_vanished
+from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_over, following, send_back_refused
+from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.ending import sync_outcome, sync_status
 from multikueue.core.workload.facts.graces import SUCCESSOR, VANISHED
@@ -52,7 +52,7 @@ def _is_over_on(situation: Situation, worker: Worker) -> bool:
     siblings = situation.snapshot.siblings
     if not siblings:  # its successor may just not be known yet, or be about to be made again
         return situation.snapshot.quiet_for >= SUCCESSOR
-    if any(not workloads.is_finished(one) and not is_terminating(one) for one in siblings):
+    if situation.is_shared:
         return False
     return worker.name not in map(workloads.cluster_name, siblings)
 
@@ -86,14 +86,8 @@ def _has_just_gone(situation: Situation) -> bool:
 def _starts_anew(situation: Situation) -> bool:
     """Whether there is no job, and none has stood behind the slice: it was evicted."""
     worker = situation.recorded
-    if situation.current(worker) is None or worker.copy.has_had_owner:
-        return False
-    return situation.any_job_on(worker) is None
-
-
-def _send_back_refused(situation: Situation) -> Plan | None:
-    why = refused(situation.recorded)
-    return Plan((retry(situation, why),)) if why else None
+    offered = situation.current(worker) is not None and not worker.copy.has_had_owner
+    return offered and situation.any_job_on(worker) is None
 
 
 def _gets_nothing_more(situation: Situation) -> bool:
@@ -118,10 +112,6 @@ def _is_stale(situation: Situation) -> bool:
     """Whether another copy is made in place of the one that is there."""
     worker, copy = situation.recorded, situation.recorded_copy
     return situation.current(worker) is None or worker.copy.is_spent or situation.must_be_replaced(copy)
-
-
-def _remove_copy(situation: Situation) -> Plan:
-    return Plan(tuple(delete_workload(situation, situation.recorded, situation.recorded_copy)))
 
 
 def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
@@ -172,12 +162,12 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
 follow_slice: Final = following(
     Way("over", _is_over, follow_over),
     Way("just gone", _has_just_gone, lambda _: Plan(look_again=VANISHED.total_seconds())),
-    Way("refused", _starts_anew, _send_back_refused),
+    Way("refused", _starts_anew, send_back_refused),
     Way("removed worker", _gets_nothing_more, begin_anew),
     Way("has ended", always, _end_at_old_size),
     Way("fixed size", always, _keep_size),
     Way("create copy", lambda seen: seen.recorded.workload is None, _create_copy),
-    Way("stale copy", _is_stale, _remove_copy),
+    Way("stale copy", _is_stale, lambda seen: Plan(tuple(delete_workload(seen, seen.recorded, seen.recorded_copy)))),
     Way("copy goes", lambda seen: seen.recorded.copy.goes, wait),  # or its worker queues it again
     Way("take over", lambda seen: seen.recorded.copy.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
     Way("waits there", always, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),

@@ -12,7 +12,6 @@ them show the same objects there, and a mark is made for one worker's name: so e
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping
 
 import attrs
@@ -55,7 +54,7 @@ def _why_not_found(situation: Situation, worker: Worker) -> str:
 def _has_its_job(situation: Situation, worker: Worker) -> bool:
     """Whether this attempt's job is there without being recorded, or what it belongs to runs there."""
     shared = situation.shared_job_on(worker)
-    if situation.has_job(worker) or (shared is not None and situation.is_current(worker, shared)):
+    if situation.has_job(worker) or (shared is not None and situation.whose(worker, shared).runs_for_it):
         return True
     return has_company(situation, worker)
 
@@ -81,16 +80,12 @@ def with_company(situation: Situation) -> Situation:
         return situation
     if not situation.facts.is_live or situation.facts.is_evicted:
         return situation
-    joined = tuple(
-        attrs.evolve(one, configured=True) if _may_join(situation, one) else one for one in situation.workers
-    )
-    if joined == situation.workers:
-        return situation
-    return attrs.evolve(situation, snapshot=attrs.evolve(situation.snapshot, workers=joined))
+    return situation.with_workers(_joined)
 
 
-def _may_join(situation: Situation, worker: Worker) -> bool:
-    return not worker.configured and not worker.removed and has_company(situation, worker)
+def _joined(situation: Situation, worker: Worker) -> Worker:
+    joins = not worker.configured and not worker.removed and has_company(situation, worker)
+    return attrs.evolve(worker, configured=True) if joins else worker
 
 
 def with_own_copies(situation: Situation) -> Situation:
@@ -99,10 +94,7 @@ def with_own_copies(situation: Situation) -> Situation:
     It is the one that a copy of this attempt was made for: nothing is removed through another one while the Workload
     goes on there, or that may lead there. What else there is shows on the one that has the Workload, else on the first.
     """
-    workers = tuple(_without_others(situation, worker) for worker in situation.workers)
-    if all(map(operator.is_, workers, situation.workers)):
-        return situation
-    return attrs.evolve(situation, snapshot=attrs.evolve(situation.snapshot, workers=workers))
+    return situation.with_workers(_without_others)
 
 
 def _without_others(situation: Situation, worker: Worker) -> Worker:

@@ -81,8 +81,7 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
     if workload is None:
         if snapshot.was_here:
             return snapshot
-        workers = (with_copies(one, lambda copy: not marks.are_anothers(copy)) for one in snapshot.workers)
-        return attrs.evolve(snapshot, workers=tuple(workers))
+        return snapshot.with_workers(lambda one: with_copies(one, lambda copy: not marks.are_anothers(copy)))
     if not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
         return snapshot
     last = (workloads.cluster_name(workload), snapshot.last_worker, workloads.noted_worker(workload))
@@ -96,7 +95,7 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
             return worker
         return with_copies(worker, lambda copy: marks.proof(copy, workload, worker.name, of_attempt) is not Proof.NONE)
 
-    return attrs.evolve(snapshot, workers=tuple(map(seen, snapshot.workers)))
+    return snapshot.with_workers(seen)
 
 
 def with_copies(worker: Worker, counts: Callable[[Json], bool]) -> Worker:

@@ -169,7 +169,7 @@ def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
     if not situation.facts.is_elastic:
         return False
     job = situation.shared_job_on(worker)
-    return job is not None and situation.is_current(worker, job) and situation.adapter.outcome(job) is None
+    return job is not None and situation.whose(worker, job).runs_for_it and situation.adapter.outcome(job) is None
 
 
 def _may_have_one(situation: Situation, worker: Worker) -> bool:

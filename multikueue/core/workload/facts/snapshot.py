@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TypeVar
 
@@ -264,3 +265,8 @@ class Snapshot:
     def worker(self, name: str) -> Worker | None:
         """The worker of that name."""
         return next((worker for worker in self.workers if worker.name == name), None)
+
+    def with_workers(self, change: Callable[[Worker], Worker]) -> Snapshot:
+        """With each worker as `change` makes it; itself if that changes none."""
+        workers = tuple(map(change, self.workers))
+        return self if all(map(operator.is_, workers, self.workers)) else attrs.evolve(self, workers=workers)
