@@ -30,8 +30,8 @@ _OFF_HOLD: Final = "The job has been changed: it is queued again"
 def reject(situation: Situation, verdict: workloads.Rejection, base: str) -> Effect:
     """Say that it can never run through us; why, for programs too, in a condition of the same write."""
     generation = dig(situation.workload, "metadata", "generation")
-    told = new_condition(workloads.VERDICT, True, verdict, base, now=situation.now, generation=generation)
-    return _alone(situation, CheckState.REJECTED, base, None, told)
+    stated = new_condition(workloads.VERDICT, True, verdict, base, now=situation.now, generation=generation)
+    return _alone(situation, CheckState.REJECTED, base, None, stated)
 
 
 def retry(situation: Situation, base: str, after: timedelta | None = None, runs: Sequence[EarlierRun] = ()) -> Effect:
@@ -79,15 +79,15 @@ def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
 
 def nominate(situation: Situation, names: tuple[str, ...], message: Message | None = None) -> Effect:
     """Offer it to these workers, and say so. Kueue's webhook lets only a nominated one become `clusterName`."""
-    told = _checked(situation, situation.state, message) if message is not None else {}
+    changes = _checked(situation, situation.state, message) if message is not None else {}
     text = message.render() if message is not None else situation.message
-    return _admission(situation, {"nominatedClusterNames": list(names), **told, **_refusals(situation, text)})
+    return _admission(situation, {"nominatedClusterNames": list(names), **changes, **_refusals(situation, text)})
 
 
 def say(situation: Situation, message: Message) -> Effect:
     """Change what our check says, and nothing else."""
-    told = _checked(situation, situation.state, message) | _refusals(situation, message.render())
-    return _admission(situation, told)
+    changes = _checked(situation, situation.state, message) | _refusals(situation, message.render())
+    return _admission(situation, changes)
 
 
 def say_waits(situation: Situation, message: Message, runs: Sequence[EarlierRun]) -> Effect:
@@ -110,9 +110,9 @@ def end_waits(situation: Situation) -> Iterator[Effect]:
 
 def _refusals(situation: Situation, message: str) -> Json:
     """The change of the status that says for programs why workers refuse it, beside a message of our check."""
-    facts = {str(one.name): one.refusal.facts for one in situation.workers if one.refusal is not None}
-    told = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
-    return {} if told is None else {"conditions": [*owned_conditions(situation.workload), told]}
+    facts = {str(worker.name): worker.refusal.facts for worker in situation.workers if worker.refusal is not None}
+    refusals = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
+    return {} if refusals is None else {"conditions": [*owned_conditions(situation.workload), refusals]}
 
 
 def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:
@@ -155,8 +155,8 @@ def _tell_unheeded(situation: Situation) -> Iterator[Effect]:
     """Tell its user, once, what of the job has no effect."""
     job, adapter = situation.job, situation.snapshot.adapter
     if job is not None and adapter is not None and (fields := adapter.unheeded(job)):
-        told = f"{', '.join(fields)} may have no effect, as the job is delegated: delete it once it has ended"
-        yield effects.AnnounceWorkload("Normal", told, on_job=True)
+        text = f"{', '.join(fields)} may have no effect, as the job is delegated: delete it once it has ended"
+        yield effects.AnnounceWorkload("Normal", text, on_job=True)
 
 
 def beside_admitted(situation: Situation, state: CheckState) -> Iterator[str]:
@@ -234,10 +234,10 @@ def _with_condition(workload: Json, now: datetime, kind: str, reason: str, messa
     return {"conditions": updated(owned_conditions(workload), new)}
 
 
-def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None, *told: Json) -> Effect:
+def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None, *beside: Json) -> Effect:
     """A write of our check alone, under our own manager name, with conditions of ours."""
     entry = _entry(situation, state, Message(_with_previous(situation, base)), after)
-    status = check_status(situation.workload, entry, *told)
+    status = check_status(situation.workload, entry, *beside)
     return ApplyStatus(MANAGER, status, situation.settings.controller_name, takes_away=True)
 
 
@@ -267,6 +267,6 @@ def give_up(situation: Situation, given_up: GiveUp) -> Effect:
 
 def rejections(nomination: Nomination) -> Iterator[Effect]:
     """Count why workers are not offered it: that another is better is no reason against one."""
-    found = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
-    if found:
-        yield effects.CountRejections(found)
+    counted = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
+    if counted:
+        yield effects.CountRejections(counted)

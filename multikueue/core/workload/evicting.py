@@ -211,8 +211,8 @@ def clean_up_deleted(situation: Situation) -> Plan:
     others = is_elastic(situation.workload) and any(map(is_live, snapshot.siblings))  # another slice has the job
     if others or may_run_anywhere(situation):
         return cleaned
-    told = (effect for job in snapshot.jobs.values() if not is_terminating(job) for effect in release(situation, job))
-    return cleaned.also(*told)
+    stay = (job for job in snapshot.jobs.values() if not is_terminating(job))
+    return cleaned.also(*(effect for job in stay for effect in release(situation, job)))
 
 
 def end_deleted_by_pods(situation: Situation) -> Plan | None:
@@ -260,7 +260,7 @@ def _counts(situation: Situation, worker: Worker, copy: Json) -> bool:
     proofs = set() if elsewhere else set(_proofs(situation, worker, copy, situation.workload))
     if Proof.EXACT in proofs or (Proof.NONE in proofs and worker.name == situation.last_worker):
         return True
-    return any(Proof.EXACT in _proofs(situation, worker, copy, one) for one in situation.snapshot.siblings)
+    return any(Proof.EXACT in _proofs(situation, worker, copy, sibling) for sibling in situation.snapshot.siblings)
 
 
 def _recorded_on(situation: Situation) -> ClusterName | None:

@@ -69,7 +69,7 @@ def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     name = name_of(job)
     named = prebuilt_workload(job)
     known = [] if _is_anothers(snapshot, job) else [*snapshot.siblings, *filter(None, [snapshot.workload])]
-    members = [one for one in known if (found := workloads.owner(one)) is not None and found.name == name]
+    members = [one for one in known if (owner := workloads.owner(one)) is not None and owner.name == name]
     if any(workloads.component_index(one) is not None for one in members):
         return _of_group(members, worker, named)
     if any(workloads.is_elastic(one) for one in members):

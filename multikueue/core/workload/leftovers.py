@@ -252,13 +252,14 @@ def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:
 
 def _facts(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
     """Leftovers for programs."""
-    found = []
-    for one in left:
-        deleted = parse_timestamp(one.object["metadata"].get("deletionTimestamp"))
-        due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
-        held = tuple(_holders(one.object))
-        found.append(EarlierRun(one.worker, one.kind, name_of(one.object), uid(one.object), deleted, due, held))
-    return found
+    return [_fact(situation, leftover, leftover.object) for leftover in left]
+
+
+def _fact(situation: Situation, leftover: Leftover, copy: Json) -> EarlierRun:
+    deleted = parse_timestamp(copy["metadata"].get("deletionTimestamp"))
+    due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
+    held = tuple(_holders(copy))
+    return EarlierRun(leftover.worker, leftover.kind, name_of(copy), uid(copy), deleted, due, held)
 
 
 def wait_for_earlier_run(situation: Situation) -> Plan | None:

@@ -60,11 +60,11 @@ class Offer:
         situation = self.situation
         names = situation.facts.nominated
         starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
-        listed = (one for one in situation.workers if one.configured and (not one.answered or one.name in names))
+        configured = (worker for worker in situation.workers if worker.configured)
         hopes = {
             worker.name: starting if not worker.answered else runs.left_of_short_loss(situation, worker)
-            for worker in listed
-            if not withheld(situation)[worker.name]
+            for worker in configured
+            if (not worker.answered or worker.name in names) and not withheld(situation)[worker.name]
         }
         return {name: left for name, left in hopes.items() if left > timedelta(0)}
 

@@ -114,8 +114,8 @@ def _problems(situation: Situation) -> tuple[str, ...]:
     """Which rules of the kind have failed for the objects that are seen, in this decision or earlier, each once."""
     snapshot, adapter = situation.snapshot, situation.adapter
     copies = (copy.object for worker in snapshot.workers for copy in worker.all_jobs)
-    found = (adapter.problems_of(obj) for obj in (*snapshot.jobs.values(), *copies))
-    return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
+    problems = (adapter.problems_of(obj) for obj in (*snapshot.jobs.values(), *copies))
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(problems)))
 
 
 def _earliest(look_again: float | None, situation: Situation) -> float | None:
@@ -149,8 +149,8 @@ def _tell_held(situation: Situation) -> Plan | None:
     if situation.snapshot.check is not None or not situation.held_here or not starts_here:
         return None
     advice = "its queue does not lead to worker clusters any more: delete it and create it again to have it run here"
-    told = AnnounceWorkload("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
-    return ending.clean_up(situation).also(told)
+    warning = AnnounceWorkload("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
+    return ending.clean_up(situation).also(warning)
 
 
 def _may_run_already(situation: Situation) -> bool:
@@ -159,7 +159,7 @@ def _may_run_already(situation: Situation) -> bool:
         return True
     if situation.facts.has_quota and not situation.facts.is_evicted:
         return False  # at most it is offered
-    return bool(possible_runs(situation)) or not all(one.is_empty for one in situation.workers)
+    return bool(possible_runs(situation)) or not all(worker.is_empty for worker in situation.workers)
 
 
 def _is_giving_back(situation: Situation) -> bool:
@@ -200,9 +200,9 @@ def _unknown_kind(situation: Situation) -> Plan | None:
     if situation.snapshot.adapter is not None and not situation.traits.draining:
         return None
     owner, setting = situation.facts.owner, situation.snapshot.missing_setting
-    told = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
+    verdict = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
     advice = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
-    return _rejected(situation, Rejection.KIND_NOT_ENABLED, told, advice if setting else "")
+    return _rejected(situation, Rejection.KIND_NOT_ENABLED, verdict, advice if setting else "")
 
 
 def _undelegated(situation: Situation) -> Plan | None:
@@ -213,14 +213,14 @@ def _undelegated(situation: Situation) -> Plan | None:
     if not isinstance(situation.not_delegated, str):
         return None
     advice = f"{situation.not_delegated}: create the job again with that value, or enable the webhook that fills it in"
-    told = f"The owner is not managed by Kueue: {situation.not_delegated}"
-    return _rejected(situation, Rejection.NOT_DELEGATED, told, advice)
+    verdict = f"The owner is not managed by Kueue: {situation.not_delegated}"
+    return _rejected(situation, Rejection.NOT_DELEGATED, verdict, advice)
 
 
 def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str = "") -> Plan:
     """Say so, and leave nothing of it anywhere."""
-    told = [AnnounceWorkload("Warning", advice, on_job=True)] if advice else []
-    return Plan((reject(situation, verdict, base), *told, *remove_all(situation)))
+    advised = [AnnounceWorkload("Warning", advice, on_job=True)] if advice else []
+    return Plan((reject(situation, verdict, base), *advised, *remove_all(situation)))
 
 
 def _is_nobodys(situation: Situation) -> bool:

@@ -123,8 +123,8 @@ def tell_recorded(situation: Situation) -> Tail:
 def _hold(situation: Situation, worker: Worker) -> str:
     """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
     said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
-    told = ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)
-    return ": ".join(filter(None, told)) if worker.copy.is_on_hold else ""
+    words = ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)
+    return ": ".join(filter(None, words)) if worker.copy.is_on_hold else ""
 
 
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
@@ -201,8 +201,8 @@ def _word_of(copy: Json, facts: CopyFacts) -> str:
 def _word_of_checks(copy: Json) -> str:
     """Of a copy with quota: which of the worker's own admission checks it waits for."""
     waiting = [one for one in workloads.checks(copy) if one.get("state") != workloads.CheckState.READY]
-    told = [f'admission check "{one.get("name")}" is {one.get("state")} {one.get("message") or ""}' for one in waiting]
-    return "; ".join(one.strip() for one in told) or message(copy, "Admitted")
+    words = [f'admission check "{one.get("name")}" is {one.get("state")} {one.get("message") or ""}' for one in waiting]
+    return "; ".join(one.strip() for one in words) or message(copy, "Admitted")
 
 
 def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:

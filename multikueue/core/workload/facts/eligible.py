@@ -67,8 +67,9 @@ def has_company(situation: Situation, worker: Worker) -> bool:
         return False
     if not situation.jobs_on(worker) and situation.shared_job_on(worker) is None:
         return False
-    slices = [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or workloads.is_live(one)]
-    return any(workloads.cluster_name(one) == worker.name for one in slices)
+    others = situation.snapshot.siblings
+    slices = [other for other in others if workloads.is_replaced(other) or workloads.is_live(other)]
+    return any(workloads.cluster_name(other) == worker.name for other in slices)
 
 
 def with_company(situation: Situation) -> Situation:
@@ -113,7 +114,7 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
     if _was_made_for(situation, worker, copy):
         return None
     having = {*_having(situation)}
-    made_for = next((one for one in situation.workers if _was_made_for(situation, one, copy)), None)
+    made_for = next((worker for worker in situation.workers if _was_made_for(situation, worker, copy)), None)
     if made_for is not None:
         unknown = not (made_for.removed or (worker.identified and made_for.identified))
         goes_on = made_for.name in having and situation.snapshot.workload is not None and situation.facts.is_live

@@ -220,7 +220,8 @@ def _earlier_slices(situation: Situation) -> list[Json]:
     """The slices of an elastic job that this one replaces or joins: their job is its job, whatever was seen of it."""
     if not situation.facts.is_elastic:
         return []
-    return [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or not workloads.is_finished(one)]
+    others = situation.snapshot.siblings
+    return [other for other in others if workloads.is_replaced(other) or not workloads.is_finished(other)]
 
 
 def _has_lost_its_record(one: Json) -> bool:

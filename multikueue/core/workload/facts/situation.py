@@ -167,8 +167,8 @@ class Situation:
         if why := next(filter(None, self._whys_free), ""):
             return why
         wanted = sum(workloads.pod_counts(self.workload).values()) if self.facts.has_members else 1
-        found = len(self.snapshot.jobs)
-        return "" if found >= wanted else f"{found} of {wanted} pods can be seen"
+        seen = len(self.snapshot.jobs)
+        return "" if seen >= wanted else f"{seen} of {wanted} pods can be seen"
 
     @property
     def may_be_held_here(self) -> bool:
@@ -239,13 +239,13 @@ class Situation:
         if self.facts.component_index is None:
             return ()
         mine = workloads.owner_uids(self.workload)
-        present = (one for one in self.snapshot.siblings if not is_terminating(one))
+        present = (sibling for sibling in self.snapshot.siblings if not is_terminating(sibling))
         return tuple(one for one in present if mine & workloads.owner_uids(one))
 
     @property
     def is_shared(self) -> bool:
         """Whether another Workload has its job, or may get it: what the job shows is that one's."""
-        return any(not workloads.is_finished(one) and not is_terminating(one) for one in self.snapshot.siblings)
+        return any(not workloads.is_finished(other) and not is_terminating(other) for other in self.snapshot.siblings)
 
     @cached_property
     def group_workers(self) -> tuple[str, ...]:
@@ -318,7 +318,7 @@ class Situation:
     @cached_property
     def _marks_of_attempt(self) -> frozenset[str]:
         """What copies of this attempt are marked with, on any worker."""
-        return frozenset(self.marks.of(self.workload, self.facts.attempt, one.name) for one in self.workers)
+        return frozenset(self.marks.of(self.workload, self.facts.attempt, worker.name) for worker in self.workers)
 
     def current(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it counts as this attempt's."""
