@@ -65,13 +65,11 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
 
 def follow_unchecked(situation: Situation) -> Plan:
     """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
-    worker = situation.assigned_worker
-    if worker is None or not worker.in_sight:
+    if _is_out_of_sight(situation):
         return Plan()
-    copy, jobs = worker.workload, situation.jobs_on(worker)
-    if copy is not None and worker.copy.has_ended:
-        return ending.sync_end(situation, copy, jobs)
-    return Plan(tuple(ending.sync_status(situation, jobs)))
+    if situation.recorded.copy.has_ended:
+        return _end_with_copy(situation)
+    return Plan(tuple(ending.sync_status(situation, situation.jobs_on(situation.recorded))))
 
 
 def _wait_for_its_worker(situation: Situation) -> Plan:

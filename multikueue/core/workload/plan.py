@@ -176,9 +176,7 @@ def _may_be_rejected(situation: Situation) -> bool:
 
     With it the Workload would never get quota again. So it waits until it has quota, or is made active.
     """
-    if situation.facts.is_evicted or not situation.facts.is_active:
-        return False
-    return not _may_run_already(situation)
+    return situation.facts.is_active and not situation.facts.is_evicted and not _may_run_already(situation)
 
 
 def _acted_on(situation: Situation) -> Plan | None:

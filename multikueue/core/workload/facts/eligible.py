@@ -63,9 +63,7 @@ def has_company(situation: Situation, worker: Worker) -> bool:
     """Whether what a Workload belongs to runs on a worker."""
     if worker.name in situation.group_workers:
         return True
-    if not situation.facts.is_elastic:
-        return False
-    if not situation.jobs_on(worker) and situation.shared_job_on(worker) is None:
+    if not situation.facts.is_elastic or situation.any_job_on(worker) is None:
         return False
     others = situation.snapshot.siblings
     slices = [other for other in others if workloads.is_replaced(other) or workloads.is_live(other)]

@@ -166,9 +166,7 @@ def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetim
 
 def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
     """Whether an elastic job is seen to run there for another slice: this one did not get its place."""
-    if not situation.facts.is_elastic:
-        return False
-    job = situation.shared_job_on(worker)
+    job = situation.shared_job_on(worker) if situation.facts.is_elastic else None
     return job is not None and situation.whose(worker, job).runs_for_it and situation.adapter.outcome(job) is None
 
 
