@@ -45,21 +45,34 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    snapshot = groups.with_carried_jobs(without_foreign(snapshot, settings.mark_key))
-    situation = with_company(with_own_copies(Situation(snapshot, settings, dispatcher, now)))
+    situation = _seen(snapshot, now, settings, dispatcher)
     row, decided = next(_decisions(situation))
+    return _completed(situation, row, decided)
+
+
+def _seen(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
+    """What rows look at: each copy stands where it counts. Nothing changes it afterwards."""
+    ours = without_foreign(snapshot, settings.mark_key)  # what is somebody else's does not show
+    carried = groups.with_carried_jobs(ours)  # a job copy is in `jobs` of the one Workload that may remove it
+    situation = Situation(carried, settings, dispatcher, now)
+    # Of several names of a cluster a copy shows on one; then what the rest of the job runs on counts as listed.
+    return with_company(with_own_copies(situation))
+
+
+def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
+    """The plan, with what belongs to each, whatever has been decided."""
     decided = assigned.with_last_status(situation, decided)
-    decided = with_dependencies(situation, with_places_written(snapshot, decided))
+    decided = with_places_written(situation.snapshot, decided)
+    decided = with_dependencies(situation, decided)
     problems, troubles = decided.problems, tuple[str, ...]()
     if _is_ours(situation):
         problems = (*_problems(situation), *problems)
         troubles = (*_troubles(situation), *problems)
-    again = _earliest(decided.look_again, situation)
-    decided = attrs.evolve(named(row.name, decided), look_again=again, problems=problems)
+    decided = attrs.evolve(decided, look_again=_earliest(decided.look_again, situation), problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
     decided = attrs.evolve(decided, telling=(*decided.telling, *_first_words(situation, decided)))
-    return decided.also(*(AnnounceWorkload("Warning", text) for text in troubles))
+    return named(row.name, decided).also(*(AnnounceWorkload("Warning", text) for text in troubles))
 
 
 def _first_words(situation: Situation, decided: Plan) -> Iterator[Effect]:
