@@ -27,7 +27,6 @@ DECISIONS = "multikueue.core.workload"
 DOORS = {
     "core/door.py": "what tests show a decision, and what they see of it",
     "simulation/decision_mutations.py": "the table of broken promises, and which function is changed for each",
-    "core/workload/test_check_message.py": "the message of the check, which no decision reads back, and reports do",
 }
 """Which tests may import what decides, below `tests`, and why: all others would have to be rewritten with it."""
 

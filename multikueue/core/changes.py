@@ -17,8 +17,7 @@ from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.placements import FAULT, last_place, placement_of, placements
-from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.workload.groups import may_have_siblings
+from multikueue.core.model.workload_facts import WORKLOADS, may_have_siblings
 
 
 def affected(old: Json | None, new: Json | None, siblings: Sequence[Json]) -> list[Json]:

@@ -20,7 +20,7 @@ import attrs
 
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
-from multikueue.core.workload.facts.refusal_facts import RefusalFacts
+from multikueue.core.model.refusal_facts import RefusalFacts
 from multikueue.core.workload.facts.worker_states import Refusal
 from multikueue.errors import AlreadyExists, ApiError, Conflict, DependencyUnavailable, Forbidden, Invalid
 from multikueue.runtime.loop import loop_time

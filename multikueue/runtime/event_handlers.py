@@ -20,8 +20,7 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
 from multikueue.core.model.second_names import second_name
 from multikueue.core.model.worker_names import WorkerNames
-from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.workload.groups import may_have_siblings
+from multikueue.core.model.workload_facts import WORKLOADS, may_have_siblings
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.caches.workload_indexes import RUNNING, looking

@@ -16,7 +16,9 @@ from typing import Final, TypeVar
 
 from multikueue import PlanSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
-from multikueue.core.workload.check_message import NOBODY_TAKES_IT
+from multikueue.core.model.check_message import NOBODY_TAKES_IT
+from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition, earlier_runs_in
+from multikueue.core.model.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
 from multikueue.core.workload.effects import (
     MANAGER,
     AnnounceWorkload,
@@ -37,11 +39,18 @@ from multikueue.core.workload.effects import (
     PatchWorkload,
     Plan,
 )
-from multikueue.core.workload.ending import END_SHOWN, KUEUE_GRACE, SYNC_GRACE
-from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition, earlier_runs_in
-from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
-from multikueue.core.workload.facts.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
-from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Snapshot, Worker, hidden
+from multikueue.core.workload.facts.graces import (
+    END_SHOWN,
+    FINALIZER,
+    HELD_UP,
+    KUEUE_GRACE,
+    LEFTOVER_GRACE,
+    LONGEST_GRACE,
+    MAX_DELAY,
+    STOP,
+    SYNC_GRACE,
+)
+from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker, hidden
 from multikueue.core.workload.facts.worker_states import (
     NAME_TAKEN,
     Connected,
@@ -67,9 +76,7 @@ from multikueue.core.workload.facts.worker_states import (
     WritingStatus,
 )
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
-from multikueue.core.workload.leftovers import MAX_DELAY
 from multikueue.core.workload.plan import TABLE, plan
-from multikueue.core.workload.removal import FINALIZER, HELD_UP, STOP
 
 __all__ = [
     "END_SHOWN",

@@ -28,17 +28,20 @@ from multikueue.core.workload import (
     ending,
     evicting,
     guarded_plan,
+    history,
     leftovers,
     pending,
     preemption_gates,
+    reasons,
     removal,
     unrecorded,
 )
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, DeleteJob, Effect, Plan
-from multikueue.core.workload.facts import possible_runs as earlier
+from multikueue.core.workload.facts import graces
+from multikueue.core.workload.facts import runs as earlier
 from multikueue.core.workload.facts import situation as facts_of
-from multikueue.core.workload.facts.possible_runs import PossibleRun
+from multikueue.core.workload.facts.runs import Run
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque, Syncing, Unserved
@@ -302,8 +305,8 @@ def hidden_workers_are_not_waited_for() -> AbstractContextManager[Any]:
     """A worker is recorded though an earlier attempt may run where nobody sees it."""
     original = earlier.blocking
 
-    def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
-        yield from (run for run in original(situation, chosen) if run not in situation.possible_runs)
+    def blocking(situation: Situation, chosen: Worker) -> Iterator[Run]:
+        yield from (run for run in original(situation, chosen) if run not in earlier.possible_runs(situation))
 
     told = _ignoring(lambda left: "cannot be seen" in left.why)
     return all_of(mock.patch.object(earlier, "blocking", blocking), told)
@@ -334,12 +337,17 @@ def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:
 
     def careless(decide: Callable[[Situation], Plan | None]) -> Callable[[Situation], Plan | None]:
         def decided(situation: Situation) -> Plan | None:
-            with mock.patch.object(Situation, "possible_runs", ()):
+            with _unseen_runs(lambda _: ()):
                 return decide(situation)
 
         return decided
 
     return _each_row(("gone", "no quota", "evicted"), lambda row: attrs.evolve(row, decide=careless(row.decide)))
+
+
+def _unseen_runs(instead: Callable[[Situation], Any]) -> AbstractContextManager[Any]:
+    """Where a job may run unseen is reckoned otherwise."""
+    return _in((earlier, evicting, history, planning, reasons), "possible_runs", instead)
 
 
 def last_workers_are_not_noted() -> AbstractContextManager[Any]:
@@ -389,7 +397,7 @@ def old_losses_count() -> AbstractContextManager[Any]:
 
 def doubts_end_at_once() -> AbstractContextManager[Any]:
     """A creation without an answer that does not show at once has not happened."""
-    return _in((earlier, reading), "LATE_CREATION", timedelta(0))
+    return _in((graces, reading), "LATE_CREATION", timedelta(0))
 
 
 def stale_jobs_are_taken_over() -> AbstractContextManager[Any]:
@@ -443,6 +451,7 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
 
     def stop(situation: Situation) -> Plan:
         plan = evicting.stop_evicted(situation)
+        assert plan is not None, "it decides wherever it applies"
         released = [effect for job in situation.snapshot.jobs.values() for effect in evicting.release(situation, job)]
         kept = [effect for effect in plan.effects if effect not in released]
         return attrs.evolve(plan, effects=(*kept, *released))
@@ -595,7 +604,7 @@ def few_failed_jobs_are_kept(most: int) -> AbstractContextManager[Any]:
 
 def questions_about_unseen_runs(asked: list[object]) -> AbstractContextManager[Any]:
     """Note each time that a decision reckons where an earlier attempt may run unseen."""
-    return mock.patch.object(Situation, "possible_runs", property(asked.append))
+    return _unseen_runs(asked.append)
 
 
 DECISIONS: Final[Mapping[str, Mutation]] = MappingProxyType(

@@ -17,7 +17,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
-from multikueue.core.workload.facts.refusal_facts import RefusalFacts
+from multikueue.core.model.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueued.reports.events import EventReport
 from multikueued.reports.remedies.cause_remedies import NEVER_TRIED, WORKER_IS_MANAGER, WORKER_NAMES

@@ -15,7 +15,7 @@ from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, FINDING_LABEL, REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of
-from multikueue.core.workload.facts.refusal_facts import RefusalFacts
+from multikueue.core.model.refusal_facts import RefusalFacts
 
 _EVER = datetime.min.replace(tzinfo=UTC)
 

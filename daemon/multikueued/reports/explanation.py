@@ -8,13 +8,13 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import condition, conditions, parse_timestamp
 from multikueue.core.model.dependencies import Dependency, dependencies_of
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
-from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport

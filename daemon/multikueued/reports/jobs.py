@@ -11,14 +11,14 @@ import attrs
 
 from multikueue.adapters import AVAILABLE
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
+from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
 from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import Message
-from multikueue.core.workload.facts.earlier_run_facts import earlier_runs_in
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.typenames import type_name
 

@@ -18,9 +18,9 @@ from multikueue.core.dispatchers.scored.job_annotations import read
 from multikueue.core.dispatchers.scored.starts import Interval, Starts
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, uid
-from multikueue.core.workload.check_message import Message
 from multikueued.reports.jobs import JobReport, check_message
 from multikueued.reports.objects import ManagerObjects
 

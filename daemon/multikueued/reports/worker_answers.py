@@ -10,13 +10,13 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.refusal_facts import RefusalFacts, refusals_in
 from multikueue.core.model.second_names import held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
-from multikueue.core.workload.check_message import Message
-from multikueue.core.workload.facts.refusal_facts import RefusalFacts, refusals_in
 from multikueued.reports.answers import ReportedRefusal, cluster_state, placements, refusals
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message

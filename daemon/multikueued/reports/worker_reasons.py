@@ -23,10 +23,10 @@ from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.dispatchers.scored.view import view
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of
-from multikueue.core.workload.check_message import Message
 from multikueued.reports.jobs import JobReport, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.remedies.remedy import Finding

@@ -18,8 +18,7 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MUL
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, controller_of, dig, is_terminating, name_of, uid
-from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.assigned import is_serving_pod
+from multikueue.core.model.workloads import CheckState, is_serving_pod
 from multikueue.protocols import read
 from multikueued.reports.typenames import title
 from multikueued.run.kinds import chosen_kinds

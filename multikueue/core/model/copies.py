@@ -274,3 +274,32 @@ def _resized(workload: Json, counts: dict[str, int]) -> list[Json]:
     """The Workload's pod sets with these counts."""
     pod_sets = dig(workload, "spec", "podSets") or []
     return [{**clone(pod_set), "count": counts[str(pod_set.get("name"))]} for pod_set in pod_sets]
+
+
+def placed(workload: Json, remote: Json) -> Json | None:
+    """The manager's `status.admission`, with the topology of what the worker has placed no longer delayed.
+
+    The placement itself stays the worker's: its nodes mean nothing to the manager. Kueue admits the Workload once no
+    pod set is awaited.
+
+    Args:
+        workload: the manager's Workload.
+        remote: the admitted copy.
+
+    Returns:
+        None if nothing awaited has been placed.
+    """
+    there = {one.get("name") for one in _assignments(remote) if one.get("topologyAssignment")}
+    flipped = [
+        {**one, "delayedTopologyRequest": "Ready"}
+        if one.get("delayedTopologyRequest") == "Pending" and one.get("name") in there
+        else one
+        for one in _assignments(workload)
+    ]
+    if flipped == _assignments(workload):
+        return None
+    return {**workload["status"]["admission"], "podSetAssignments": flipped}
+
+
+def _assignments(workload: Json) -> list[Json]:
+    return dig(workload, "status", "admission", "podSetAssignments") or []

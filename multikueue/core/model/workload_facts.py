@@ -199,3 +199,9 @@ NO_COPY: Final = _copy_facts({})
 COPIES: Final = ByIdentity(_copy_facts, size=1_024)
 WORKLOADS: Final = ByIdentity(_workload_facts, size=1_024)
 """Each version is read once: a decision asks the same up to thirty times, and many decide on one version."""
+
+
+def may_have_siblings(workload: Json) -> bool:
+    """Whether other Workloads may stand for the same job: slices of an elastic job, parts of a group."""
+    facts = WORKLOADS.of(workload)
+    return facts.is_elastic or facts.component_index is not None

@@ -298,3 +298,13 @@ def retry_count(workload: Json, name: str) -> int:
 def pod_counts(workload: Json) -> dict[str, int]:
     """How many pods it is for, by pod set, in their order; one where a pod set does not tell (the API's default)."""
     return {str(pod_set.get("name")): pod_set.get("count", 1) for pod_set in dig(workload, "spec", "podSets") or []}
+
+
+def is_serving_pod(job: Json) -> bool:
+    """Whether a job is a pod of a group that runs until somebody stops it."""
+    return annotations_of(job).get(labels.POD_GROUP_SERVING_ANNOTATION) == "true"
+
+
+def holds(workload: Json, cluster: str) -> bool:
+    """Whether a Workload is on a worker, or about to be: while it is, the job of its group stays there."""
+    return is_live(workload) and cluster in (cluster_name(workload), *nominated(workload))

@@ -9,44 +9,38 @@ nobody else is recorded while the worker it leaves shows anything of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from typing import Final
 
 import attrs
 
-from multikueue.core.model.copies import drift_patch
-from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, uid
-from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
-from multikueue.core.workload import check_updates, ending
-from multikueue.core.workload.effects import (
-    MANAGER,
-    AnnounceWorkload,
-    ApplyStatus,
-    Effect,
-    PatchJob,
-    PatchWorkload,
-    Plan,
-)
-from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, until_end_counts
+from multikueue.core.model.objects import uid
+from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_pod
+from multikueue.core.workload import check_updates, effects, ending
+from multikueue.core.workload.check_updates import patch_copy, retry, retry_out_of_sync, retry_vanished
+from multikueue.core.workload.effects import Effect, Plan
+from multikueue.core.workload.facts.eligible import withheld
+from multikueue.core.workload.facts.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
+from multikueue.core.workload.facts.runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
-from multikueue.core.workload.leftovers import Leftover, earlier_runs, is_stubborn, left_behind, send_back
-from multikueue.core.workload.removal import remove, remove_all, without
+from multikueue.core.workload.leftovers import earlier_runs, is_stubborn, left_behind, send_back
+from multikueue.core.workload.removal import remove, remove_all
+from multikueue.core.workload.ways import Decide, Way, always, first_of
 
 
-def on_recorded_worker(follow: Callable[[Situation, Worker], Plan]) -> Callable[[Situation], Plan]:
+def following(*ways: Way[Situation]) -> Decide[Situation]:
     """Decide by what the recorded worker shows, or wait until it can be seen."""
+    return first_of(Way("out of sight", _is_out_of_sight, _wait_out_of_sight), *ways)
 
-    def decide(situation: Situation) -> Plan:
-        worker = situation.assigned_worker
-        if worker is not None and worker.in_sight:
-            return follow(situation, worker)
-        return _wait_out_of_sight(situation, worker)
 
-    return decide
+def _is_out_of_sight(situation: Situation) -> bool:
+    worker = situation.assigned_worker
+    return worker is None or not worker.in_sight
 
 
 def remove_others(situation: Situation) -> Iterator[Effect]:
@@ -60,8 +54,8 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
     It may say why the worker's Kueue has acted, and whichever of the two is seen first decides else what is lost.
     """
     worker = situation.assigned_worker if situation.snapshot.workload is not None else None
-    takes_away = any(isinstance(effect, ApplyStatus) and effect.takes_away for effect in decided.effects)
-    is_refused = situation.snapshot.refused_for >= ending.SYNC_GRACE
+    takes_away = any(isinstance(effect, effects.ApplyStatus) and effect.takes_away for effect in decided.effects)
+    is_refused = situation.snapshot.refused_for >= SYNC_GRACE
     if worker is None or not worker.in_sight or not takes_away or is_refused:
         return decided
     synced = ending.sync_status(situation, situation.jobs_on(worker))
@@ -71,35 +65,52 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
 
 def follow_unchecked(situation: Situation) -> Plan:
     """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
-    worker = situation.assigned_worker
-    if worker is None or not worker.in_sight:
+    if _is_out_of_sight(situation):
         return Plan()
-    copy, jobs = worker.workload, situation.jobs_on(worker)
-    if copy is not None and worker.copy.has_ended:
-        return ending.sync_end(situation, copy, jobs)
-    return Plan(tuple(ending.sync_status(situation, jobs)))
+    if situation.recorded.copy.has_ended:
+        return _end_with_copy(situation)
+    return Plan(tuple(ending.sync_status(situation, situation.jobs_on(situation.recorded))))
 
 
-def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
-    """The recorded worker, or the job's kind there, cannot be seen.
+def _wait_for_its_worker(situation: Situation) -> Plan:
+    return Plan(look_again=situation.settings.worker_lost_timeout.total_seconds())
 
-    The job may well be running, and may not run twice: the assignment is kept for `worker_lost_timeout`. Where this
-    process knows that nothing was ever sent there, there is nothing to wait for.
 
-    While only the kind cannot be seen, the Workload copy can, and what it shows counts: an eviction at once, the
-    job's end after the same time.
+def _is_evicted_unseen(situation: Situation) -> bool:
+    facts = situation.recorded.copy
+    return situation.recorded.reachable and facts.is_evicted and not facts.is_finished
+
+
+def _send_back_evicted(situation: Situation) -> Plan:
+    """Its worker's Kueue has evicted it."""
+    sent_back = check_updates.send_back_evicted(situation, situation.recorded.name, situation.recorded_copy)
+    return Plan(tuple(sent_back))
+
+
+def _wait_for_unseen_run(situation: Situation) -> Plan | None:
+    """The job may well be running, and may not run twice: the assignment is kept for `worker_lost_timeout`.
+
+    Where this process knows that nothing was ever sent there, there is nothing to wait for.
     """
-    if worker is None:
-        return Plan(look_again=situation.settings.worker_lost_timeout.total_seconds())
-    copy = worker.workload if worker.reachable else None
-    if copy is not None and worker.copy.is_evicted and not worker.copy.is_finished:
-        return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
-    left = until_end_counts(situation, worker)
-    if left and not _has_sent_nothing(situation, worker):
-        return Plan(look_again=left.total_seconds())
-    if copy is not None and worker.copy.has_ended:
-        return Plan((ending.finish_as(situation, copy),))
-    return Plan((check_updates.retry(situation, "Admitting remote lost"),))
+    left = until_end_counts(situation, situation.recorded)
+    waits = left and not _has_sent_nothing(situation, situation.recorded)
+    return Plan(look_again=left.total_seconds()) if waits else None
+
+
+_wait_out_of_sight: Final[Decide[Situation]] = first_of(
+    # While only the kind cannot be seen, the Workload copy can, and what it shows counts: an eviction at once, the
+    # job's end after the time that the job is waited for.
+    Way("unknown worker", lambda seen: seen.assigned_worker is None, _wait_for_its_worker),
+    Way("evicted there", _is_evicted_unseen, _send_back_evicted),
+    Way("may run", always, _wait_for_unseen_run),
+    Way(
+        "has ended",
+        lambda seen: seen.recorded.reachable and seen.recorded.copy.has_ended,
+        lambda seen: Plan((ending.finish_as(seen, seen.recorded_copy),)),
+    ),
+    Way("lost", always, lambda seen: Plan((retry(seen, "Admitting remote lost"),))),
+)
+"""The recorded worker, or the job's kind there, cannot be seen."""
 
 
 def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
@@ -111,58 +122,53 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
     return situation.state is CheckState.PENDING and alone and not (known or worker.copy.has_had_owner)
 
 
-@on_recorded_worker
-def follow_job(situation: Situation, worker: Worker) -> Plan:
-    """The recorded worker is in sight: create the job there, keep it as its user wants it, and notice its end."""
-    copy, jobs = worker.workload, situation.jobs_on(worker)
-    if copy is None or not _goes_on(situation, worker, copy):
-        return follow_over(situation, worker)
-    if worker.copy.is_on_hold and not jobs and not situation.traits.workload_only:
-        return begin_anew(situation)
-    if (moved := move(situation, worker)) is not None:
-        return moved
-    if situation.state is not CheckState.READY and (earlier := _not_gone(situation, worker)):
-        return _wait_for_earlier(situation, worker, earlier)
-    why = refused(worker)
-    if why and not worker.copy.has_had_owner and missing_on(situation, worker):
-        return Plan((check_updates.retry(situation, why),))
-    if may_create(situation, worker):
-        return Plan(tuple(create_missing(situation, worker)))
-    if jobs or situation.traits.workload_only:
-        return Plan(tuple(_synchronise(situation, worker, copy, jobs)))
-    return begin_anew(situation)
-
-
 def begin_anew(situation: Situation) -> Plan:
     """The job is gone from its worker: a moment later, since one that has ended may go before its end shows."""
-    if situation.snapshot.quiet_for < ending.KUEUE_GRACE:
-        return Plan(look_again=ending.KUEUE_GRACE.total_seconds())
-    return Plan((check_updates.retry_vanished(situation),))
+    if situation.snapshot.quiet_for < VANISHED:
+        return Plan(look_again=VANISHED.total_seconds())
+    return Plan((retry_vanished(situation),))
 
 
-def _goes_on(situation: Situation, worker: Worker, copy: Json) -> bool:
-    return worker.copy.goes_on and not situation.must_be_replaced(copy)
+def _is_over(situation: Situation) -> bool:
+    """Whether the recorded worker does not go on with it."""
+    worker = situation.recorded
+    return worker.workload is None or not worker.copy.goes_on or situation.must_be_replaced(worker.workload)
 
 
-def follow_over(situation: Situation, worker: Worker) -> Plan:
-    """The recorded worker does not go on with it: its job has ended there, or it is sent back.
+def _has_ended_unannounced(situation: Situation) -> bool:
+    """Whether a short job ended before its check was Ready: it counts, too."""
+    worker = situation.recorded
+    if not (worker.copy.has_ended and awaits_ready(situation)):
+        return False
+    return all(left.worker == worker.name for left in earlier_runs(situation))
 
-    How the job copy shows that it ended by itself counts before what becomes of its Workload copy, which may be evicted
-    at the same moment, or removed (the worker's retention).
+
+def _end_with_copy(situation: Situation) -> Plan:
+    return ending.sync_end(situation, situation.recorded_copy, situation.jobs_on(situation.recorded))
+
+
+def _end_with_job(situation: Situation) -> Plan | None:
+    """How the job copy shows that it ended by itself counts before what becomes of its Workload copy, which may be
+    evicted at the same moment, or removed (the worker's retention).
     """
-    copy, jobs = worker.workload, situation.jobs_on(worker)
-    if copy is not None and worker.copy.has_ended:
-        elsewhere = (left for left in earlier_runs(situation) if left.worker != worker.name)
-        if awaits_ready(situation) and next(elsewhere, None) is None:  # a short job: it counts, too
-            return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
-        return ending.sync_end(situation, copy, jobs)
-    if (outcome := ending.own_end(situation, jobs)) is not None:
-        return ending.sync_outcome(situation, jobs, outcome)
-    if copy is not None and worker.copy.is_evicted:
-        return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
-    if worker.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY:
-        return Plan(tuple(check_updates.retry_out_of_sync(situation, worker.name)))
-    return Plan((check_updates.retry_vanished(situation),))
+    jobs = situation.jobs_on(situation.recorded)
+    outcome = ending.own_end(situation, jobs)
+    return None if outcome is None else ending.sync_outcome(situation, jobs, outcome)
+
+
+def _is_out_of_sync(situation: Situation) -> bool:
+    return situation.recorded.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY
+
+
+follow_over: Final[Decide[Situation]] = first_of(
+    Way("ended before Ready", _has_ended_unannounced, lambda seen: Plan(tuple(_admit(seen)))),
+    Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
+    Way("job has ended", always, _end_with_job),
+    Way("evicted there", lambda seen: seen.recorded.copy.is_evicted, _send_back_evicted),
+    Way("out of sync", _is_out_of_sync, lambda seen: Plan(tuple(retry_out_of_sync(seen, seen.recorded.name)))),
+    Way("gone", always, lambda seen: Plan((retry_vanished(seen),))),
+)
+"""The recorded worker does not go on with it: its job has ended there, or it is sent back."""
 
 
 def refused(worker: Worker) -> str:
@@ -172,32 +178,44 @@ def refused(worker: Worker) -> str:
     return f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}' if worker.refusal is not None else ""
 
 
-def _not_gone(situation: Situation, worker: Worker) -> tuple[Leftover, ...]:
-    """What must be gone before the job is created: jobs of earlier attempts anywhere, and what has its name here."""
-    stale = tuple(left_behind(worker, job) for job in situation.stale_jobs_on(worker))
-    return stale if situation.has_job(worker) else earlier_runs(situation) or stale
+def send_back_refused(situation: Situation) -> Plan | None:
+    """No job can be created there, and none was."""
+    why = refused(situation.recorded)
+    return Plan((retry(situation, why),)) if why else None
 
 
-def _wait_for_earlier(situation: Situation, worker: Worker, earlier: tuple[Leftover, ...]) -> Plan:
-    """Remove what has the job's name here; the Workload is sent back after a while, as waiting holds quota."""
+def _lacks_job(situation: Situation) -> bool:
+    return not situation.recorded.copy.has_had_owner and bool(missing_on(situation, situation.recorded))
+
+
+def _wait_for_earlier(situation: Situation) -> Plan | None:
+    """Jobs of earlier attempts anywhere, and what has its name here, must be gone before the job is created.
+
+    What has its name is removed; the Workload is sent back after a while, as waiting holds quota.
+    """
+    worker = situation.recorded
+    stale = situation.stale_jobs_on(worker)
+    listed = tuple(left_behind(worker, job) for job in stale)
+    earlier = listed if situation.has_job(worker) else earlier_runs(situation) or listed
+    if not earlier:
+        return None
     if is_stubborn(situation, earlier):
         return Plan((send_back(situation, earlier),))
-    stale = [job.object for job in situation.stale_jobs_on(worker)]
-    removed = remove(situation, without(worker, lambda copy: copy not in stale))
-    return Plan(tuple(removed), look_again=LEFTOVER_GRACE.total_seconds())
+    removed = remove(situation, attrs.evolve(worker, workload=None, jobs=tuple(stale)))
+    return Plan(tuple(removed), look_again=LEFTOVER_AGAIN.total_seconds())
 
 
-def may_create(situation: Situation, worker: Worker) -> bool:
+def _may_create(situation: Situation) -> bool:
     """Whether the job is still to be created on the recorded worker: once only.
 
     Its Workload copy there has never had an owner, so no job has ever stood behind it; and this process has not created
     one that the worker's Kueue has not adopted yet. Afterwards a missing job has vanished: it ended and its TTL has
     passed, or somebody deleted it. Of a group, the first Workload on the worker creates the job they share.
     """
-    copy = worker.workload
+    worker = situation.recorded
     if situation.state is not CheckState.PENDING or situation.traits.workload_only or situation.jobs_on(worker):
         return False
-    if copy is None or not situation.is_believed(worker, copy) or worker.copy.has_had_owner:
+    if situation.current(worker) is None or worker.copy.has_had_owner:
         return False
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
@@ -207,17 +225,21 @@ def awaits_ready(situation: Situation) -> bool:
     return situation.state is CheckState.PENDING and not situation.keeps_check_pending
 
 
-def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
+def _admit(situation: Situation) -> Iterator[Effect]:
+    return check_updates.admit(situation, situation.recorded.name, CheckState.READY, situation.recorded_copy)
+
+
+def _synchronise(situation: Situation) -> Iterator[Effect]:
+    worker, jobs = situation.recorded, situation.jobs_on(situation.recorded)
     if awaits_ready(situation):
         if not earlier_runs(situation):
-            yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
+            yield from _admit(situation)
     else:
         # one write of the Workload at a time
-        yield from tuple(check_updates.tell_placed(situation, copy)) or end_move(situation)
+        yield from tuple(check_updates.tell_placed(situation, situation.recorded_copy)) or end_move(situation)
     yield from tell_unmoved(situation)
     yield from ending.sync_status(situation, jobs)
-    if (patch := drift_patch(situation.workload, copy)) is not None:
-        yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+    yield from patch_copy(situation, worker)
     for job in jobs:
         yield from _forward(situation, worker, job)
     if situation.facts.has_members:
@@ -231,52 +253,47 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
         return  # it is changed once, for the part of the group that it belongs to
     patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker)) if local is not None else None
     if patch is not None:
-        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
+        yield effects.PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
 
 
-@on_recorded_worker
-def follow_copy(situation: Situation, worker: Worker) -> Plan:
-    """Follow a Workload of a kind that is not registered any more: a setting that was changed takes nothing that runs.
+def _is_held_without_job(situation: Situation) -> bool:
+    """Whether its Kueue holds it there, and no job of it is left: nothing comes of that."""
+    worker = situation.recorded
+    return worker.copy.is_on_hold and not situation.jobs_on(worker) and not situation.traits.workload_only
 
-    Its jobs cannot be seen, so their status is not synced. The worker's Kueue still says on the Workload copy how the
-    job ends, and stops it when the manager evicts or deletes it.
-    """
-    copy = worker.workload
-    if copy is None or not _goes_on(situation, worker, copy):
-        return follow_over(situation, worker)
-    if situation.state is CheckState.PENDING and not worker.copy.has_had_owner:
-        return _wait_for_job(situation)
-    patch = drift_patch(situation.workload, copy)
-    return Plan(() if patch is None else (PatchWorkload(worker.name, ObjectKey.of(copy), patch),))
+
+def _is_followed(situation: Situation) -> bool:
+    return bool(situation.jobs_on(situation.recorded)) or situation.traits.workload_only
+
+
+def _awaits_earlier_job(situation: Situation) -> bool:
+    """Whether its job may have been created by an earlier process, and not be adopted yet."""
+    return situation.state is CheckState.PENDING and not situation.recorded.copy.has_had_owner
 
 
 def _wait_for_job(situation: Situation) -> Plan:
-    """Its job may have been created by an earlier process; none can be created now."""
-    left = LEFTOVER_GRACE - situation.snapshot.quiet_for
+    """None can be created now."""
+    left = ADOPTION - situation.snapshot.quiet_for
     if left.total_seconds() > 0:
         return Plan(look_again=left.total_seconds())
     base = f"Its job cannot be created: {situation.snapshot.missing_setting}"
-    return Plan((check_updates.retry(situation, base),))
+    return Plan((retry(situation, base),))
 
 
-def move(situation: Situation, worker: Worker) -> Plan | None:
-    """Send it back so that it runs elsewhere, if that was asked and is possible; None: it goes on here.
-
-    Args:
-        situation: the Workload, recorded, whose copy goes on.
-        worker: the recorded one, in sight.
-    """
-    if situation.facts.leaves != worker.name or _why_stays(situation):
+def move(situation: Situation) -> Plan | None:
+    """Send it back so that it runs elsewhere, if that was asked and is possible; None: it goes on here."""
+    name = situation.recorded.name
+    if situation.facts.leaves != name or _why_stays(situation):
         return None
-    text = f'Moving away from worker cluster "{worker.name}", as the annotation {MOVE_FROM_ANNOTATION} asks'
-    return Plan((check_updates.retry(situation, text), AnnounceWorkload("Normal", text)))
+    text = f'Moving away from worker cluster "{name}", as the annotation {MOVE_FROM_ANNOTATION} asks'
+    return Plan((retry(situation, text), effects.AnnounceWorkload("Normal", text)))
 
 
 def tell_unmoved(situation: Situation) -> Iterator[Effect]:
     """Tell why a Workload stays that somebody asked to move."""
     asked = situation.facts.leaves
     if asked is not None and asked == situation.assigned_to and (why := _why_stays(situation)):
-        yield AnnounceWorkload("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
+        yield effects.AnnounceWorkload("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
 
 
 def _why_stays(situation: Situation) -> str:
@@ -296,14 +313,9 @@ def why_not_movable(situation: Situation) -> str:
     return ""
 
 
-def is_serving_pod(job: Json) -> bool:
-    """Whether a job is a pod of a group that runs until somebody stops it."""
-    return annotations_of(job).get(POD_GROUP_SERVING_ANNOTATION) == "true"
-
-
 def _nowhere_to_go(situation: Situation) -> str:
-    asked = [one for one in situation.workers if one.can_run and one.name != situation.facts.leaves]
-    others = [one for one in asked if not situation.withheld[one.name]]
+    asked = [worker for worker in situation.workers if worker.can_run and worker.name != situation.facts.leaves]
+    others = [one for one in asked if not withheld(situation)[one.name]]
     return "" if others else "no other worker can be offered it now"
 
 
@@ -312,4 +324,28 @@ def end_move(situation: Situation) -> Iterator[Effect]:
     asked = situation.facts.leaves
     if asked is not None and asked != situation.assigned_to:
         metadata = {"uid": uid(situation.workload), "annotations": {MOVE_FROM_ANNOTATION: None}}
-        yield PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
+        yield effects.PatchWorkload(effects.MANAGER, situation.snapshot.key, {"metadata": metadata})
+
+
+follow_job: Final = following(
+    Way("over", _is_over, follow_over),
+    Way("on hold without a job", _is_held_without_job, begin_anew),
+    Way("moves", always, move),
+    Way("earlier run", lambda seen: seen.state is not CheckState.READY, _wait_for_earlier),
+    Way("refused", _lacks_job, send_back_refused),
+    Way("create", _may_create, lambda seen: Plan(tuple(create_missing(seen, seen.recorded)))),
+    Way("follow", _is_followed, lambda seen: Plan(tuple(_synchronise(seen)))),
+    Way("vanished", always, begin_anew),
+)
+"""A worker is recorded: create the job there, keep it as its user wants it, and notice its end."""
+
+follow_copy: Final = following(
+    Way("over", _is_over, follow_over),
+    Way("job may be there", _awaits_earlier_job, _wait_for_job),
+    Way("follow", always, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
+)
+"""Follow a Workload of a kind that is not registered any more: a setting that was changed takes nothing that runs.
+
+Its jobs cannot be seen, so their status is not synced. The worker's Kueue still says on the Workload copy how the
+job ends, and stops it when the manager evicts or deletes it.
+"""

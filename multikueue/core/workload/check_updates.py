@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import Message, admitted_on
 from multikueue.core.model.conditions import condition, is_true, new_condition, updated
+from multikueue.core.model.copies import drift_patch, placed
+from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
 from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAGE
-from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, shortened
+from multikueue.core.model.refusal_facts import refusals_condition
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
-from multikueue.core.workload.check_message import Message, admitted_on
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect
-from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
-from multikueue.core.workload.facts.refusal_facts import refusals_condition
-
-if TYPE_CHECKING:
-    from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
 
 _OFF_HOLD: Final = "The job has been changed: it is queued again"
 
@@ -30,8 +30,8 @@ _OFF_HOLD: Final = "The job has been changed: it is queued again"
 def reject(situation: Situation, verdict: workloads.Rejection, base: str) -> Effect:
     """Say that it can never run through us; why, for programs too, in a condition of the same write."""
     generation = dig(situation.workload, "metadata", "generation")
-    told = new_condition(workloads.VERDICT, True, verdict, base, now=situation.now, generation=generation)
-    return _alone(situation, CheckState.REJECTED, base, None, told)
+    stated = new_condition(workloads.VERDICT, True, verdict, base, now=situation.now, generation=generation)
+    return _alone(situation, CheckState.REJECTED, base, None, stated)
 
 
 def retry(situation: Situation, base: str, after: timedelta | None = None, runs: Sequence[EarlierRun] = ()) -> Effect:
@@ -79,15 +79,15 @@ def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
 
 def nominate(situation: Situation, names: tuple[str, ...], message: Message | None = None) -> Effect:
     """Offer it to these workers, and say so. Kueue's webhook lets only a nominated one become `clusterName`."""
-    told = _checked(situation, situation.state, message) if message is not None else {}
+    changes = _checked(situation, situation.state, message) if message is not None else {}
     text = message.render() if message is not None else situation.message
-    return _admission(situation, {"nominatedClusterNames": list(names), **told, **_refusals(situation, text)})
+    return _admission(situation, {"nominatedClusterNames": list(names), **changes, **_refusals(situation, text)})
 
 
 def say(situation: Situation, message: Message) -> Effect:
     """Change what our check says, and nothing else."""
-    told = _checked(situation, situation.state, message) | _refusals(situation, message.render())
-    return _admission(situation, told)
+    changes = _checked(situation, situation.state, message) | _refusals(situation, message.render())
+    return _admission(situation, changes)
 
 
 def say_waits(situation: Situation, message: Message, runs: Sequence[EarlierRun]) -> Effect:
@@ -110,9 +110,9 @@ def end_waits(situation: Situation) -> Iterator[Effect]:
 
 def _refusals(situation: Situation, message: str) -> Json:
     """The change of the status that says for programs why workers refuse it, beside a message of our check."""
-    facts = {str(one.name): one.refusal.facts for one in situation.workers if one.refusal is not None}
-    told = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
-    return {} if told is None else {"conditions": [*owned_conditions(situation.workload), told]}
+    facts = {str(worker.name): worker.refusal.facts for worker in situation.workers if worker.refusal is not None}
+    refusals = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
+    return {} if refusals is None else {"conditions": [*owned_conditions(situation.workload), refusals]}
 
 
 def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:
@@ -155,8 +155,8 @@ def _tell_unheeded(situation: Situation) -> Iterator[Effect]:
     """Tell its user, once, what of the job has no effect."""
     job, adapter = situation.job, situation.snapshot.adapter
     if job is not None and adapter is not None and (fields := adapter.unheeded(job)):
-        told = f"{', '.join(fields)} may have no effect, as the job is delegated: delete it once it has ended"
-        yield effects.AnnounceWorkload("Normal", told, on_job=True)
+        text = f"{', '.join(fields)} may have no effect, as the job is delegated: delete it once it has ended"
+        yield effects.AnnounceWorkload("Normal", text, on_job=True)
 
 
 def beside_admitted(situation: Situation, state: CheckState) -> Iterator[str]:
@@ -220,6 +220,13 @@ def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: d
     return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER, optional=True)
 
 
+def patch_copy(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """Change the Workload copy there where it differs, in what can be changed."""
+    copy = worker.workload
+    if copy is not None and (patch := drift_patch(situation.workload, copy)) is not None:
+        yield effects.PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+
+
 def _with_condition(workload: Json, now: datetime, kind: str, reason: str, message: str) -> Json:
     """The change of the status of a Workload, or of a copy, that makes a condition true."""
     generation = dig(workload, "metadata", "generation")
@@ -227,10 +234,10 @@ def _with_condition(workload: Json, now: datetime, kind: str, reason: str, messa
     return {"conditions": updated(owned_conditions(workload), new)}
 
 
-def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None, *told: Json) -> Effect:
+def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None, *beside: Json) -> Effect:
     """A write of our check alone, under our own manager name, with conditions of ours."""
     entry = _entry(situation, state, Message(_with_previous(situation, base)), after)
-    status = check_status(situation.workload, entry, *told)
+    status = check_status(situation.workload, entry, *beside)
     return ApplyStatus(MANAGER, status, situation.settings.controller_name, takes_away=True)
 
 
@@ -251,35 +258,6 @@ def _with_previous(situation: Situation, base: str) -> str:
     return f'{base}, Previously: "{situation.state}"'
 
 
-def placed(workload: Json, remote: Json) -> Json | None:
-    """The manager's `status.admission`, with the topology of what the worker has placed no longer delayed.
-
-    The placement itself stays the worker's: its nodes mean nothing to the manager. Kueue admits the Workload once no
-    pod set is awaited.
-
-    Args:
-        workload: the manager's Workload.
-        remote: the admitted copy.
-
-    Returns:
-        None if nothing awaited has been placed.
-    """
-    there = {one.get("name") for one in _assignments(remote) if one.get("topologyAssignment")}
-    flipped = [
-        {**one, "delayedTopologyRequest": "Ready"}
-        if one.get("delayedTopologyRequest") == "Pending" and one.get("name") in there
-        else one
-        for one in _assignments(workload)
-    ]
-    if flipped == _assignments(workload):
-        return None
-    return {**workload["status"]["admission"], "podSetAssignments": flipped}
-
-
-def _assignments(workload: Json) -> list[Json]:
-    return dig(workload, "status", "admission", "podSetAssignments") or []
-
-
 def give_up(situation: Situation, given_up: GiveUp) -> Effect:
     """Give the quota back: nobody has taken it in time."""
     if given_up.requeue_after is None:
@@ -289,6 +267,6 @@ def give_up(situation: Situation, given_up: GiveUp) -> Effect:
 
 def rejections(nomination: Nomination) -> Iterator[Effect]:
     """Count why workers are not offered it: that another is better is no reason against one."""
-    found = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
-    if found:
-        yield effects.CountRejections(found)
+    counted = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
+    if counted:
+        yield effects.CountRejections(counted)

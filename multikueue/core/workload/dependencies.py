@@ -76,10 +76,8 @@ def _missing(
         if job is None and uid(copy) not in worker.supplied:
             yield from _create(situation, worker.name, key, _claims(needed))
         elif job is not None and uid(job) not in worker.supplied:
-            owner, mark = (
-                reference_to(job, situation.adapter.resource.gvk),
-                _mark(situation, worker.name, key.namespace),
-            )
+            owner = reference_to(job, situation.adapter.resource.gvk)
+            mark = _mark(situation, worker.name, key.namespace)
             yield effects.OwnDependencies(worker.name, key.namespace, copied, mark, owner)
 
 
@@ -92,7 +90,9 @@ def _runs_there(situation: Situation, cluster: ClusterName) -> bool:
 def _owning_job(situation: Situation, worker: Worker) -> Json | None:
     """The job copy there. What the pods of a group need goes with their Workload alone: they may be thousands."""
     job = situation.any_job_on(worker)
-    return job if job is not None and not situation.facts.has_members and situation.is_current(worker, job) else None
+    if job is None or situation.facts.has_members or not situation.whose(worker, job).runs_for_it:
+        return None
+    return job
 
 
 def _create(

@@ -214,7 +214,7 @@ class Plan:
     look_again: float | None = None
     """Seconds after which time alone may change the decision; None: only a change can."""
     row: str = ""
-    """Which row of the table decided: for logs and tests."""
+    """Which row of the table decided, and which way of it: for logs and tests."""
     telling: tuple[Effect, ...] = ()
     """What only changes words, and may wait: see `runtime.plan_pace`. Nothing in `effects` writes the same. With an
     event it is urgent."""

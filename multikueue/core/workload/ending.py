@@ -19,29 +19,15 @@ from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
-from multikueue.core.workload.facts.possible_runs import until_end_counts
+from multikueue.core.workload.facts.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION
+from multikueue.core.workload.facts.runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Syncing
 from multikueue.core.workload.removal import keeps_job_alive, remove_all
 
-KUEUE_GRACE: Final = timedelta(seconds=5)
-"""How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
-
-SYNC_GRACE: Final = timedelta(seconds=30)
-"""How long the manager may refuse a job's last status before what follows is done without it. What it refuses for what
-stands there is known to be in vain; a webhook that forbids it may go on to do so."""
-
-END_SHOWN: Final = timedelta(minutes=2)
-"""How long a job may take to show its end after its Workload copy has: a watch that a proxy holds open without events
-is found out after 90 s of silence and a probe."""
-PATIENCE: Final = 0.25
-"""How much longer a job whose time is over may stay for not having seen its worker's return, as a part of that time."""
-
 MOST_FAILED: Final = 100
 """Copies of failed jobs that are kept in one namespace of a worker: whoever submits jobs chooses how many fail."""
-SUCCESSION: Final = 10.0
-"""Seconds after which we look whether a newer slice has taken over a job: no event of this Workload tells."""
 
 
 def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
@@ -52,14 +38,13 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
         copy: the Finished copy.
         jobs: the job copies. One that is gone is not made again: it has run.
     """
-    quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
     ends = bool(jobs) and situation.traits.ends
     patches = tuple(sync_status(situation, jobs))
     left = END_SHOWN - situation.snapshot.quiet_for
     if ends and left > timedelta(0) and not all(map(situation.adapter.may_have_ended, jobs)):
         # The job's own watch is behind the Workload's, or dead.
         return Plan(patches, look_again=left.total_seconds())
-    if ends and (patches or not quiet):
+    if ends and (patches or situation.snapshot.quiet_for < KUEUE_GRACE):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
     return Plan((*patches, finish_as(situation, copy)))
 
@@ -110,7 +95,7 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
-    former = copy is not None and situation.marks.are_on(copy) and not situation.is_current(worker, copy)
+    former = copy is not None and situation.marks.are_on(copy) and not situation.whose(worker, copy).runs_for_it
     if copy is not None and former and worker.reachable and facts.has_ended:
         # It is known to have been recorded there: without a job, any user of a worker could say so.
         had_it = worker.name in (situation.last_worker, *(one.get("worker") for one in placements(situation.workload)))
@@ -125,7 +110,9 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether we have made a job there for this Workload, and not for this attempt at it."""
-    return situation.marks.made_job(job, situation.workload, worker.name) and not situation.is_current(worker, job)
+    return (
+        situation.marks.made_job(job, situation.workload, worker.name) and not situation.whose(worker, job).runs_for_it
+    )
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
@@ -172,8 +159,8 @@ def delete_expired(situation: Situation) -> Plan | None:
         return None
     gone = (worker is None or worker.in_sight) and all(one.is_empty or not one.reachable for one in situation.workers)
     left = (due - situation.now).total_seconds()
-    # However many wait for one worker: the longer it is away, the more rarely each looks for it.
-    again = max(left, 0.0 if gone else max(END_SHOWN.total_seconds(), -left * PATIENCE))
+    # However many wait for one worker: the longer it is away, the more rarely each looks, a quarter too late at most.
+    again = max(left, 0.0 if gone else max(END_SHOWN.total_seconds(), -left / 4))
     if again > 0.0:
         cleaned = clean_finished(situation)
         return Plan(cleaned.effects, look_again=min(again, cleaned.look_again or again))
@@ -195,7 +182,7 @@ def retention_left(situation: Situation, worker: Worker) -> float:
         return 0.0
     copies = jobs if worker.workload is None else [*jobs, worker.workload]
     since = changed_at(situation.workload, "Finished")
-    if since is None or not jobs or not all(situation.is_current(worker, copy) for copy in copies):
+    if since is None or not jobs or not all(situation.whose(worker, copy).runs_for_it for copy in copies):
         return 0.0
     # Whoever may write the status may have written any time, the last one that there is as well.
     lasts = kept if have_ended(situation, jobs) else END_SHOWN
@@ -227,4 +214,4 @@ def patch_status(situation: Situation, local: Json, patch: Json | None) -> Itera
 def clean_up(situation: Situation) -> Plan:
     """Remove everything everywhere. An elastic job's Workload copy that must stay is looked at again."""
     kept = any(keeps_job_alive(worker) for worker in situation.workers)
-    return Plan(tuple(remove_all(situation)), look_again=SUCCESSION if kept else None)
+    return Plan(tuple(remove_all(situation)), look_again=SUCCESSION.total_seconds() if kept else None)

@@ -10,8 +10,9 @@ more suspends the job, deletes the Workload, and waits with the next one until t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import cached_property
 from typing import Final
 
 import attrs
@@ -28,51 +29,102 @@ from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts.possible_runs import assumed_for, until_end_counts
+from multikueue.core.workload.facts.graces import GONE_AGAIN, KUEUE_GRACE, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
+from multikueue.core.workload.facts.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Creating
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import hold_left, unseen
-from multikueue.core.workload.removal import STOP, remove, remove_all, stop
+from multikueue.core.workload.removal import remove, remove_all, stop
+from multikueue.core.workload.ways import Way, always, first_of
 
 MOST_AT_ONCE: Final = 8
 """How many evictions may end one attempt, and its copies be known."""
-TOLD_AFTER: Final = timedelta(minutes=1)
-"""After so long it is told what a job waits for that its Kueue has stopped."""
 
 
-def stop_evicted(situation: Situation) -> Plan:
+@attrs.frozen(eq=False)
+class Eviction:
+    """A Workload that is being evicted, and how far that is."""
+
+    situation: Situation
+
+    @cached_property
+    def _on_workers(self) -> tuple[tuple[Worker, list[Json]], ...]:
+        reachable = (worker for worker in self.situation.workers if worker.reachable)
+        return tuple((worker, _own_jobs(self.situation, worker)) for worker in reachable)
+
+    @cached_property
+    def stopping(self) -> tuple[Json, ...]:
+        """The jobs that have begun to stop."""
+        return tuple(
+            job
+            for worker, jobs in self._on_workers
+            for job in jobs
+            if worker.workload is None or worker.copy.is_stopping or is_terminating(job)
+        )
+
+    @cached_property
+    def has_begun(self) -> bool:
+        """Whether all that are seen have."""
+        return len(self.stopping) == sum(len(jobs) for _, jobs in self._on_workers)
+
+    @cached_property
+    def left(self) -> timedelta:
+        """For how much longer its quota is held. It is stopped first, whatever clocks say."""
+        left = hold_left(self.situation)
+        if self.has_begun and not possible_runs(self.situation):
+            return left
+        return max(left, STOP - self.situation.snapshot.quiet_for)
+
+    @cached_property
+    def stops(self) -> tuple[Effect, ...]:
+        """What stops it on the workers."""
+        return tuple(effect for worker, _ in self._on_workers for effect in _stop(self.situation, worker))
+
+    @cached_property
+    def noted(self) -> tuple[Effect, ...]:
+        """What is kept of it on the Workload. That may be refused, and keeps no quota then."""
+        return tuple(note_last_worker(self.situation))
+
+
+def _end_of(eviction: Eviction) -> Plan | None:
+    ends = filter(None, (_end_on(eviction.situation, worker) for worker in eviction.situation.workers))
+    return next(ends, None)
+
+
+def _wait_for_unseen(eviction: Eviction) -> Plan:
+    """It may run where nobody sees it: that is waited for as long as its quota may be held."""
+    situation = eviction.situation
+    unseen_runs = (leftover for worker in situation.workers for leftover in unseen(situation, worker))
+    warnings = [AnnounceWorkload("Warning", f"Waiting for {leftover}") for leftover in unseen_runs]
+    until = min(*(run.until for run in possible_runs(situation)), eviction.left)
+    return Plan((*eviction.noted, *eviction.stops, *warnings), look_again=until.total_seconds())
+
+
+def _show(eviction: Eviction, *stopping: Json) -> Plan:
+    """Show of the manager's job what these copies show, or that nothing runs."""
+    shown = _sync_stopped(eviction.situation, stopping)
+    return Plan((*eviction.stops, *shown, *eviction.noted), look_again=eviction.left.total_seconds() or None)
+
+
+def _wait_for_stop(eviction: Eviction) -> Plan:
+    """While one has not begun to stop, the quota is not free."""
+    return Plan((*eviction.stops, *eviction.noted), look_again=eviction.left.total_seconds())
+
+
+_EVICTED: Final[tuple[Way[Eviction], ...]] = (
+    Way("ends meanwhile", always, _end_of),
+    Way("ended before", always, lambda eviction: ending.end_of_earlier_attempt(eviction.situation)),
+    Way("waited long enough", lambda eviction: not eviction.left, _show),
+    Way("may run unseen", lambda eviction: bool(possible_runs(eviction.situation)), _wait_for_unseen),
+    Way("ends", lambda eviction: eviction.has_begun, lambda eviction: _show(eviction, *eviction.stopping)),
+    Way("is to stop", always, _wait_for_stop),
+)
+
+
+def stop_evicted(situation: Situation) -> Plan | None:
     """Stop the copy that runs, remove those that do not, and sync how it ends."""
-    ends = filter(None, (_end_on(situation, worker) for worker in situation.workers))
-    if (end := next(ends, None) or ending.end_of_earlier_attempt(situation)) is not None:
-        return end
-    effects: list[Effect] = []
-    noted = tuple(note_last_worker(situation))
-    seen: list[Json] = []
-    stopping: list[Json] = []
-    for worker in situation.workers:
-        if not worker.reachable:
-            continue
-        effects += _stop(situation, worker)
-        jobs = _own_jobs(situation, worker)
-        stops = worker.workload is None or worker.copy.is_stopping
-        seen += jobs
-        stopping += [job for job in jobs if stops or is_terminating(job)]
-    left, begun = hold_left(situation), len(stopping) == len(seen)
-    if not begun or situation.possible_runs:  # it is stopped first, whatever clocks say
-        left = max(left, STOP - situation.snapshot.quiet_for)
-    runs = situation.possible_runs if left else ()
-    if runs:
-        waits = (one for worker in situation.workers for one in unseen(situation, worker))
-        effects += [AnnounceWorkload("Warning", f"Waiting for {one}") for one in waits]
-        until = min(*(run.until for run in runs), left)
-        return Plan((*noted, *effects), look_again=until.total_seconds())
-    if not left:
-        effects += _sync_stopped(situation, [])
-    elif begun:  # while one has not begun to stop, the quota is not free
-        effects += _sync_stopped(situation, stopping)
-    return Plan((*effects, *noted), look_again=left.total_seconds() or None)  # a note that is refused keeps no quota
+    return first_of(*_EVICTED)(Eviction(situation))
 
 
 def _own_jobs(situation: Situation, worker: Worker) -> list[Json]:
@@ -138,12 +190,12 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     cleaned = ending.clean_up(situation).also(*note_last_worker(situation))
     job, adapter = situation.job, situation.snapshot.adapter
     hold = adapter.hold_here(job) if job is not None and adapter is not None else Hold.UNKNOWN
-    over = hold is not Hold.ON and not situation.is_shared and not may_run(situation)
+    over = hold is not Hold.ON and not situation.is_shared and not may_run_anywhere(situation)
     if over or hold is Hold.OUTDATED:
-        cleaned = cleaned.also(*_sync_stopped(situation, []))
+        cleaned = cleaned.also(*_sync_stopped(situation, ()))
     if hold is not Hold.OFF or not situation.facts.is_on_hold:
         return cleaned
-    left = ending.KUEUE_GRACE - situation.snapshot.quiet_for  # one of the two may be out of date
+    left = STEADY - situation.snapshot.quiet_for  # one of the two may be out of date
     queued = cleaned.also(take_off_hold(situation))
     return attrs.evolve(cleaned, look_again=left.total_seconds()) if left > timedelta(0) else queued
 
@@ -157,10 +209,10 @@ def clean_up_deleted(situation: Situation) -> Plan:
     if snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
         return cleaned
     others = is_elastic(situation.workload) and any(map(is_live, snapshot.siblings))  # another slice has the job
-    if others or may_run(situation):
+    if others or may_run_anywhere(situation):
         return cleaned
-    told = (effect for job in snapshot.jobs.values() if not is_terminating(job) for effect in release(situation, job))
-    return cleaned.also(*told)
+    stay = (job for job in snapshot.jobs.values() if not is_terminating(job))
+    return cleaned.also(*(effect for job in stay for effect in release(situation, job)))
 
 
 def end_deleted_by_pods(situation: Situation) -> Plan | None:
@@ -173,21 +225,13 @@ def end_deleted_by_pods(situation: Situation) -> Plan | None:
     if not situation.facts.has_members or situation.facts.is_finished or not pods:
         return None
     hidden = situation.assigned_to is not None and (worker is None or not worker.in_sight)
-    if hidden or not all(is_terminating(pod) and not runs_here(pod) for pod in pods) or may_run(situation):
+    if hidden or not all(is_terminating(pod) and not runs_here(pod) for pod in pods) or may_run_anywhere(situation):
         return None
     cleaned = ending.clean_up(situation)
-    if situation.snapshot.quiet_for < ending.KUEUE_GRACE:
-        return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds())
+    if situation.snapshot.quiet_for < STEADY:
+        return attrs.evolve(cleaned, look_again=STEADY.total_seconds())
     end = finish(situation, "Failed", "All pods of the group were deleted")
     return attrs.evolve(cleaned, effects=(end, *cleaned.effects))
-
-
-def may_run(situation: Situation) -> bool:
-    """Whether a job of it may run on a worker, seen or unseen."""
-    last = situation.last_worker
-    ours = [worker for worker in situation.workers if worker.configured or worker.name == last]
-    shown = any(worker.in_sight and situation.jobs_on(worker) for worker in ours)
-    return shown or bool(situation.possible_runs)
 
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -216,7 +260,7 @@ def _counts(situation: Situation, worker: Worker, copy: Json) -> bool:
     proofs = set() if elsewhere else set(_proofs(situation, worker, copy, situation.workload))
     if Proof.EXACT in proofs or (Proof.NONE in proofs and worker.name == situation.last_worker):
         return True
-    return any(Proof.EXACT in _proofs(situation, worker, copy, one) for one in situation.snapshot.siblings)
+    return any(Proof.EXACT in _proofs(situation, worker, copy, sibling) for sibling in situation.snapshot.siblings)
 
 
 def _recorded_on(situation: Situation) -> ClusterName | None:
@@ -237,7 +281,7 @@ def _proofs(situation: Situation, worker: Worker, copy: Json, workload: Json) ->
         yield situation.marks.proof(copy, workload, worker.name, ended)
 
 
-def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
+def _sync_stopped(situation: Situation, stopping: Sequence[Json]) -> Iterator[Effect]:
     """Sync the status of each of the manager's jobs from its copy, or show that nothing of it runs.
 
     What shows that already is not shown to run again: its quota is free, or about to be.
@@ -276,10 +320,10 @@ def end_settled(situation: Situation) -> Plan | None:
         return None  # its quota is given back first
     if any(adapter.settled_end(copy) for worker in situation.workers for copy in situation.jobs_on(worker)):
         return None
-    patch = adapter.settled_patch(job, situation.now) if situation.snapshot.refused_for < ending.SYNC_GRACE else None
+    patch = adapter.settled_patch(job, situation.now) if situation.snapshot.refused_for < SYNC_GRACE else None
     shown = tuple(ending.patch_status(situation, job, patch))
-    if shown or situation.snapshot.quiet_for < ending.KUEUE_GRACE:
-        return _stop_first(situation, Plan(shown, look_again=ending.KUEUE_GRACE.total_seconds()))
+    if shown or situation.snapshot.quiet_for < KUEUE_GRACE:
+        return _stop_first(situation, Plan(shown, look_again=KUEUE_GRACE.total_seconds()))
     return _stop_first(situation, Plan((finish(situation, end.reason, end.message),)))
 
 
@@ -297,8 +341,8 @@ def stop_here(situation: Situation) -> Plan | None:
 def _stop_first(situation: Situation, then: Plan) -> Plan:
     """Remove the copies; what follows is done once no job of it may run on a worker."""
     stopped = tuple(remove_all(situation))
-    if may_run(situation):
-        left = min((run.until.total_seconds() for run in situation.possible_runs), default=None)
+    if may_run_anywhere(situation):
+        left = min((run.until.total_seconds() for run in possible_runs(situation)), default=None)
         return Plan(stopped, look_again=left)
     return Plan(stopped, then.look_again).also(*then.effects)
 
@@ -315,22 +359,10 @@ def clean_up_gone(situation: Situation) -> Plan:
     stopped = [one for one in snapshot.jobs.values() if situation.adapter.shows_former_run(one)]
     if not stopped or any(map(is_live, snapshot.siblings)):
         return cleaned
-    hidden = [worker.name for worker in situation.workers if _may_have_job(situation, worker)]
+    hidden = [worker.name for worker in situation.workers if may_run_of_gone(situation, worker)]
     if hidden:
         why = f'Waiting for worker cluster "{hidden[0]}": it may still run a job whose Workload is gone'
         waits = [AnnounceWorkload("Warning", why, about=job) for job in stopped if snapshot.quiet_for >= TOLD_AFTER]
-        return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds()).also(*waits)
+        return attrs.evolve(cleaned, look_again=GONE_AGAIN.total_seconds()).also(*waits)
     shown = (effect for job in stopped for effect in release(situation, job))
     return cleaned.also(*shown)
-
-
-def _may_have_job(situation: Situation, worker: Worker) -> bool:
-    """Whether a worker has a job of a Workload that is gone, as far as can be seen or is assumed.
-
-    One that answers with what cannot be read is waited for as long as one that is lost.
-    """
-    if worker.jobs or worker.shared or isinstance(worker.in_flight, Creating):
-        return True
-    had_it = situation.snapshot.last_worker in (None, worker.name)
-    waits = situation.snapshot.quiet_for < situation.settings.worker_lost_timeout
-    return had_it and not worker.in_sight and waits and bool(assumed_for(situation, worker))

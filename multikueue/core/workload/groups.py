@@ -14,6 +14,7 @@ same job copy, and the copy names at most one. One of them carries it and may re
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import attrs
 
@@ -25,7 +26,7 @@ from multikueue.core.model.copies import is_copy_of, prebuilt_workload
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, name_of
 from multikueue.core.model.started import runs_here
-from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.model.workload_facts import WORKLOADS, may_have_siblings
 from multikueue.core.model.workloads import CheckState, cluster_name, component_index
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, Effect, Plan
 from multikueue.core.workload.facts.situation import Situation
@@ -38,8 +39,7 @@ def with_carried_jobs(snapshot: Snapshot) -> Snapshot:
     """The snapshot in which `Worker.jobs` are the copies this Workload carries, and `Worker.shared` the others'."""
     if not snapshot.siblings and not any(worker.shared for worker in snapshot.workers):
         return snapshot
-    workers = tuple(_worker_with_carried_jobs(snapshot, worker) for worker in snapshot.workers)
-    return attrs.evolve(snapshot, workers=workers)
+    return snapshot.with_workers(partial(_worker_with_carried_jobs, snapshot))
 
 
 def _worker_with_carried_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
@@ -69,7 +69,7 @@ def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     name = name_of(job)
     named = prebuilt_workload(job)
     known = [] if _is_anothers(snapshot, job) else [*snapshot.siblings, *filter(None, [snapshot.workload])]
-    members = [one for one in known if (found := workloads.owner(one)) is not None and found.name == name]
+    members = [one for one in known if (owner := workloads.owner(one)) is not None and owner.name == name]
     if any(workloads.component_index(one) is not None for one in members):
         return _of_group(members, worker, named)
     if any(workloads.is_elastic(one) for one in members):
@@ -84,16 +84,11 @@ def _of_group(members: list[Json], worker: Worker, named: str) -> str:
 
     A member that has quota again after its own eviction joins the job that the others run, and does not replace it.
     """
-    held = [one for one in members if holds(one, worker.name)]
+    held = [one for one in members if workloads.holds(one, worker.name)]
     pool = [one for one in held if workloads.cluster_name(one) == worker.name] or held or members
     if any(name_of(one) == named for one in pool):
         return named
     return name_of(min(pool, key=lambda one: (workloads.component_index(one) or 0, name_of(one))))
-
-
-def holds(workload: Json, cluster: str) -> bool:
-    """Whether a Workload is on a worker, or about to be: while it is, the job of its group stays there."""
-    return workloads.is_live(workload) and cluster in (workloads.cluster_name(workload), *workloads.nominated(workload))
 
 
 def _of_slices(members: list[Json], named: str) -> str:
@@ -109,12 +104,6 @@ def _of_slices(members: list[Json], named: str) -> str:
     if any(name_of(one) == named for one in present) or not successors:
         return named
     return name_of(max(successors, key=lambda one: (dig(one, "metadata", "creationTimestamp") or "", name_of(one))))
-
-
-def may_have_siblings(workload: Json) -> bool:
-    """Whether other Workloads may stand for the same job: slices of an elastic job, parts of a group."""
-    facts = WORKLOADS.of(workload)
-    return facts.is_elastic or facts.component_index is not None
 
 
 def nomination_for(situation: Situation, candidates: Candidates) -> Nomination:

@@ -37,8 +37,8 @@ def guarded_plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, disp
     """
 
     def decide(left_out: Mapping[ClusterName, Exception]) -> Plan:
-        workers = tuple(_without(one, left_out.get(one.name)) for one in snapshot.workers)
-        return plan(attrs.evolve(snapshot, workers=workers), now, settings, dispatcher)
+        shown = snapshot.with_workers(lambda one: _without(one, left_out.get(one.name)))
+        return plan(shown, now, settings, dispatcher)
 
     try:
         return GuardedPlan(plan(snapshot, now, settings, dispatcher))

@@ -20,6 +20,7 @@ from multikueue.core.model.objects import uid
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import FAULT, KEPT, is_fault, placements
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
+from multikueue.core.workload.facts.runs import possible_runs
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Lost, Unusable
@@ -65,8 +66,9 @@ def note_last_worker(situation: Situation) -> Iterator[Effect]:
     The same write notes a placement that has ended.
     """
     annotations: dict[str, str | None] = {}
-    wanted = _in_doubt(situation)
-    if situation.facts.noted_worker != wanted:
+    last = situation.last_worker if situation.assigned_to is None else None
+    is_in_doubt = last is not None and any(run.worker == last for run in possible_runs(situation))
+    if situation.facts.noted_worker != (wanted := last if is_in_doubt else None):
         annotations[LAST_WORKER_ANNOTATION] = wanted
     if (ended := new_placements(situation)) is not None:
         annotations[PLACEMENTS_ANNOTATION] = ended
@@ -83,9 +85,3 @@ def note_worker(situation: Situation, worker: ClusterName) -> Iterator[Effect]:
 def _annotated(situation: Situation, annotations: Mapping[str, str | None]) -> Effect:
     metadata: Json = {"uid": uid(situation.workload), "annotations": dict(annotations)}
     return PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
-
-
-def _in_doubt(situation: Situation) -> ClusterName | None:
-    """The worker that had it last, if it may still run it and nobody is recorded."""
-    last = situation.last_worker if situation.assigned_to is None else None
-    return last if last is not None and any(run.worker == last for run in situation.possible_runs) else None

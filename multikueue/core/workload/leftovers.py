@@ -14,35 +14,28 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import changed_at, parse_timestamp
+from multikueue.core.model.earlier_run_facts import EarlierRun
 from multikueue.core.model.giving_up import given_up, holders_of
 from multikueue.core.model.grace import ends_by
 from multikueue.core.model.kinds import POD, WORKLOAD
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION, MAX_LABEL_VALUE
-from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import retry_count
-from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.check_updates import retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
-from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
+from multikueue.core.workload.facts import graces
 from multikueue.core.workload.facts.places import namespace_for
-from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, is_given_up, may_have_pods, stuck
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
+from multikueue.core.workload.facts.runs import is_given_up, may_have_pods, stuck
+from multikueue.core.workload.facts.situation import Situation, Whose
+from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 from multikueue.core.workload.groups import has_its_name
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.removal import remove, stops_since, without
-
-STUBBORN: Final = 5 * LEFTOVER_GRACE
-"""After what time a job that was to stop, and still changes, is waited for no longer with quota in hand."""
-PODS_AGAIN: Final = timedelta(seconds=2)
-"""Between the first two looks for pods that only a label shows; each time twice as long, as long as nothing changes."""
-MAX_DELAY: Final = timedelta(minutes=15)
-"""The longest time until a Workload that was sent back for a leftover gets quota again."""
 
 MOST_FINALIZERS: Final = 8
 """That are named of one object: whoever may write to a worker can set any number."""
@@ -85,7 +78,7 @@ def look_for_pods(situation: Situation) -> Plan | None:
         return None
     namespace = namespace_for(situation.snapshot, worker)
     look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
-    again = min(max(PODS_AGAIN, situation.snapshot.quiet_for), LEFTOVER_GRACE)
+    again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)
     return attrs.evolve(_wait_for(situation, left, look), look_again=again.total_seconds())
 
 
@@ -104,15 +97,15 @@ def _not_given_up(situation: Situation, listed: Iterable[tuple[Worker, Iterable[
 
 def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     if worker.reachable and situation.facts.leaves == worker.name:  # a move: all of it goes first
-        earlier = (job for job in worker.jobs if not situation.is_current(worker, job.object))
+        earlier = (job for job in worker.jobs if not situation.whose(worker, job.object).runs_for_it)
         yield from (_leftover(worker, job, "is not gone yet") for job in earlier)
-        if (copy := worker.workload) is not None and not situation.is_believed(worker, copy):
+        if (copy := worker.workload) is not None and situation.current(worker) is None:
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
-    for job in _of_no_attempt(situation, worker):
+    for job in worker.all_jobs if worker.in_sight else ():
         if job not in worker.jobs and has_its_name(situation.snapshot, job.object):
             continue
-        if _is_of_earlier_attempt(situation, worker, job.object) and may_have_pods(situation, job.object):
+        if situation.whose(worker, job.object) is Whose.EARLIER and may_have_pods(situation, job.object):
             yield left_behind(worker, job)
 
 
@@ -145,7 +138,7 @@ def overdue_in(situation: Situation, job: Json) -> timedelta | None:
     deleted = parse_timestamp(job["metadata"].get("deletionTimestamp"))
     if deleted is None or not may_have_pods(situation, job):
         return None
-    return max(timedelta(0), situation.facts.pod_grace + LEFTOVER_GRACE - (situation.now - deleted))
+    return max(timedelta(0), situation.facts.pod_grace + graces.LEFTOVER_GRACE - (situation.now - deleted))
 
 
 def _state(job: Json) -> str:
@@ -164,13 +157,14 @@ def _held(job: Json) -> str:
 def _unproven_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     yield from unseen(situation, worker)
     unproven = False
-    for job in _of_no_attempt(situation, worker) if worker.configured else ():
-        if situation.proof(worker, job.object) is Proof.NONE:
+    shows = worker.configured and worker.in_sight
+    for job in worker.all_jobs if shows else ():
+        if situation.whose(worker, job.object) is Whose.UNPROVEN:
             unproven = True
             yield _leftover(worker, job, _FOREIGN)
     # Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
-    copy = worker.workload if worker.configured and worker.in_sight and not unproven else None
-    if copy is not None and worker.copy.has_had_owner and situation.proof(worker, copy) is Proof.NONE:
+    copy = worker.workload if shows and not unproven else None
+    if copy is not None and worker.copy.has_had_owner and situation.whose(worker, copy) is Whose.UNPROVEN:
         yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _FOREIGN)
 
 
@@ -178,12 +172,6 @@ def unseen(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     """What its Kueue has not stopped, where jobs of the kind are hidden for long."""
     if (copy := stuck(situation, worker)) is not None:
         yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _UNSEEN)
-
-
-def _is_of_earlier_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
-    """Whether we have made a copy for an earlier attempt: its mark is ours, and no worker's of this attempt."""
-    named = (situation.marks.of(situation.workload, situation.facts.attempt, one.name) for one in situation.workers)
-    return situation.proof(worker, copy) is Proof.OTHER and mark_of(copy) not in named
 
 
 _UNSEEN: Final = (
@@ -202,12 +190,6 @@ def _leftover(worker: Worker, job: JobCopy, why: str) -> Leftover:
     return Leftover(worker.name, job.resource.gvk.kind, job.object, why)
 
 
-def _of_no_attempt(situation: Situation, worker: Worker) -> list[JobCopy]:
-    """The jobs seen there that do not count as this attempt's, of a group too."""
-    listed = worker.all_jobs if worker.in_sight else ()
-    return [job for job in listed if not situation.is_current(worker, job.object)]
-
-
 def tell_held_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[Effect]:
     """Tell what keeps an admitted Workload from being recorded; of what is being deleted `overdue` tells in time."""
     for one in left:
@@ -222,7 +204,7 @@ def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iter
     names = {one.worker for one in left}
     if noted := annotations_of(situation.workload).get(GIVE_UP_ANNOTATION):
         named = given_up(situation.workload)
-        if not any(named.get(worker.name, set()) & _uids_on(worker) for worker in situation.workers):
+        if not any(named.get(worker.name, set()).intersection(map(uid, worker.copies)) for worker in situation.workers):
             yield f'the annotation {GIVE_UP_ANNOTATION} gives up nothing: no worker has "{plain(noted)}" as WORKER/UID'
     for worker in situation.workers:
         before = worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION)
@@ -231,13 +213,11 @@ def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iter
             yield f'{GIVE_UP_BEFORE_ANNOTATION} of worker cluster "{worker.name}" gives up nothing: it is not {wanted}'
 
 
-def _uids_on(worker: Worker) -> set[str]:
-    return set(map(uid, worker.copies))
-
-
 def hold_limit(situation: Situation) -> timedelta:
     """How long quota is held for a run that ends, whatever its grace period, and though its node is dead."""
-    return min(situation.facts.pod_grace, situation.settings.pod_grace_limit, LONGEST_GRACE) + LEFTOVER_GRACE
+    return (
+        min(situation.facts.pod_grace, situation.settings.pod_grace_limit, graces.LONGEST_GRACE) + graces.LEFTOVER_GRACE
+    )
 
 
 def hold_left(situation: Situation) -> timedelta:
@@ -258,7 +238,7 @@ def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:
         return True
     since, patience = parse_timestamp(left[0].object["metadata"].get("deletionTimestamp")), limit
     if since is None and worker is not None and not worker.copy.waits_for_quota:
-        since, patience = stops_since(worker), max(STUBBORN, limit)
+        since, patience = stops_since(worker), max(graces.STUBBORN, limit)
     began = situation.facts.reserved_at
     return since is not None and began is not None and situation.now - max(since, began) >= patience
 
@@ -266,19 +246,20 @@ def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:
 def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:
     """Give the quota back while a leftover is there; each time for longer, as Kueue's `retryCount` tells."""
     tried = min(retry_count(situation.workload, situation.check), 8)
-    after = min(LEFTOVER_GRACE * 2**tried, MAX_DELAY)
+    after = min(graces.FIRST_DELAY * 2**tried, graces.MAX_DELAY)
     return retry(situation, f"Waiting for {left[0]}", after, _facts(situation, left))
 
 
 def _facts(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
     """Leftovers for programs."""
-    found = []
-    for one in left:
-        deleted = parse_timestamp(one.object["metadata"].get("deletionTimestamp"))
-        due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
-        held = tuple(_holders(one.object))
-        found.append(EarlierRun(one.worker, one.kind, name_of(one.object), uid(one.object), deleted, due, held))
-    return found
+    return [_fact(situation, leftover, leftover.object) for leftover in left]
+
+
+def _fact(situation: Situation, leftover: Leftover, copy: Json) -> EarlierRun:
+    deleted = parse_timestamp(copy["metadata"].get("deletionTimestamp"))
+    due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
+    held = tuple(_holders(copy))
+    return EarlierRun(leftover.worker, leftover.kind, name_of(copy), uid(copy), deleted, due, held)
 
 
 def wait_for_earlier_run(situation: Situation) -> Plan | None:
@@ -308,4 +289,4 @@ def clean_stale(situation: Situation) -> Iterator[Effect]:
     """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
     for worker in situation.workers:
         if not worker.is_empty:
-            yield from remove(situation, without(worker, partial(situation.is_believed, worker)))
+            yield from remove(situation, without(worker, partial(situation.is_this, worker)))

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import cached_property
+from typing import Final
+
+import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.model.conditions import conditions
-from multikueue.core.model.copies import drift_patch
-from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.names import ClusterName
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import leftovers
-from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
-from multikueue.core.workload.check_updates import admit, end_waits, give_up, nominate, record, rejections, say
-from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts import possible_runs
+from multikueue.core.workload.check_updates import (
+    admit,
+    end_waits,
+    give_up,
+    nominate,
+    patch_copy,
+    record,
+    rejections,
+    say,
+)
+from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
+from multikueue.core.workload.facts import runs
+from multikueue.core.workload.facts.eligible import withheld
+from multikueue.core.workload.facts.graces import FIRST_ANSWER, LEFTOVER_AGAIN
 from multikueue.core.workload.facts.places import is_misplaced
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
@@ -26,52 +40,141 @@ from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
 from multikueue.core.workload.removal import remove, without
+from multikueue.core.workload.ways import Way, always, first_of, wait
 
 
-def dispatch(situation: Situation) -> Plan:
-    """Record the first worker that admitted it, or offer it to more."""
-    if over := tuple(end_waits(situation)):
-        return Plan(over)  # one write of the Workload at a time
-    noted = tuple(note_last_worker(situation))
-    awaited = _awaited(situation)
-    nomination = nomination_for(situation, _candidates(situation, awaited))
-    chosen = winner(situation)
-    left = leftovers.left_over(situation, chosen) if chosen is not None else ()
-    runs = tuple(possible_runs.blocking(situation, chosen)) if chosen is not None else ()
-    if chosen is not None and not runs and not left and _is_allowed(situation, chosen, nomination):
-        if noted:  # this write gives the Workload another resourceVersion: the record is made from that
-            return Plan(noted)
-        return Plan(tuple(_hand_over(situation, chosen)))
-    if not workloads.other_checks_ready(situation.workload, situation.check):
-        # Somebody else's check first: copies would only hold the workers' quota.
-        is_new = situation.head != OTHER_CHECKS and not noted  # one write of the Workload at a time
-        return Plan(noted or (say(situation, Message(OTHER_CHECKS)),) * is_new)
-    if not situation.facts.is_active:
-        return Plan()  # Kueue is about to evict it
-    if nomination.give_up is not None and chosen is None:
-        return Plan((give_up(situation, nomination.give_up),))
-    unseen_runs = (f'Waiting for worker cluster "{run.worker}": {run.why}' for run in runs if run.why)
-    told = (*(AnnounceWorkload("Warning", text) for text in unseen_runs), *leftovers.tell_held_up(situation, left))
-    if left and leftovers.is_stubborn(situation, left):
-        return Plan((leftovers.send_back(situation, left), *told))
+@attrs.frozen(eq=False)
+class Offer:
+    """A Workload that may be offered, and what its rows look at beside it: each is found out once, if it is asked."""
+
+    situation: Situation
+
+    @cached_property
+    def noted(self) -> tuple[Effect, ...]:
+        """What is kept on the Workload of its last run. It is a write: all else that is written waits for it."""
+        return tuple(note_last_worker(self.situation))
+
+    @cached_property
+    def awaited(self) -> Mapping[ClusterName, timedelta]:
+        """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
+        situation = self.situation
+        names = situation.facts.nominated
+        starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
+        configured = (worker for worker in situation.workers if worker.configured)
+        hopes = {
+            worker.name: starting if not worker.answered else runs.left_of_short_loss(situation, worker)
+            for worker in configured
+            if (not worker.answered or worker.name in names) and not withheld(situation)[worker.name]
+        }
+        return {name: left for name, left in hopes.items() if left > timedelta(0)}
+
+    @cached_property
+    def nomination(self) -> Nomination:
+        """Whom the dispatcher offers it to."""
+        return nomination_for(self.situation, _candidates(self.situation, self.awaited))
+
+    @cached_property
+    def chosen(self) -> Worker | None:
+        """The worker that gets it; None: nobody has admitted it yet."""
+        return winner(self.situation)
+
+    @cached_property
+    def left(self) -> tuple[leftovers.Leftover, ...]:
+        """What is seen elsewhere, and must be gone before the chosen one gets it."""
+        return leftovers.left_over(self.situation, self.chosen) if self.chosen is not None else ()
+
+    @cached_property
+    def runs(self) -> tuple[runs.Run, ...]:
+        """What may run elsewhere unseen, and must be over before."""
+        return tuple(runs.blocking(self.situation, self.chosen)) if self.chosen is not None else ()
+
+    @property
+    def warnings(self) -> Iterator[Effect]:
+        """What keeps the chosen one from it."""
+        unseen_runs = (f'Waiting for worker cluster "{run.worker}": {run.why}' for run in self.runs if run.why)
+        yield from (AnnounceWorkload("Warning", text) for text in unseen_runs)
+        yield from leftovers.tell_held_up(self.situation, self.left)
+
+
+def _end_waits(offer: Offer) -> Plan | None:
+    over = tuple(end_waits(offer.situation))
+    return Plan(over) if over else None  # one write of the Workload at a time
+
+
+def _may_be_recorded(offer: Offer) -> bool:
+    """Whether nothing keeps it from the worker that has admitted it: another controller, if one nominates, has
+    nominated that. A worker that has the job keeps it.
+    """
+    chosen = offer.chosen
+    if chosen is None or offer.runs or offer.left:
+        return False
+    nomination = offer.nomination
+    return not nomination.binding or chosen.name in nomination.names or offer.situation.has_job(chosen)
+
+
+def _hand_over(offer: Offer) -> Plan:
+    """Record the worker; its job is created there afterwards, and only there. The losers' copies go at once."""
+    if offer.noted or offer.chosen is None:  # that write gives the Workload another resourceVersion
+        return Plan(offer.noted)
+    recorded = tuple(_record(offer.situation, offer.chosen))
+    losers = [worker for worker in offer.situation.workers if recorded and worker.name != offer.chosen.name]
+    removed = (effect for worker in losers for effect in _clean_current(offer.situation, worker))
+    return Plan((*recorded, *removed))
+
+
+def _awaits_other_checks(offer: Offer) -> bool:
+    return not workloads.other_checks_ready(offer.situation.workload, offer.situation.check)
+
+
+def _other_checks_first(offer: Offer) -> Plan:
+    """Somebody else's check first: copies would only hold the workers' quota."""
+    is_new = offer.situation.head != OTHER_CHECKS and not offer.noted
+    return Plan(offer.noted or (say(offer.situation, Message(OTHER_CHECKS)),) * is_new)
+
+
+def _give_up(offer: Offer) -> Plan | None:
+    given_up = offer.nomination.give_up if offer.chosen is None else None
+    return None if given_up is None else Plan((give_up(offer.situation, given_up),))
+
+
+def _send_back_held_up(offer: Offer) -> Plan | None:
+    if not offer.left or not leftovers.is_stubborn(offer.situation, offer.left):
+        return None
+    return Plan((leftovers.send_back(offer.situation, offer.left), *offer.warnings))
+
+
+def _offer_it(offer: Offer) -> Plan:
+    """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
+    situation, nomination = offer.situation, offer.nomination
     # Those that are withheld stay nominated.
-    asked = tuple(name for name in nomination.names if not situation.withheld.get(ClusterName(name)))
+    asked = tuple(name for name in nomination.names if not withheld(situation).get(ClusterName(name)))
     opened = open_next(situation, asked)
-    unheard = min(awaited.values(), default=None)
-    held_up = max((run.until for run in runs), default=possible_runs.LEFTOVER_GRACE if left else None)
+    unheard = min(offer.awaited.values(), default=None)
+    held_up = max((run.until for run in offer.runs), default=LEFTOVER_AGAIN if offer.left else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
-    unseen = min((run.until for run in situation.possible_runs), default=None) if hidden else None
-    waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
-    again = [seconds for seconds in waits if seconds is not None]
-    offers = noted or tuple(_nominate(situation, nomination))
-    effects = (*told, *opened.effects, *offers, *_offer(situation, asked))
+    unseen = min((run.until for run in runs.possible_runs(situation)), default=None) if hidden else None
+    waits = [left.total_seconds() for left in (held_up, unheard, unseen) if left is not None]
+    again = [*waits, *(seconds for seconds in (nomination.look_again, opened.look_again) if seconds is not None)]
+    nominations = offer.noted or tuple(_nominate(situation, nomination))
+    effects = (*offer.warnings, *opened.effects, *nominations, *_offer(situation, asked))
     problems = (nomination.problem,) if nomination.problem else ()
     return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
 
 
-def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
-    """Whether another controller, if one nominates, has nominated it. A worker that has the job keeps it."""
-    return not nomination.binding or chosen.name in nomination.names or situation.has_job(chosen)
+_WAYS: Final[tuple[Way[Offer], ...]] = (
+    Way("waits are over", always, _end_waits),
+    Way("record", _may_be_recorded, _hand_over),
+    Way("other checks", _awaits_other_checks, _other_checks_first),
+    Way("about to be evicted", lambda offer: not offer.situation.facts.is_active, wait),
+    Way("give up", always, _give_up),
+    Way("held up", always, _send_back_held_up),
+    Way("offer", always, _offer_it),
+)
+
+
+def dispatch(situation: Situation) -> Plan | None:
+    """Record the first worker that admitted it, or offer it to more."""
+    return first_of(*_WAYS)(Offer(situation))
 
 
 def winner(situation: Situation) -> Worker | None:
@@ -84,7 +187,7 @@ def winner(situation: Situation) -> Worker | None:
     """
     places = situation.group_workers or [worker.name for worker in situation.workers]
     placed = (worker for worker in situation.workers if worker.name in places)
-    able = [worker for worker in placed if worker.can_run and not situation.withheld[worker.name]]
+    able = [worker for worker in placed if worker.can_run and not withheld(situation)[worker.name]]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
     having = [worker for worker in admitted if situation.has_job(worker)]
     offered = [worker for worker in admitted if worker.name in situation.facts.nominated]
@@ -109,7 +212,7 @@ def _has_admitted(situation: Situation, worker: Worker) -> bool:
 def _has_ended_on(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""
     jobs = situation.jobs_on(worker)
-    if not jobs or not all(situation.is_proven(worker, job) for job in jobs):
+    if not jobs or not all(situation.is_this(worker, job) for job in jobs):
         return False
     return situation.adapter.outcome_of(jobs) is not None
 
@@ -121,7 +224,7 @@ def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candi
             worker.name,
             labels=worker.labels,
             annotations=worker.annotations,
-            available=worker.can_run and not situation.withheld[worker.name],
+            available=worker.can_run and not withheld(situation)[worker.name],
             nominated=worker.name in names,
             awaited=worker.name in awaited,
             has_copy=_keeps_copy(situation, worker),
@@ -146,37 +249,16 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
     """Why a worker cannot get the Workload, as far as is known here."""
     if worker.reachable and not isinstance(worker.kind, Served):
         return Reason(Why.KIND_NOT_SERVED)
-    if situation.withheld[worker.name]:
+    if withheld(situation)[worker.name]:
         return Reason(Why.CORDONED)
     if worker.refusal is not None:
         return Reason(Why.REFUSED, worker.refusal.why)
     return None
 
 
-def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
-    """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
-    names = situation.facts.nominated
-    starting = possible_runs.FIRST_ANSWER - min(situation.snapshot.running_for, possible_runs.FIRST_ANSWER)
-    hopes = {
-        worker.name: starting if not worker.answered else possible_runs.left_of_short_loss(situation, worker)
-        for worker in situation.workers
-        if worker.configured and (not worker.answered or worker.name in names) and not situation.withheld[worker.name]
-    }
-    return {name: left for name, left in hopes.items() if left > timedelta(0)}
-
-
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
     """Remove what `clean_stale` leaves, so that no object is deleted by both."""
-    return remove(situation, without(worker, lambda copy: not situation.is_believed(worker, copy)))
-
-
-def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
-    """Record the worker; its job is created there afterwards, and only there. The losers' copies go at once."""
-    recorded = tuple(_record(situation, chosen))
-    yield from recorded
-    for worker in situation.workers if recorded else ():
-        if worker.name != chosen.name:
-            yield from _clean_current(situation, worker)
+    return remove(situation, without(worker, lambda copy: not situation.is_this(worker, copy)))
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
@@ -194,7 +276,7 @@ def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
 def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
     """Whether the job is there, all of it, or need not be: it has run, or another controller moves it."""
     jobs = situation.jobs_on(chosen)
-    if not all(situation.is_current(chosen, job) for job in jobs):
+    if not all(situation.whose(chosen, job).runs_for_it for job in jobs):
         return False
     has_run = chosen.workload is None or chosen.copy.is_finished
     return has_run or situation.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
@@ -234,16 +316,7 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif worker.workload is None:
         yield from _clean_current(situation, worker)  # a job without its Workload cannot run
     elif (copy := situation.current(worker)) is not None and not worker.copy.is_terminating:
-        yield from _update(situation, worker, copy)
-
-
-def _update(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
-    """Patch a copy that differs, or remove it so that a new one can be made."""
-    if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation.snapshot, worker, copy):
-        yield from _clean_current(situation, worker)
-    elif (patch := drift_patch(situation.workload, copy)) is not None:
-        yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
-
-
-def _seconds(wait: timedelta | None) -> float | None:
-    return None if wait is None else wait.total_seconds()
+        if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation.snapshot, worker, copy):
+            yield from _clean_current(situation, worker)  # so that a new one can be made
+        else:
+            yield from patch_copy(situation, worker)

@@ -13,22 +13,18 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.model.check_message import GROUP
 from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueue.core.workload import assigned, ending, evicting, groups, leftovers, slices
 from multikueue.core.workload.assigned import remove_others
-from multikueue.core.workload.check_message import GROUP
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.facts.places import (
-    is_own_copy,
-    with_company,
-    with_own_copies,
-    with_places_written,
-    without_foreign,
-)
+from multikueue.core.workload.facts.eligible import with_company, with_own_copies
+from multikueue.core.workload.facts.places import is_own_copy, with_places_written, without_foreign
+from multikueue.core.workload.facts.runs import possible_runs
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.leftovers import clean_stale
@@ -36,6 +32,7 @@ from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import remove_all, steps_in
 from multikueue.core.workload.unrecorded import find_recorded
+from multikueue.core.workload.ways import Way, always, named, wait
 from multikueue.errors import RuleError
 
 
@@ -48,21 +45,34 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    snapshot = groups.with_carried_jobs(without_foreign(snapshot, settings.mark_key))
-    situation = with_company(with_own_copies(Situation(snapshot, settings, dispatcher, now)))
+    situation = _seen(snapshot, now, settings, dispatcher)
     row, decided = next(_decisions(situation))
+    return _completed(situation, row, decided)
+
+
+def _seen(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
+    """What rows look at: each copy stands where it counts. Nothing changes it afterwards."""
+    ours = without_foreign(snapshot, settings.mark_key)  # what is somebody else's does not show
+    carried = groups.with_carried_jobs(ours)  # a job copy is in `jobs` of the one Workload that may remove it
+    situation = Situation(carried, settings, dispatcher, now)
+    # Of several names of a cluster a copy shows on one; then what the rest of the job runs on counts as listed.
+    return with_company(with_own_copies(situation))
+
+
+def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
+    """The plan, with what belongs to each, whatever has been decided."""
     decided = assigned.with_last_status(situation, decided)
-    decided = with_dependencies(situation, with_places_written(snapshot, decided))
+    decided = with_places_written(situation.snapshot, decided)
+    decided = with_dependencies(situation, decided)
     problems, troubles = decided.problems, tuple[str, ...]()
     if _is_ours(situation):
         problems = (*_problems(situation), *problems)
         troubles = (*_troubles(situation), *problems)
-    again = _earliest(decided.look_again, situation)
-    decided = attrs.evolve(decided, look_again=again, row=row.name, problems=problems)
+    decided = attrs.evolve(decided, look_again=_earliest(decided.look_again, situation), problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
     decided = attrs.evolve(decided, telling=(*decided.telling, *_first_words(situation, decided)))
-    return decided.also(*(AnnounceWorkload("Warning", text) for text in troubles))
+    return named(row.name, decided).also(*(AnnounceWorkload("Warning", text) for text in troubles))
 
 
 def _first_words(situation: Situation, decided: Plan) -> Iterator[Effect]:
@@ -117,8 +127,8 @@ def _problems(situation: Situation) -> tuple[str, ...]:
     """Which rules of the kind have failed for the objects that are seen, in this decision or earlier, each once."""
     snapshot, adapter = situation.snapshot, situation.adapter
     copies = (copy.object for worker in snapshot.workers for copy in worker.all_jobs)
-    found = (adapter.problems_of(obj) for obj in (*snapshot.jobs.values(), *copies))
-    return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
+    problems = (adapter.problems_of(obj) for obj in (*snapshot.jobs.values(), *copies))
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(problems)))
 
 
 def _earliest(look_again: float | None, situation: Situation) -> float | None:
@@ -126,10 +136,6 @@ def _earliest(look_again: float | None, situation: Situation) -> float | None:
     waits = [worker.refusal.left.total_seconds() for worker in situation.workers if worker.refusal is not None]
     waits += (*steps_in(situation), *(left.total_seconds() for left in leftovers.ends_in(situation)))
     return min(waits if look_again is None else [look_again, *waits], default=None)
-
-
-def _is_gone(situation: Situation) -> bool:
-    return situation.snapshot.workload is None or is_terminating(situation.workload)
 
 
 def _check_was_taken_off(situation: Situation) -> bool:
@@ -144,7 +150,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
     return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
 
 
-def _follow_unchecked(situation: Situation) -> Plan:
+def _follow_unchecked(situation: Situation) -> Plan | None:
     if situation.facts.is_evicted:
         return evicting.stop_evicted(situation)
     return assigned.follow_unchecked(situation).also(*remove_others(situation))
@@ -156,8 +162,8 @@ def _tell_held(situation: Situation) -> Plan | None:
     if situation.snapshot.check is not None or not situation.held_here or not starts_here:
         return None
     advice = "its queue does not lead to worker clusters any more: delete it and create it again to have it run here"
-    told = AnnounceWorkload("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
-    return ending.clean_up(situation).also(told)
+    warning = AnnounceWorkload("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
+    return ending.clean_up(situation).also(warning)
 
 
 def _may_run_already(situation: Situation) -> bool:
@@ -166,7 +172,7 @@ def _may_run_already(situation: Situation) -> bool:
         return True
     if situation.facts.has_quota and not situation.facts.is_evicted:
         return False  # at most it is offered
-    return bool(situation.possible_runs) or not all(one.is_empty for one in situation.workers)
+    return bool(possible_runs(situation)) or not all(worker.is_empty for worker in situation.workers)
 
 
 def _is_giving_back(situation: Situation) -> bool:
@@ -183,9 +189,7 @@ def _may_be_rejected(situation: Situation) -> bool:
 
     With it the Workload would never get quota again. So it waits until it has quota, or is made active.
     """
-    if situation.facts.is_evicted or not situation.facts.is_active:
-        return False
-    return not _may_run_already(situation)
+    return situation.facts.is_active and not situation.facts.is_evicted and not _may_run_already(situation)
 
 
 def _acted_on(situation: Situation) -> Plan | None:
@@ -207,9 +211,9 @@ def _unknown_kind(situation: Situation) -> Plan | None:
     if situation.snapshot.adapter is not None and not situation.traits.draining:
         return None
     owner, setting = situation.facts.owner, situation.snapshot.missing_setting
-    told = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
+    verdict = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
     advice = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
-    return _rejected(situation, Rejection.KIND_NOT_ENABLED, told, advice if setting else "")
+    return _rejected(situation, Rejection.KIND_NOT_ENABLED, verdict, advice if setting else "")
 
 
 def _undelegated(situation: Situation) -> Plan | None:
@@ -220,23 +224,19 @@ def _undelegated(situation: Situation) -> Plan | None:
     if not isinstance(situation.not_delegated, str):
         return None
     advice = f"{situation.not_delegated}: create the job again with that value, or enable the webhook that fills it in"
-    told = f"The owner is not managed by Kueue: {situation.not_delegated}"
-    return _rejected(situation, Rejection.NOT_DELEGATED, told, advice)
+    verdict = f"The owner is not managed by Kueue: {situation.not_delegated}"
+    return _rejected(situation, Rejection.NOT_DELEGATED, verdict, advice)
 
 
 def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str = "") -> Plan:
     """Say so, and leave nothing of it anywhere."""
-    told = [AnnounceWorkload("Warning", advice, on_job=True)] if advice else []
-    return Plan((reject(situation, verdict, base), *told, *remove_all(situation)))
+    advised = [AnnounceWorkload("Warning", advice, on_job=True)] if advice else []
+    return Plan((reject(situation, verdict, base), *advised, *remove_all(situation)))
 
 
 def _is_nobodys(situation: Situation) -> bool:
     """Whether nobody has it: an eviction that is under way has a row of its own."""
     return situation.assigned_to is None and situation.state is not CheckState.READY and not _is_giving_back(situation)
-
-
-def _wait(_: Situation) -> Plan:
-    return Plan()
 
 
 def _tell_unknown(situation: Situation) -> Plan:
@@ -261,23 +261,15 @@ def _recorded(situation: Situation) -> str:
 
 
 @attrs.frozen
-class Row:
-    """One line of the table: what applies, and what is decided then."""
+class Row(Way[Situation]):
+    """One line of the table. It may have a table of its own: see `ways`."""
 
-    name: str
-    applies: Callable[[Situation], bool]
-    decide: Callable[[Situation], Plan | None]
-    """None: it does not apply after all."""
     waits_for: Callable[[Situation], str] | None = None
     """What the check says meanwhile; None: what stands there stays."""
     tells: Telling | None = None
     """What stands behind that; None: nothing new."""
     goes: Callable[[Situation], Iterable[Effect]] = lambda _: ()
     """What is removed meanwhile."""
-
-
-def _always(_: Situation) -> bool:
-    return True
 
 
 def _is_of_unknown_kind(situation: Situation) -> bool:
@@ -287,15 +279,15 @@ def _is_of_unknown_kind(situation: Situation) -> bool:
 TABLE: tuple[Row, ...] = (
     # nothing follows from what cannot be read
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
-    Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), _wait),  # of another Workload, which is planned
+    Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
-    Row("gone", _is_gone, evicting.clean_up_gone),
+    Row("gone", lambda seen: seen.snapshot.workload is None or is_terminating(seen.workload), evicting.clean_up_gone),
     # a check deleted by mistake must not stop running jobs
-    Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, _wait),
+    Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
-    Row("left behind", _always, _tell_held),
+    Row("left behind", always, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
-    Row("pods deleted", _always, evicting.end_deleted_by_pods),
+    Row("pods deleted", always, evicting.end_deleted_by_pods),
     Row("rejected", _is_rejected, ending.clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
     Row("expired", lambda seen: seen.facts.is_finished, ending.delete_expired),
@@ -306,25 +298,25 @@ TABLE: tuple[Row, ...] = (
     Row("not delegated", _may_be_rejected, _undelegated),
     Row("acted on here", _may_be_rejected, _acted_on),
     Row("refused", _may_be_rejected, _refused),
-    Row("settled", _always, evicting.end_settled, leftovers.ending_run),
+    Row("settled", always, evicting.end_settled, leftovers.ending_run),
     # it must not run now
-    Row("asked again", _always, evicting.activate),
+    Row("asked again", always, evicting.activate),
     Row("no quota", lambda seen: not seen.facts.has_quota, evicting.clean_up_unadmitted),
     Row("evicted", lambda seen: seen.facts.is_evicted, evicting.stop_evicted),
-    Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
+    Row("retrying", lambda seen: seen.state is CheckState.RETRY, wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
     Row("unregistered kind", _is_of_unknown_kind, assigned.follow_copy, tells=tell_recorded, goes=remove_others),
     # we need its job from here on
-    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
-    Row("stopped here", _always, evicting.stop_here),  # by its Kueue, without an eviction
+    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _job),
+    Row("stopped here", always, evicting.stop_here),  # by its Kueue, without an eviction
     Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _recorded, tell_recorded, remove_others),
     Row("assigned", lambda seen: bool(seen.assigned_to), assigned.follow_job, _recorded, tell_recorded, remove_others),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
-    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
-    Row("earlier run", _always, leftovers.wait_for_earlier_run, goes=clean_stale),
-    Row("earlier pods", _always, leftovers.look_for_pods, goes=clean_stale),
-    Row("split group", _always, groups.tell_split, lambda _: GROUP),
-    Row("waiting group", groups.must_wait, _wait, lambda _: GROUP, goes=clean_stale),
-    Row("pending", _always, dispatch, tells=tell_reasons, goes=clean_stale),  # it says itself what it waits for
+    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _delegation),
+    Row("earlier run", always, leftovers.wait_for_earlier_run, goes=clean_stale),
+    Row("earlier pods", always, leftovers.look_for_pods, goes=clean_stale),
+    Row("split group", always, groups.tell_split, lambda _: GROUP),
+    Row("waiting group", groups.must_wait, wait, lambda _: GROUP, goes=clean_stale),
+    Row("pending", always, dispatch, tells=tell_reasons, goes=clean_stale),  # it says itself what it waits for
 )

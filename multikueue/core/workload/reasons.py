@@ -15,17 +15,18 @@ from typing import Final, TypeAlias
 import attrs
 
 from multikueue.core.dispatchers.guarded import Guarded
-from multikueue.core.model import workloads
+from multikueue.core.model import check_message, workloads
 from multikueue.core.model.conditions import message, timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workload_facts import CopyFacts
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload import check_message
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts import worker_states as states
-from multikueue.core.workload.facts.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss, unstopped
+from multikueue.core.workload.facts.eligible import withheld
+from multikueue.core.workload.facts.graces import SHORT_LOSS
+from multikueue.core.workload.facts.runs import assumed_for, left_of_short_loss, possible_runs, unstopped
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.preemption_gates import awaits_turn
@@ -88,7 +89,7 @@ def is_head_remembered(situation: Situation) -> bool:
 def offered(situation: Situation, names: tuple[str, ...]) -> str:
     """What is waited for while it is offered to these workers, or to none."""
     configured = [worker for worker in situation.workers if worker.configured]
-    held = {worker.name for worker in configured if situation.withheld[worker.name]}
+    held = {worker.name for worker in configured if withheld(situation)[worker.name]}
     asked = [name for name in names if name not in held]
     refused = [worker for worker in configured if worker.refusal is not None]
     if refused and not asked and all(worker in refused or worker.name in held for worker in configured):
@@ -122,8 +123,8 @@ def tell_recorded(situation: Situation) -> Tail:
 def _hold(situation: Situation, worker: Worker) -> str:
     """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
     said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
-    told = ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)
-    return ": ".join(filter(None, told)) if worker.copy.is_on_hold else ""
+    words = ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)
+    return ": ".join(filter(None, words)) if worker.copy.is_on_hold else ""
 
 
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
@@ -137,7 +138,7 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
 
 
 def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) -> str:
-    if held := situation.withheld[worker.name]:
+    if held := withheld(situation)[worker.name]:
         return held
     # While it is offered to others, a short loss is not worth a write: what the worker said last holds.
     passes = bool(names) and bool(left_of_short_loss(situation, worker))
@@ -161,7 +162,7 @@ def _earlier_attempt(situation: Situation, worker: Worker) -> str:
     """Until when nobody else gets the job, because it may still run there."""
     if unstopped(situation, worker) is not None:
         return ", has not stopped an earlier attempt: no other gets it before that"
-    for run in situation.possible_runs if _counts(worker) else ():
+    for run in possible_runs(situation) if _counts(worker) else ():
         if run.worker == worker.name:
             return f", may run an earlier attempt: no other gets it before {timestamp(situation.now + run.until)}"
     return ""
@@ -200,8 +201,8 @@ def _word_of(copy: Json, facts: CopyFacts) -> str:
 def _word_of_checks(copy: Json) -> str:
     """Of a copy with quota: which of the worker's own admission checks it waits for."""
     waiting = [one for one in workloads.checks(copy) if one.get("state") != workloads.CheckState.READY]
-    told = [f'admission check "{one.get("name")}" is {one.get("state")} {one.get("message") or ""}' for one in waiting]
-    return "; ".join(one.strip() for one in told) or message(copy, "Admitted")
+    words = [f'admission check "{one.get("name")}" is {one.get("state")} {one.get("message") or ""}' for one in waiting]
+    return "; ".join(one.strip() for one in words) or message(copy, "Admitted")
 
 
 def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import Final
 
 import attrs
 
@@ -31,17 +30,10 @@ from multikueue.core.model.objects import finalizers_of, is_terminating, resourc
 from multikueue.core.model.workloads import has_members, is_elastic, is_finished
 from multikueue.core.workload.check_updates import deactivation
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
-from multikueue.core.workload.facts.possible_runs import is_new, may_have_pods, may_start_unseen
+from multikueue.core.workload.facts.graces import FINALIZER, HELD_UP, STOP
+from multikueue.core.workload.facts.runs import may_have_pods, may_run_unseen, may_start_unseen
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
-from multikueue.core.workload.facts.worker_states import NothingSent
-
-STOP: Final = timedelta(seconds=10)
-"""How long a worker's Kueue may take to stop a run. It takes two seconds where it acts at all."""
-FINALIZER: Final = timedelta(seconds=10)
-"""How long it may take to let go of a Workload copy that is deleted and has no job any more."""
-HELD_UP: Final = timedelta(seconds=5)
-"""After so long without a change a deletion counts as refused, or held up."""
 
 
 def without(worker: Worker, keep: Callable[[Json], bool]) -> Worker:
@@ -84,7 +76,7 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
             yield from delete_job(situation, worker, job, unless_stopped=True)
         elif not (waits and stoppable):
             yield from delete_job(situation, worker, job)
-    runs_on = bool(runs) or _may_run_unseen(situation, worker, asked=waits)
+    runs_on = bool(runs) or may_run_unseen(situation, worker, asked=waits)
     # Kueue still lets go of a group's pods because their Workload copy has Finished: it has taken its finalizer off
     # that by then, so nothing would be left once it is deleted.
     frees_pods = copy is not None and bool(worker.jobs) and has_members(copy) and is_finished(copy)
@@ -104,7 +96,7 @@ def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     One that has evicted it writes the copy itself: it is asked only where nothing comes of that.
     """
     copy, facts = worker.workload, worker.copy
-    if copy is None or not facts.can_be_asked or not (worker.jobs or _may_run_unseen(situation, worker, asked=False)):
+    if copy is None or not facts.can_be_asked or not (worker.jobs or may_run_unseen(situation, worker, asked=False)):
         return
     is_gone, waited = situation.snapshot.workload is None, situation.snapshot.quiet_for >= HELD_UP
     goes = any(is_terminating(job.object) for job in worker.jobs)
@@ -163,21 +155,6 @@ def finalizer_left(situation: Situation, copy: Json) -> timedelta:
 def _left(limit: timedelta, passed: timedelta) -> timedelta:
     """What is left of a span that another cluster's clock may have begun: one that is to come has passed."""
     return limit - passed if timedelta(0) <= passed < limit else timedelta(0)
-
-
-def _may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> bool:
-    """Whether something runs beside a Workload copy whose jobs do not show: without the copy nothing would say so.
-
-    Where another controller moves the jobs, they never show: then the request to stop them has to do.
-    """
-    if situation.traits.workload_only and worker.in_sight:
-        if situation.snapshot.workload is None or situation.snapshot.quiet_for >= STOP or not worker.copy.runs:
-            return False
-        had_it = worker.copy.has_had_owner or worker.name == situation.last_worker
-        return had_it and (asked or worker.copy.can_be_asked)
-    hidden = not worker.in_sight and (worker.copy.has_had_owner or not isinstance(worker.creation, NothingSent))
-    hidden = hidden and (situation.snapshot.workload is None or not is_new(situation, worker))
-    return hidden and (worker.copy.runs or may_start_unseen(worker))
 
 
 def delete_job(

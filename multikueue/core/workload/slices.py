@@ -9,25 +9,27 @@ keeps them to its end, and the user is told.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.copies import drift_patch, prebuilt_workload
+from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
-from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_over, on_recorded_worker, refused
-from multikueue.core.workload.check_updates import admit, retry, retry_vanished
+from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_over, following, send_back_refused
+from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.ending import KUEUE_GRACE, sync_outcome, sync_status
-from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
+from multikueue.core.workload.ending import sync_outcome, sync_status
+from multikueue.core.workload.facts.graces import SUCCESSOR, VANISHED
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Unusable
 from multikueue.core.workload.removal import delete_workload, remove
+from multikueue.core.workload.ways import Way, always, wait
 
 
 def leave_to_successor(situation: Situation) -> Plan:
@@ -49,8 +51,8 @@ def _is_over_on(situation: Situation, worker: Worker) -> bool:
     """Whether no slice runs any more, and the last one did not end on this worker, which may have status to sync."""
     siblings = situation.snapshot.siblings
     if not siblings:  # its successor may just not be known yet, or be about to be made again
-        return situation.snapshot.quiet_for >= LEFTOVER_GRACE
-    if any(not workloads.is_finished(one) and not is_terminating(one) for one in siblings):
+        return situation.snapshot.quiet_for >= SUCCESSOR
+    if situation.is_shared:
         return False
     return worker.name not in map(workloads.cluster_name, siblings)
 
@@ -68,55 +70,48 @@ def is_placed_slice(situation: Situation) -> bool:
     return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 
 
-@on_recorded_worker
-def follow_slice(situation: Situation, worker: Worker) -> Plan:
-    """Bring a slice to the worker that runs its job, and hand the job over to it."""
-    copy = situation.current(worker)
-    if copy is not None and worker.copy.is_finished:
-        return follow_over(situation, worker)
-    if _has_just_gone(situation, worker):
-        return Plan(look_again=KUEUE_GRACE.total_seconds())
-    # There is no job there, and none has stood behind the slice: it was evicted, and starts anew.
-    anew = situation.any_job_on(worker) is None and not worker.copy.has_had_owner
-    if copy is not None and anew and (why := refused(worker)):
-        return Plan((retry(situation, why),))
-    if worker.removed and worker.is_empty and situation.any_job_on(worker) is None:
-        return begin_anew(situation)  # it gets nothing more
-    return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
+def _is_over(situation: Situation) -> bool:
+    return situation.current(situation.recorded) is not None and situation.recorded.copy.is_finished
 
 
-def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
+def _has_just_gone(situation: Situation) -> bool:
+    """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
+    job, worker = situation.job, situation.recorded
+    if situation.any_job_on(worker) is not None or not worker.copy.is_admitted or worker.copy.is_evicted:
+        return False
+    has_run = worker.copy.has_had_owner or (job is not None and is_started(job))
+    return has_run and situation.snapshot.quiet_for < VANISHED
+
+
+def _starts_anew(situation: Situation) -> bool:
+    """Whether there is no job, and none has stood behind the slice: it was evicted."""
+    worker = situation.recorded
+    offered = situation.current(worker) is not None and not worker.copy.has_had_owner
+    return offered and situation.any_job_on(worker) is None
+
+
+def _gets_nothing_more(situation: Situation) -> bool:
+    worker = situation.recorded
+    return worker.removed and worker.is_empty and situation.any_job_on(worker) is None
+
+
+def _end_at_old_size(situation: Situation) -> Plan | None:
     """The job may end while the slice waits to be admitted there: that is this slice's end, too."""
-    job = situation.any_job_on(worker)
+    job = situation.any_job_on(situation.recorded)
     if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
         return None
     return sync_outcome(situation, [job], outcome)
 
 
-def _has_just_gone(situation: Situation, worker: Worker) -> bool:
-    """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
-    job = situation.job
-    if situation.any_job_on(worker) is not None or not worker.copy.is_admitted or worker.copy.is_evicted:
-        return False
-    has_run = worker.copy.has_had_owner or (job is not None and is_started(job))
-    return has_run and situation.snapshot.quiet_for < KUEUE_GRACE
+def _create_copy(situation: Situation) -> Plan:
+    worker = situation.recorded
+    return Plan((effects.CreateWorkload(worker.name, situation.copy_for(worker)),) if worker.can_run else ())
 
 
-def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    copy = worker.workload
-    if (job := _of_fixed_size(situation, worker)) is not None:
-        yield from _keep_size(situation, worker, job)
-    elif copy is None:
-        if worker.can_run:
-            yield effects.CreateWorkload(worker.name, situation.copy_for(worker))
-    elif not situation.is_believed(worker, copy) or worker.copy.is_spent or situation.must_be_replaced(copy):
-        yield from delete_workload(situation, worker, copy)
-    elif worker.copy.goes:
-        return  # it goes, or its worker queues it again
-    elif worker.copy.is_admitted:
-        yield from _take_over(situation, worker, copy)
-    elif (patch := drift_patch(situation.workload, copy)) is not None:
-        yield effects.PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+def _is_stale(situation: Situation) -> bool:
+    """Whether another copy is made in place of the one that is there."""
+    worker, copy = situation.recorded, situation.recorded_copy
+    return situation.current(worker) is None or worker.copy.is_spent or situation.must_be_replaced(copy)
 
 
 def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
@@ -127,19 +122,23 @@ def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
     return job
 
 
-def _keep_size(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect]:
+def _keep_size(situation: Situation) -> Plan | None:
     """Let it run on with the quota of the slice it was made for: more of it would not be used."""
+    worker = situation.recorded
+    if (job := _of_fixed_size(situation, worker)) is None:
+        return None
     kind, name = situation.adapter.resource.gvk.kind, name_of(job)
-    what = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
-    yield effects.AnnounceWorkload("Warning", f"{what}, which this kind cannot change: create it again to have another")
-    if worker.workload is not None:
-        yield from delete_workload(situation, worker, worker.workload)
-    yield from sync_status(situation, [job])
+    runs = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
+    warning = effects.AnnounceWorkload(
+        "Warning", f"{runs}, which this kind cannot change: create it again to have another"
+    )
+    removed = delete_workload(situation, worker, worker.workload) if worker.workload is not None else ()
+    return Plan((warning, *removed, *sync_status(situation, [job])))
 
 
-def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
+def _take_over(situation: Situation) -> Iterator[Effect]:
     """The slice is admitted: give it the job, at its size; then record it."""
-    local = situation.job
+    local, worker = situation.job, situation.recorded
     job = situation.any_job_on(worker)
     if local is None:
         return
@@ -156,5 +155,21 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
     if patch is not None:
         yield effects.PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
     elif prebuilt_workload(job) == situation.snapshot.key.name:
-        yield from admit(situation, worker.name, CheckState.READY, copy)
+        yield from admit(situation, worker.name, CheckState.READY, situation.recorded_copy)
     yield from sync_status(situation, [job])
+
+
+follow_slice: Final = following(
+    Way("over", _is_over, follow_over),
+    Way("just gone", _has_just_gone, lambda _: Plan(look_again=VANISHED.total_seconds())),
+    Way("refused", _starts_anew, send_back_refused),
+    Way("removed worker", _gets_nothing_more, begin_anew),
+    Way("has ended", always, _end_at_old_size),
+    Way("fixed size", always, _keep_size),
+    Way("create copy", lambda seen: seen.recorded.workload is None, _create_copy),
+    Way("stale copy", _is_stale, lambda seen: Plan(tuple(delete_workload(seen, seen.recorded, seen.recorded_copy)))),
+    Way("copy goes", lambda seen: seen.recorded.copy.goes, wait),  # or its worker queues it again
+    Way("take over", lambda seen: seen.recorded.copy.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
+    Way("waits there", always, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
+)
+"""Bring a slice to the worker that runs its job, and hand the job over to it."""

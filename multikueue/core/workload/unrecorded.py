@@ -15,12 +15,12 @@ from datetime import timedelta
 
 import attrs
 
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.facts.possible_runs import assumed_for
+from multikueue.core.workload.facts.runs import assumed_for
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.history import note_worker
@@ -30,25 +30,25 @@ def find_recorded(situation: Situation) -> Plan:
     """Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
     shown, last = [worker for worker in situation.workers if worker.in_sight], situation.last_worker
     trusted = [one for one in shown if one.name == last or (last is None and one.configured)]
-    found = _proven(situation, shown) or _unproven(situation, trusted)
+    holders = _proven(situation, shown) or _unproven(situation, trusted)
     # One that was taken out of the config, or removed, runs its jobs to their end: it counts where nobody else has it.
-    asked = [worker for worker in situation.workers if worker.configured or worker.name == last or not found]
+    asked = [worker for worker in situation.workers if worker.configured or worker.name == last or not holders]
     hidden = {one.name: left for one in asked if not one.in_sight and (left := assumed_for(situation, one))}
     if hidden:
         waiting = _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
-        holder = found[0].name if len(found) == 1 else last if last in hidden else None
+        holder = holders[0].name if len(holders) == 1 else last if last in hidden else None
         if holder is not None and (noted := tuple(note_worker(situation, holder))):
             # The check's words follow with the next plan: of two writes of one object the second meets a conflict.
-            told = tuple(one for one in waiting.effects if isinstance(one, AnnounceWorkload))
-            return attrs.evolve(waiting, effects=(*noted, *told))
+            warnings = tuple(effect for effect in waiting.effects if isinstance(effect, AnnounceWorkload))
+            return attrs.evolve(waiting, effects=(*noted, *warnings))
         return waiting
-    if len(found) > 1:
-        names = _listed(worker.name for worker in found)
+    if len(holders) > 1:
+        names = _listed(worker.name for worker in holders)
         return _wait(situation, f"{names} have it: remove it from all but one", None)
-    if not found:
+    if not holders:
         base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
         return Plan((retry(situation, base),))  # the eviction removes the copies: one out of sight may still run
-    having = found[0]
+    having = holders[0]
     if having.name not in situation.facts.nominated:
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         return Plan((nominate(situation, (having.name,)),))
@@ -87,7 +87,7 @@ def _listed(names: Iterable[str]) -> str:
 def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:
     """Tell why nothing is recorded, in the check's message and as an event."""
     message = Message(f"No admitting cluster is recorded: {why}")
-    told: list[Effect] = [AnnounceWorkload("Warning", message.head)]
+    words: list[Effect] = [AnnounceWorkload("Warning", message.head)]
     if message.render() != situation.message:
-        told.insert(0, say(situation, message))
-    return Plan(tuple(told), look_again=left.total_seconds() if left is not None else None)
+        words.insert(0, say(situation, message))
+    return Plan(tuple(words), look_again=left.total_seconds() if left is not None else None)

@@ -23,7 +23,7 @@ from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, cluster_name, has_quota
 from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan
-from multikueue.core.workload.facts.possible_runs import LATE_CREATION
+from multikueue.core.workload.facts.graces import LATE_CREATION
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker, hidden
 from multikueue.core.workload.facts.worker_states import Connecting, Idle, Lost, Served, Syncing, Unanswered, Unwatched
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan

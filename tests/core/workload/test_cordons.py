@@ -181,7 +181,7 @@ class TestWhatRunsThereStays:
             local, worker("w1", None, cordon="true", shared=running), job=job(elastic=True), siblings=(before,)
         )
         plan = decide(seen)
-        assert plan.row == "slice replacement"
+        assert plan.row == "slice replacement: create copy"
         assert [type(one) for one in plan.effects if one.cluster == "w1"] == [CreateWorkload]
 
     def test_a_slice_without_a_worker_goes_there_too(self) -> None:

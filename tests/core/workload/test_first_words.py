@@ -28,7 +28,7 @@ def said(decided: Plan) -> list[Json]:
             snapshot(EVICTED, worker("w1"), job=job(status={"conditions": [condition("Suspended", status=False)]})),
             "no quota",
         ),
-        (snapshot(OFFERED, worker("w1", copy_of(OFFERED)), job=job()), "pending"),
+        (snapshot(OFFERED, worker("w1", copy_of(OFFERED)), job=job()), "pending: offer"),
     ],
     ids=["no quota", "stopped", "offered"],
 )

@@ -143,7 +143,7 @@ def test_where_nothing_is_in_doubt_nobody_asks_where_it_may_run_unseen() -> None
     """Most Workloads have run nowhere yet: each worker would be asked for nothing, with each decision on each."""
     asked: list[object] = []
     with questions_about_unseen_runs(asked):
-        assert decide(snapshot(workload(), worker("w1"), worker("w2"))).row == "pending"
+        assert decide(snapshot(workload(), worker("w1"), worker("w2"))).row == "pending: offer"
     assert not asked
 
 

@@ -90,25 +90,49 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         (UNKNOWN, {"adapter": None}, "unknown kind"),
         (workload(), {"job": FOREIGN}, "not delegated"),
         (workload(), {"adapter": REFUSING}, "refused"),
-        (workload(cluster="w1"), {"adapter": REFUSING}, "assigned"),
+        (workload(cluster="w1"), {"adapter": REFUSING}, "assigned: out of sight: unknown worker"),
         (workload(quota=False, evicted="Preempted"), {}, "no quota"),
-        (workload(evicted="Preempted", check="Retry"), {}, "evicted"),
+        (workload(evicted="Preempted", check="Retry"), {}, "evicted: ends"),
         (workload(check="Retry"), {}, "retrying"),
         (workload(check="Ready", cluster="w1"), {"job": {}}, "job unknown"),
-        (workload(check="Pending", cluster="w1"), {}, "assigned"),
+        (workload(check="Pending", cluster="w1"), {}, "assigned: out of sight: unknown worker"),
         (workload(check="Ready"), {}, "unrecorded"),
-        (workload(), {}, "pending"),
+        (workload(), {}, "pending: offer"),
         (workload(finished="WorkloadSliceReplaced", elastic=True), {}, "replaced"),
         (workload(finished="WorkloadSliceReplaced"), {}, "finished"),
-        (workload(cluster="w1", elastic=True), {}, "assigned"),
-        (workload(cluster="w1", elastic=True, replaces="older"), {}, "slice replacement"),
-        (workload(cluster="w1", check="Ready", elastic=True), {}, "assigned"),
+        (workload(cluster="w1", elastic=True), {}, "assigned: out of sight: unknown worker"),
+        (workload(cluster="w1", elastic=True, replaces="older"), {}, "slice replacement: out of sight: unknown worker"),
+        (workload(cluster="w1", check="Ready", elastic=True), {}, "assigned: out of sight: unknown worker"),
         (workload(index="1"), {"siblings": (workload(name="a", index="0"),)}, "waiting group"),
     ],
 )
 def test_the_first_row_that_applies_decides(local: Json | None, facts: Json, row: str) -> None:
     """The plan says which row it came from, for logs."""
     assert decide(snapshot(local, **facts)).row == row
+
+
+OFFERED = workload(nominated=("w1",))
+EVICTED = workload(cluster="w1", check="Ready", evicted="Preempted", evictions=1)
+
+
+@pytest.mark.parametrize(
+    ("local", "there", "row"),
+    [
+        (OFFERED, worker("w1", copy_of(OFFERED)), "pending: offer"),
+        (OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), "pending: record"),
+        (workload(other_checks={"theirs": "Pending"}), worker("w1"), "pending: other checks"),
+        (LIVE, worker("w1", reach=Lost(NOW)), "assigned: out of sight: may run"),
+        (LIVE, worker("w1", reach=Lost(NOW - timedelta(days=1))), "assigned: out of sight: lost"),
+        (LIVE, worker("w1", copy_of(LIVE, admitted=True, owned=True), job_copy_of(LIVE)), "assigned: follow"),
+        (LIVE, worker("w1", copy_of(LIVE, admitted=True, owned=True)), "assigned: vanished"),
+        (LIVE, worker("w1", copy_of(LIVE, finished="Succeeded")), "assigned: over: has ended"),
+        (EVICTED, worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE)), "evicted: is to stop"),
+        (EVICTED, worker("w1", reach=Lost(NOW, seen=False)), "evicted: may run unseen"),
+    ],
+)
+def test_the_way_that_a_row_has_taken_has_a_name(local: Json, there: Worker, row: str) -> None:
+    """A row has a table of its own where it has several ways out: the log says which applied."""
+    assert decide(snapshot(local, there, last_worker="w1")).row == row
 
 
 class TestACopyOnTheManager:
@@ -134,11 +158,11 @@ class TestACopyOnTheManager:
     def test_what_runs_is_followed_though_somebody_makes_a_copy_of_it(self) -> None:
         found = self.seen()
         found["status"]["clusterName"] = "w1"
-        assert decide(snapshot(found, worker("w1"))).row == "assigned"
+        assert decide(snapshot(found, worker("w1"))).row == "assigned: over: gone"
 
     @pytest.mark.parametrize("marks", [{"origin": "of-a-manager-above"}, {"key": "of another manager"}])
     def test_the_copy_of_a_manager_above_is_dispatched(self, marks: dict[str, str]) -> None:
-        assert decide(snapshot(self.seen(**marks), worker("w1"))).row == "pending"
+        assert decide(snapshot(self.seen(**marks), worker("w1"))).row == "pending: offer"
 
 
 class TestRejection:
@@ -180,7 +204,7 @@ class TestRejection:
     @pytest.mark.parametrize("managers", [("multikueue", "kueue"), ()], ids=["ours", "nobody"])
     def test_a_job_whose_status_only_we_write_is_dispatched(self, managers: tuple[str, ...]) -> None:
         """What an earlier attempt has left in its status is ours."""
-        assert decide(snapshot(workload(), worker("w1"), job=written_by(*managers))).row == "pending"
+        assert decide(snapshot(workload(), worker("w1"), job=written_by(*managers))).row == "pending: offer"
 
     def test_a_job_that_a_controller_of_the_manager_acts_on_is_rejected(self) -> None:
         """It ignores the field, and would run the job as soon as the check is Ready."""
@@ -197,7 +221,7 @@ class TestRejection:
         """What runs is never taken."""
         local = workload(check="Ready", cluster="w1")
         there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
-        assert decide(snapshot(local, there, job=written_by("kube-controller-manager"))).row == "assigned"
+        assert decide(snapshot(local, there, job=written_by("kube-controller-manager"))).row == "assigned: follow"
 
     def test_a_job_that_its_kind_refuses_is_never_offered(self) -> None:
         """Its user learns which field it is before a worker has it."""

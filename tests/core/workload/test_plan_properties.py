@@ -276,7 +276,7 @@ def is_left_over(seen: Snapshot, worker: Worker, copy: JobCopy) -> bool:
 def test_what_runs_on_the_assigned_worker_is_never_deleted_while_it_is_assigned(seen: Snapshot) -> None:
     """Only an end, an eviction or the loss of quota lets it go. What an earlier attempt has left behind goes first."""
     decided = decide(seen)
-    if decided.row == "assigned" and seen.workload is not None:
+    if decided.row.startswith("assigned: ") and seen.workload is not None:
         left = {uid(copy.object) for worker in seen.workers for copy in worker.jobs if is_left_over(seen, worker, copy)}
         deletes = [effect for effect in decided.effects if isinstance(effect, DeleteJob | DeleteWorkload)]
         deleted = {effect.cluster for effect in deletes if effect.uid not in left}

@@ -270,7 +270,7 @@ class TestDeletedByItsPods:
     @pytest.mark.parametrize("one", [pod("b"), pod("c")], ids=["one that stays", "one in the place of another"])
     def test_one_with_a_pod_that_stays_goes_on(self, one: Json) -> None:
         shown = seen(self.OFFERED, [pod("a", deleting=True), one], place("w1", None), quiet_for=QUIET)
-        assert decide(shown).row == "pending"
+        assert decide(shown).row == "pending: offer"
 
     def test_one_that_runs_goes_on_until_nothing_is_left_there(self) -> None:
         """As without us: pods may be replaced, also after they ran."""

@@ -248,7 +248,7 @@ class TestGate:
         before = with_value(job_copy_of(local, attempt=EARLIER, deleting=deleting), named, "before")
         before = with_value(before, ("metadata", "annotations", ORIGIN_UID_ANNOTATION), "of the job before")
         shown = snapshot(local, worker("w1", None, shared=before), worker("w2"))
-        assert decide(shown).row == "pending"
+        assert decide(shown).row == "pending: offer"
         assert [word for word in words(shown) if word.startswith("create")] == ["create workload on w2"]
         alone = attrs.evolve(shown, workers=shown.workers[:1])
         (written,) = (one.object for one in those(ApplyStatus, decide(alone).effects))

@@ -87,7 +87,7 @@ class TestSettledEnds:
     def test_a_copy_that_ends_is_followed_to_its_end(self, copy: str) -> None:
         """Mostly the condition is the copy's own; and what completes meanwhile is shown as failed."""
         status = {"active": 0, "conditions": [{**TARGET, "type": copy}]}
-        assert decide(snapshot(READY, runs(status), job=TERMINATED)).row == "assigned"
+        assert decide(snapshot(READY, runs(status), job=TERMINATED)).row == "assigned: follow"
 
     def test_the_workload_is_finished_where_the_managers_server_takes_no_end(self) -> None:
         """Its quota is free then."""
@@ -103,7 +103,7 @@ class TestSettledEnds:
         lost = worker("w1", reach=Lost(NOW - timedelta(minutes=15)))
         assert words(snapshot(READY, lost, job=TERMINATED, quiet_for=timedelta(hours=1))) == ["copy job status"]
 
-    @pytest.mark.parametrize(("seconds", "row"), [(89, "settled"), (90, "evicted")])
+    @pytest.mark.parametrize(("seconds", "row"), [(89, "settled"), (90, "evicted: waited long enough")])
     def test_one_that_is_evicted_holds_its_quota_no_longer_than_any_other(self, seconds: int, row: str) -> None:
         """Its pods may not end: who preempts it does not wait for that."""
         local = workload(cluster="w1", check="Ready", evicted="Preempted")
@@ -192,7 +192,7 @@ class TestStoppedHere:
         kind = KINDS[name]
         goes_on = {**suspended(kind), "spec": {}}
         seen = attrs.evolve(of_kind(kind, worker("w1"), gone=False), jobs={JOB_NAME: goes_on})
-        assert decide(seen).row == "assigned"
+        assert decide(seen).row == "assigned: over: gone"
 
     @pytest.mark.parametrize("name", ["PipelineRun", "Workflow"])
     def test_what_waits_for_its_first_start_is_not_stopped(self, name: str) -> None:

@@ -83,7 +83,7 @@ def test_what_it_has_asked_to_stop_is_deleted_in_the_foreground() -> None:
     for suspended in (False, True):
         found = decide(snapshot(local, worker("w1", asked, job_copy_of(local, suspended=suspended)), last_worker="w1"))
         deletion = only(DeleteJob, found.effects)
-        assert (found.row, deletion.cluster, deletion.propagation) == ("evicted", "w1", "Foreground")
+        assert (found.row, deletion.cluster, deletion.propagation) == ("evicted: is to stop", "w1", "Foreground")
 
 
 @pytest.mark.parametrize("pods_end", [{"phase": "Running"}, {"phase": "Failed"}], ids=["run", "have ended"])

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.core.model.conditions import changed_at, timestamp
+from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_runs_in
 from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_runs_in
 from multikueued.reports.ending_copies import MOST_NAMED, LatePod
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, filled

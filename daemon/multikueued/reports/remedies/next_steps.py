@@ -8,12 +8,12 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import was_rejected
-from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import JobReport, JobState, check_message

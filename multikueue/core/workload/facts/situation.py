@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import cached_property
+from enum import Enum
+from functools import cached_property, partial, wraps
+from typing import Any, TypeVar
 
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_workload, workload_copy
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
-from multikueue.core.model.marks import Marks, Proof
+from multikueue.core.model.marks import Marks, Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import Message
-from multikueue.core.workload.facts.places import namespace_for, why_withheld
-from multikueue.core.workload.facts.possible_runs import PossibleRun, possible_runs
+from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
 
+Answer = TypeVar("Answer")
+
 _UNREGISTERED = KindTraits(ends=False, workload_only=True)
+
+
+class Whose(Enum):
+    """Whose a copy on a worker is, as its mark tells: nobody else can make one."""
+
+    THIS = "this attempt's"
+    """We have made it there for this attempt. On the recorded worker what has no proof counts as that, too."""
+    SIBLINGS = "a sibling's"
+    """A job that another slice of it, or another part of its group, has there: it runs for this Workload as well."""
+    EARLIER = "an earlier attempt's"
+    """We have made it, and for no worker in this attempt."""
+    ELSEWHERE = "another worker's"
+    """It bears this attempt's mark, for another worker: somebody has carried it here."""
+    UNPROVEN = "unproven"
+    """Anybody may have made it; see `Proof.NONE`."""
+
+    @property
+    def runs_for_it(self) -> bool:
+        """Whether such a job is this Workload's, as it is now."""
+        return self in (Whose.THIS, Whose.SIBLINGS)
 
 
 @attrs.frozen(eq=False)
@@ -35,6 +58,8 @@ class Situation:
     settings: PlanSettings
     dispatcher: Dispatcher
     now: datetime
+    answers: dict[Callable[[Situation], Any], Any] = attrs.field(factory=dict, init=False, repr=False)
+    """To questions that other modules ask `once`."""
 
     @cached_property
     def workload(self) -> Json:
@@ -68,6 +93,11 @@ class Situation:
     def workers(self) -> Sequence[Worker]:
         """All known workers."""
         return self.snapshot.workers
+
+    def with_workers(self, change: Callable[[Situation, Worker], Worker]) -> Situation:
+        """With each worker as `change` makes it of what is known so far; itself if that changes none."""
+        snapshot = self.snapshot.with_workers(partial(change, self))
+        return self if snapshot is self.snapshot else attrs.evolve(self, snapshot=snapshot)
 
     @cached_property
     def state(self) -> CheckState:
@@ -137,8 +167,8 @@ class Situation:
         if why := next(filter(None, self._whys_free), ""):
             return why
         wanted = sum(workloads.pod_counts(self.workload).values()) if self.facts.has_members else 1
-        found = len(self.snapshot.jobs)
-        return "" if found >= wanted else f"{found} of {wanted} pods can be seen"
+        seen = len(self.snapshot.jobs)
+        return "" if seen >= wanted else f"{seen} of {wanted} pods can be seen"
 
     @property
     def may_be_held_here(self) -> bool:
@@ -184,21 +214,24 @@ class Situation:
         """The worker that is recorded, or was recorded last."""
         return self.assigned_to or self.snapshot.last_worker or self.facts.noted_worker
 
-    @cached_property
-    def possible_runs(self) -> tuple[PossibleRun, ...]:
-        """Where a job of it may run unseen, and until when."""
-        return possible_runs(self)
-
-    @cached_property
-    def withheld(self) -> Mapping[ClusterName, str]:
-        """Of each worker: why it is not offered the Workload although it was nominated; empty: it may be."""
-        return {worker.name: why_withheld(self, worker) for worker in self.workers}
-
     @property
     def assigned_worker(self) -> Worker | None:
         """The recorded worker; None if none is recorded, or it is not known any more."""
         name = self.assigned_to
         return self.snapshot.worker(name) if name else None
+
+    @property
+    def recorded(self) -> Worker:
+        """The recorded worker. Only ways that know that it is there may ask."""
+        worker = self.assigned_worker
+        assert worker is not None, "a way for recorded Workloads was asked about one whose worker is not known"
+        return worker
+
+    @property
+    def recorded_copy(self) -> Json:
+        """The Workload copy on it. Only ways that know that it is seen may ask."""
+        assert self.recorded.workload is not None, "a way for what its worker shows was asked where it shows nothing"
+        return self.recorded.workload
 
     @cached_property
     def group(self) -> tuple[Json, ...]:
@@ -206,13 +239,13 @@ class Situation:
         if self.facts.component_index is None:
             return ()
         mine = workloads.owner_uids(self.workload)
-        present = (one for one in self.snapshot.siblings if not is_terminating(one))
+        present = (sibling for sibling in self.snapshot.siblings if not is_terminating(sibling))
         return tuple(one for one in present if mine & workloads.owner_uids(one))
 
     @property
     def is_shared(self) -> bool:
         """Whether another Workload has its job, or may get it: what the job shows is that one's."""
-        return any(not workloads.is_finished(one) and not is_terminating(one) for one in self.snapshot.siblings)
+        return any(not workloads.is_finished(other) and not is_terminating(other) for other in self.snapshot.siblings)
 
     @cached_property
     def group_workers(self) -> tuple[str, ...]:
@@ -252,36 +285,45 @@ class Situation:
 
     def proof(self, worker: Worker, copy: Json) -> Proof:
         """What the mark of a copy on a worker says of this attempt."""
+        return self.marks.proof(copy, self.workload, worker.name, self.facts.attempt)
+
+    def whose(self, worker: Worker, copy: Json) -> Whose:
+        """Whose a copy on a worker is: the one answer that all rows go by."""
         asked = worker.name, id(copy)  # of the snapshot, so it lives on; rows ask about the same few several times
-        if asked not in self._proofs:
-            self._proofs[asked] = self.marks.proof(copy, self.workload, worker.name, self.facts.attempt)
-        return self._proofs[asked]
+        if asked not in self._whose:
+            self._whose[asked] = self._told_by_mark(worker, copy)
+        return self._whose[asked]
+
+    def is_this(self, worker: Worker, copy: Json) -> bool:
+        """Whether it is this attempt's."""
+        return self.whose(worker, copy) is Whose.THIS
 
     @cached_property
-    def _proofs(self) -> dict[tuple[str, int], Proof]:
+    def _whose(self) -> dict[tuple[str, int], Whose]:
         return {}
 
-    def is_proven(self, worker: Worker, copy: Json) -> bool:
-        """Whether we have made a copy there for this attempt: by its mark, which nobody else can make."""
-        return self.proof(worker, copy) is Proof.EXACT
+    def _told_by_mark(self, worker: Worker, copy: Json) -> Whose:
+        proof, is_recorded = self.proof(worker, copy), worker.name == self.assigned_to
+        if proof is Proof.EXACT or (proof is Proof.NONE and is_recorded):
+            return Whose.THIS
+        # A recorded part of a group has joined the job that is there: nobody is recorded beside an earlier run.
+        joined = is_recorded and self.facts.component_index is not None
+        shares = joined and any(copy is job for job in self.jobs_on(worker))
+        if shares or (copy is self.shared_job_on(worker) and self._is_siblings(worker, copy)):
+            return Whose.SIBLINGS
+        if proof is Proof.NONE:
+            return Whose.UNPROVEN
+        return Whose.ELSEWHERE if mark_of(copy) in self._marks_of_attempt else Whose.EARLIER
 
-    def is_believed(self, worker: Worker, copy: Json) -> bool:
-        """Whether a copy counts as this attempt's: by its mark. On the recorded worker one without proof does, too."""
-        proof = self.proof(worker, copy)
-        return proof is Proof.EXACT or (proof is Proof.NONE and worker.name == self.assigned_to)
+    @cached_property
+    def _marks_of_attempt(self) -> frozenset[str]:
+        """What copies of this attempt are marked with, on any worker."""
+        return frozenset(self.marks.of(self.workload, self.facts.attempt, worker.name) for worker in self.workers)
 
     def current(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it counts as this attempt's."""
         copy = worker.workload
-        return copy if copy is not None and self.is_believed(worker, copy) else None
-
-    def is_current(self, worker: Worker, job: Json) -> bool:
-        """Whether a job there counts as this attempt's, or as that of others who share it."""
-        if self.is_believed(worker, job) or (job is self.shared_job_on(worker) and self._is_siblings(worker, job)):
-            return True
-        # A recorded part of a group has joined the job that is there: nobody is recorded beside an earlier run.
-        joined = self.facts.component_index is not None and worker.name == self.assigned_to
-        return joined and any(job is one for one in self.jobs_on(worker))
+        return copy if copy is not None and self.whose(worker, copy) is Whose.THIS else None
 
     def _is_siblings(self, worker: Worker, job: Json) -> bool:
         """Whether another slice or part of the group has the job there: by its record, or by the mark."""
@@ -292,13 +334,30 @@ class Situation:
 
     def has_job(self, worker: Worker) -> bool:
         """Whether this attempt's job is on that worker, or that of others who share it."""
-        return any(self.is_current(worker, job) for job in self.jobs_on(worker))
+        return any(self.whose(worker, job).runs_for_it for job in self.jobs_on(worker))
 
     def stale_jobs_on(self, worker: Worker) -> list[JobCopy]:
         """The jobs there that do not count as this attempt's. One that others of the group share is never stale."""
         if self.facts.component_index is not None:
             return []
         # The job is made after its Workload copy: beside a proven copy, one without proof was there before.
-        proven = worker.workload is not None and self.is_proven(worker, worker.workload)
-        counts = self.is_proven if proven else self.is_believed
-        return [copy for copy in worker.jobs if not counts(worker, copy.object)]
+        proven = worker.workload is not None and self.proof(worker, worker.workload) is Proof.EXACT
+        kept = (Proof.EXACT,) if proven else (Proof.EXACT, Proof.NONE)
+        return [
+            copy
+            for copy in worker.jobs
+            if self.whose(worker, copy.object) is not Whose.THIS or self.proof(worker, copy.object) not in kept
+        ]
+
+
+def once(ask: Callable[[Situation], Answer]) -> Callable[[Situation], Answer]:
+    """A question about a situation to which the answer is kept for one decision."""
+
+    @wraps(ask)
+    def asked(situation: Situation) -> Answer:
+        if ask not in situation.answers:
+            situation.answers[ask] = ask(situation)
+        answer: Answer = situation.answers[ask]
+        return answer
+
+    return asked

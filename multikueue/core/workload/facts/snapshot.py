@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import attrs
 
@@ -18,11 +19,9 @@ from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames, cordon_of
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
 from multikueue.core.workload.facts import worker_states as states
+from multikueue.core.workload.facts.graces import LONGEST_GRACE
 
 State = TypeVar("State", bound=states.Reach | states.Kind)
-
-LONGEST_GRACE: Final = timedelta(minutes=5)
-"""Quota is kept for pods that end no longer than this and a minute, whatever the grace period and the settings."""
 
 
 @attrs.frozen
@@ -266,3 +265,8 @@ class Snapshot:
     def worker(self, name: str) -> Worker | None:
         """The worker of that name."""
         return next((worker for worker in self.workers if worker.name == name), None)
+
+    def with_workers(self, change: Callable[[Worker], Worker]) -> Snapshot:
+        """With each worker as `change` makes it; itself if that changes none."""
+        workers = tuple(map(change, self.workers))
+        return self if all(map(operator.is_, workers, self.workers)) else attrs.evolve(self, workers=workers)

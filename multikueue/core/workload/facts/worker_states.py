@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from multikueue.core.workload.facts.refusal_facts import RefusalFacts
+from multikueue.core.model.refusal_facts import RefusalFacts
 
 
 @attrs.frozen

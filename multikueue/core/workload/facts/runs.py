@@ -1,4 +1,6 @@
-"""Where a job of an earlier attempt may still run unseen, until when, and why. See `leftovers` for what can be seen.
+"""Where a job may still run, until when, and why: the one place that says so. How long, is in `graces`.
+
+See `leftovers` for what is seen of earlier attempts.
 
 This attempt's job is created on the recorded worker only, so at most one cluster has it. But an eviction erases
 `clusterName`, and the manager's Kueue may reserve quota again before the earlier job has been seen to stop. Nobody else
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
@@ -18,28 +20,16 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating, uid
 from multikueue.core.model.placements import last_place
+from multikueue.core.workload.facts import graces
 from multikueue.core.workload.facts import worker_states as states
+from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
 
-if TYPE_CHECKING:
-    from multikueue.core.workload.facts.situation import Situation
-
-FIRST_ANSWER: Final = timedelta(seconds=60)
-"""How long a worker may take to answer, or to fail to, for the first time after a start: a request's deadline is half
-as long."""
-LATE_CREATION: Final = timedelta(seconds=10)
-"""How long a creation that was not answered may take to show in a watch that works: a request can be held up on its
-way, and arrive after its sender has given up."""
-LEFTOVER_GRACE: Final = timedelta(seconds=60)
-"""How long the deletion of an earlier attempt's job may take: twice the time Kubernetes gives pods to end."""
-SHORT_LOSS: Final = timedelta(seconds=60)
-"""A worker that answered more recently than this counts as if it were in sight where only words and nominations depend
-on it: an API server that is restarted is away for less, and thousands of Workloads need not be written twice for it."""
 _NO_TIME: Final = timedelta(0)
 
 
 @attrs.frozen
-class PossibleRun:
+class Run:
     """A worker on which a job of this Workload may run although it does not show."""
 
     worker: ClusterName
@@ -49,15 +39,16 @@ class PossibleRun:
     """For the user; empty where it is a matter of seconds."""
 
 
-def possible_runs(situation: Situation) -> tuple[PossibleRun, ...]:
-    """Every worker that may run it unseen: `Situation.possible_runs` keeps them for one decision."""
+@once
+def possible_runs(situation: Situation) -> tuple[Run, ...]:
+    """Every worker that may run it unseen."""
     times = ((worker, _may_run_for(situation, worker)) for worker in situation.workers)
     why = "it cannot be seen and may still run an earlier attempt"
     runs = ((worker, left) for worker, left in times if left > _NO_TIME)
-    return tuple(PossibleRun(worker.name, left, "" if worker.in_sight else why) for worker, left in runs)
+    return tuple(Run(worker.name, left, "" if worker.in_sight else why) for worker, left in runs)
 
 
-def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
+def blocking(situation: Situation, chosen: Worker) -> Iterator[Run]:
     """What keeps a Workload from being recorded.
 
     Args:
@@ -66,17 +57,19 @@ def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
             What is `stuck` is a leftover.
     """
     kept = {chosen.name, *(worker.name for worker in situation.workers if stuck(situation, worker) is not None)}
-    yield from (run for run in situation.possible_runs if run.worker not in kept)
+    yield from (run for run in possible_runs(situation) if run.worker not in kept)
     for worker in situation.workers:
         if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
-            yield PossibleRun(worker.name, LATE_CREATION)  # that slice has to take it away
+            yield Run(worker.name, graces.LATE_CREATION)  # that slice has to take it away
 
 
 def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
     if isinstance(worker.in_flight, states.Creating):
-        return FIRST_ANSWER
+        return graces.FIRST_ANSWER
     if worker.in_sight:
-        return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, states.Unanswered) else _NO_TIME
+        return (
+            graces.LATE_CREATION - worker.creation.ago if isinstance(worker.creation, states.Unanswered) else _NO_TIME
+        )
     if unstopped(situation, worker) is not None:
         return left_of_short_loss(situation, worker) or situation.settings.worker_lost_timeout
     if _has_word(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
@@ -132,7 +125,7 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
         case states.Lost(datetime() as since), _:
             left = timeout - (situation.now - _seen_lost(situation, worker, since))
         case (states.Connecting(), _) | (_, states.Syncing()):
-            left = FIRST_ANSWER  # that it was lost when we started says nothing about now
+            left = graces.FIRST_ANSWER  # that it was lost when we started says nothing about now
         case _, states.Unserved(failing_for):
             left = timeout - failing_for
     return max(_NO_TIME, left)
@@ -147,16 +140,18 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     left, quiet_for = assumed_for(situation, worker), situation.snapshot.quiet_for
     if not (worker.reachable and worker.copy.has_ended):
         return left
-    return max(_NO_TIME, FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, states.Opaque) else left)
+    return max(
+        _NO_TIME, graces.FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, states.Opaque) else left
+    )
 
 
 def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer a loss counts as short; zero: it is in sight, or out of it for longer."""
     match worker.reach, worker.kind:
         case states.Lost(datetime() as since), _:
-            return max(_NO_TIME, SHORT_LOSS - (situation.now - since))
+            return max(_NO_TIME, graces.SHORT_LOSS - (situation.now - since))
         case states.Connected(), states.Unserved(failing_for):
-            return max(_NO_TIME, SHORT_LOSS - failing_for)
+            return max(_NO_TIME, graces.SHORT_LOSS - failing_for)
     return _NO_TIME
 
 
@@ -171,10 +166,8 @@ def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetim
 
 def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
     """Whether an elastic job is seen to run there for another slice: this one did not get its place."""
-    if not situation.facts.is_elastic:
-        return False
-    job = situation.shared_job_on(worker)
-    return job is not None and situation.is_current(worker, job) and situation.adapter.outcome(job) is None
+    job = situation.shared_job_on(worker) if situation.facts.is_elastic else None
+    return job is not None and situation.whose(worker, job).runs_for_it and situation.adapter.outcome(job) is None
 
 
 def _may_have_one(situation: Situation, worker: Worker) -> bool:
@@ -212,7 +205,7 @@ def _shows_a_run(situation: Situation) -> bool:
     if not adapter.traits.keeps_status:
         return any(adapter.release_patch(job) is not None for job in jobs)
     made, *of_jobs = (parse_timestamp(one["metadata"].get("creationTimestamp")) for one in (situation.workload, *jobs))
-    return made is not None and any(at is not None and made - at > LEFTOVER_GRACE for at in of_jobs)
+    return made is not None and any(at is not None and made - at > graces.OLDER_THAN_ITS_WORKLOAD for at in of_jobs)
 
 
 def _may_matter(situation: Situation, worker: Worker) -> bool:
@@ -225,7 +218,8 @@ def _earlier_slices(situation: Situation) -> list[Json]:
     """The slices of an elastic job that this one replaces or joins: their job is its job, whatever was seen of it."""
     if not situation.facts.is_elastic:
         return []
-    return [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or not workloads.is_finished(one)]
+    others = situation.snapshot.siblings
+    return [other for other in others if workloads.is_replaced(other) or not workloads.is_finished(other)]
 
 
 def _has_lost_its_record(one: Json) -> bool:
@@ -255,3 +249,38 @@ def may_run(situation: Situation, worker: Worker, job: Json) -> bool:
 def may_start_unseen(worker: Worker) -> bool:
     """Whether a worker's Kueue may start the job again, and nobody would see it: the copy has had one."""
     return not worker.in_sight and worker.copy.has_had_owner and worker.copy.waits_for_quota
+
+
+def may_run_anywhere(situation: Situation) -> bool:
+    """Whether a job of it may run on a worker, seen or unseen."""
+    last = situation.last_worker
+    ours = [worker for worker in situation.workers if worker.configured or worker.name == last]
+    shown = any(worker.in_sight and situation.jobs_on(worker) for worker in ours)
+    return shown or bool(possible_runs(situation))
+
+
+def may_run_of_gone(situation: Situation, worker: Worker) -> bool:
+    """Whether a worker has a job of a Workload that is gone, as far as can be seen or is assumed.
+
+    One that answers with what cannot be read is waited for as long as one that is lost.
+    """
+    if worker.jobs or worker.shared or isinstance(worker.in_flight, states.Creating):
+        return True
+    had_it = situation.snapshot.last_worker in (None, worker.name)
+    waits = situation.snapshot.quiet_for < situation.settings.worker_lost_timeout
+    return had_it and not worker.in_sight and waits and bool(assumed_for(situation, worker))
+
+
+def may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> bool:
+    """Whether something runs beside a Workload copy whose jobs do not show: without the copy nothing would say so.
+
+    Where another controller moves the jobs, they never show: then the request to stop them has to do.
+    """
+    if situation.traits.workload_only and worker.in_sight:
+        if situation.snapshot.workload is None or situation.snapshot.quiet_for >= graces.STOP or not worker.copy.runs:
+            return False
+        had_it = worker.copy.has_had_owner or worker.name == situation.last_worker
+        return had_it and (asked or worker.copy.can_be_asked)
+    hidden = not worker.in_sight and (worker.copy.has_had_owner or not isinstance(worker.creation, states.NothingSent))
+    hidden = hidden and (situation.snapshot.workload is None or not is_new(situation, worker))
+    return hidden and (worker.copy.runs or may_start_unseen(worker))

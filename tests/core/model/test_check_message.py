@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.incremental import Round
-from multikueue.core.model.outside_text import MAX_PART, plain, without_addresses
-from multikueue.core.workload.check_message import (
+from multikueue.core.model.check_message import (
     Message,
     condensed,
     means_the_same,
 )
+from multikueue.core.model.outside_text import MAX_PART, plain, without_addresses
 
 TOO_SMALL = (
     "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default, previously considered "
