@@ -32,7 +32,9 @@ from multikueue.errors import ApiError
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
 from multikueue.kube.informers.reflector import ListerWatcher
+from multikueued.remoteapi.history import History
 from multikueued.remoteapi.objects import api_name, counts, remote_job
+from multikueued.remoteapi.overview import counted
 from multikueued.reports.objects import ManagerObjects
 
 WINDOW: Final = 8192
@@ -62,6 +64,10 @@ class ManagerView:
     """Of jobs; empty: all."""
     unread: frozenset[Resource] = frozenset()
     """What may not be listed: it is not watched."""
+    published_again: float = attrs.field(factory=lambda: FINDINGS_AGAIN)
+    """Seconds between two looks at what the daemon publishes."""
+    history: History = attrs.field(factory=History)
+    """How many jobs there were, step by step."""
     informers: dict[str, Informer] = attrs.field(init=False)
     findings: Json | None = attrs.field(default=None, init=False)
     jobs: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
@@ -111,6 +117,7 @@ class ManagerView:
             await self._make_due()
             self._settled = self.begin = self._latest
             self.synced = True
+            tasks.start_soon(self._note_history)
             task_status.started()
             while True:
                 await self._due_now.wait()
@@ -122,7 +129,13 @@ class ManagerView:
         while True:
             with contextlib.suppress(ApiError):
                 self.findings = await self.published()
-            await anyio.sleep(FINDINGS_AGAIN)
+            await anyio.sleep(self.published_again)
+
+    async def _note_history(self) -> None:
+        while True:
+            now = self.now()
+            self.history.note(now, counted([*self.jobs.values()], now))
+            await anyio.sleep(self.history.step)
 
     @property
     def why_not_synced(self) -> str:

@@ -19,6 +19,7 @@ from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.core.model.outside_text import without_addresses
 from multikueued.commands.structured import plain
 from multikueued.logserver.answers import GROUP, JOB_STATUS, REMOTE_JOB, VERSION
+from multikueued.remoteapi.shares import Share, Shares, shares_of, told
 from multikueued.reports.answers import placements
 from multikueued.reports.jobs import WAITING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
@@ -90,16 +91,16 @@ def _known(fields: Json) -> Json:
     return {field: value for field, value in for_tenants(plain(fields)).items() if value not in (None, "", [])}
 
 
-def for_tenants(told: Any) -> Any:
+def for_tenants(value: Any) -> Any:
     """A report without the addresses of workers, which conditions of MultiKueueClusters may quote."""
-    match told:
+    match value:
         case str():
-            return without_addresses(told)
+            return without_addresses(value)
         case dict():
-            return {field: for_tenants(value) for field, value in told.items()}
+            return {field: for_tenants(one) for field, one in value.items()}
         case list():
-            return [for_tenants(value) for value in told]
-    return told
+            return [for_tenants(one) for one in value]
+    return value
 
 
 def table(items: Iterable[Json], metadata: Json) -> Json:
@@ -132,8 +133,10 @@ def fleet(objects: ManagerObjects, now: datetime, daemon_namespace: str, not_che
         not_checked: what may not be read.
     """
     jobs = tuple(job_report(one, objects) for one in objects.dispatched)
+    workers = worker_reports(objects, jobs)
+    shares = shares_of(workers, objects.workloads)
     status: Json = {
-        "workers": [_worker(one, objects, daemon_namespace) for one in worker_reports(objects, jobs)],
+        "workers": [_worker(one, shares.get(one.name, {}), objects, daemon_namespace) for one in workers],
         "queues": [_queue(one, objects, jobs, now) for one in queue_reports(objects, jobs)],
         "moves": list(_moves(objects)),
     }
@@ -141,7 +144,7 @@ def fleet(objects: ManagerObjects, now: datetime, daemon_namespace: str, not_che
     return {"apiVersion": API_VERSION, "kind": "Fleet", "metadata": {"name": "fleet"}, "status": for_tenants(status)}
 
 
-def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> Json:
+def _worker(report: WorkerReport, shares: Shares, objects: ManagerObjects, daemon_namespace: str) -> Json:
     published, quota = objects.published.get(report.name), report.quota
     kueue, queues = (published.facts.kueue, published.facts.queues) if published is not None else (None, None)
     others, read = None, MULTIKUEUE_CLUSTER not in objects.unread
@@ -150,7 +153,9 @@ def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str
         others = max(0, pending - report.waiting)
     flavors: dict[str, list[Json]] = {}
     for one in quota.flavors:
-        flavors.setdefault(one.resource, []).append({"name": one.flavor, "used": one.used, "nominal": one.total})
+        whose = told(one.resource, shares.get((one.resource, one.flavor), Share()))
+        line = {"name": one.flavor, "used": one.used, "nominal": one.total, **whose}
+        flavors.setdefault(one.resource, []).append(line)
     return _known(
         {
             "name": report.name,
