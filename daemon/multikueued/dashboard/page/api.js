@@ -7,7 +7,7 @@ export function takeToken() {
   const found = /^#token=([\w-]+)$/.exec(location.hash);
   if (found) {
     sessionStorage.setItem(KEPT, found[1]);
-    history.replaceState(null, "", "#/fleet");
+    history.replaceState(null, "", "#/overview");
   }
 }
 
@@ -36,6 +36,23 @@ async function ask(path, signal) {
 const path = (namespace, name, part) =>
   `${namespace ? `/namespaces/${encodeURIComponent(namespace)}` : ""}/remotejobs` +
   (name ? `/${encodeURIComponent(name)}` : "") + (part ? `/${part}` : "");
+
+const within = (namespace, name) => `${namespace ? `/namespaces/${encodeURIComponent(namespace)}` : ""}/${name}`;
+
+/** The fleet, or a namespace, at one look. */
+export const overview = (namespace, signal) => read(within(namespace, "overview"), signal);
+
+/** The jobs of a span of time; `query` has seconds, until, worker, queue. */
+export const timeline = (namespace, query, signal) => read(`${within(namespace, "timeline")}?${new URLSearchParams(query)}`, signal);
+
+/** The places of the jobs that wait in a queue. */
+export const places = (namespace, queue, signal) => read(`${within(namespace, "places")}?${new URLSearchParams({ queue })}`, signal);
+
+/** For what can be done without: what stands in for it where it may not be read, or is not served. */
+export const absent = (signal, otherwise = null) => (error) => {
+  if (signal.aborted || !(error instanceof ApiError) || [0, 401].includes(error.code)) throw error;
+  return otherwise;
+};
 
 export const fleet = (signal) => read("/fleet", signal);
 
