@@ -48,8 +48,8 @@ def is_fault(line: Any) -> bool:
 
 
 @asynccontextmanager
-async def opened(api: Source, route: str = "", **context: Any) -> AsyncIterator[Any]:
-    """The page of a port, in a browser of its own."""
+async def opened(api: Source, route: str = "", *, faults_told: bool = False, **context: Any) -> AsyncIterator[Any]:
+    """The page of a port, in a browser of its own. Its console tells of no fault, unless that is what is looked for."""
     local = LocalPort(api, "secret")
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
     async with local.serving(0), playwright.async_playwright() as driver:
@@ -65,7 +65,7 @@ async def opened(api: Source, route: str = "", **context: Any) -> AsyncIterator[
             if route:
                 await page.evaluate("route => { location.hash = route; }", route)
             yield page
-            assert faults == []
+            assert bool(faults) == faults_told, faults
             assert await page.evaluate("window.hacked") is None
         finally:
             await browser.close()
@@ -220,6 +220,37 @@ async def test_names_and_words_are_texts_only(api: FleetApi) -> None:
         await page.get_by_role("button", name="Show logs").click()
         await page.locator("pre", has_text=HOSTILE).wait_for()
         assert await page.locator("img").count() == 0
+
+
+async def test_no_command_has_a_name_that_a_shell_would_read(api: FleetApi) -> None:
+    """Whoever creates Workloads chooses the name, and somebody else pastes the command."""
+    api.put(job("x;reboot", state="Lost", job="job/x;reboot"))
+    async with opened(api) as page:
+        await page.get_by_text("job/x;reboot").wait_for()
+        await page.get_by_role("link", name="job/x;reboot").click()
+        await page.locator("h1", has_text="job/x;reboot").wait_for()
+        await page.get_by_text("Time line").wait_for()
+        assert await page.locator("code").count() == 0
+
+
+async def test_no_other_page_frames_it(api: FleetApi) -> None:
+    async with opened(api) as page:
+        await page.locator(".tile").first.wait_for()
+        other = await page.context.new_page()
+        await other.set_content(f"<iframe src='{page.url.partition('#')[0]}'></iframe>")
+        await other.frames[1].wait_for_load_state()
+        assert await other.frames[1].locator("main").count() == 0
+
+
+async def test_what_is_written_into_the_page_does_not_run(api: FleetApi) -> None:
+    """The policy has no `unsafe-inline`: should a text ever become HTML, its scripts and styles are refused."""
+    async with opened(api, faults_told=True) as page:
+        await page.locator(".tile").first.wait_for()
+        made = "Object.assign(document.createElement('script'), {textContent: 'window.hacked = 1'})"
+        await page.evaluate(f"document.body.append({made})")
+        await page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked=1\">')")
+        await page.evaluate("document.body.insertAdjacentHTML('beforeend', '<p id=it style=\"color: red\">x</p>')")
+        assert await page.evaluate("getComputedStyle(document.getElementById('it')).color") != "rgb(255, 0, 0)"
 
 
 async def test_a_tenant_sees_only_what_is_theirs(api: FleetApi) -> None:
