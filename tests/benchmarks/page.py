@@ -11,14 +11,14 @@ import json
 import shutil
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import orjson
-from playwright.async_api import Page, Response, async_playwright
+from playwright.async_api import Error, Page, Response, async_playwright
 
 from multikueue.core.inventory.names import MAX_CLUSTERS
 from multikueue.core.model.conditions import timestamp
@@ -91,7 +91,8 @@ async def _view(page: Page, server: int, route: str, shown: str, seconds: float)
 
     async def count(answer: Response) -> None:
         if "/apis/" in answer.url and "watch=true" not in answer.url:
-            sizes.append(len(await answer.body()))
+            with suppress(Error):  # of the view before
+                sizes.append(len(await answer.body()))
 
     await page.goto("about:blank")
     await page.go_back()

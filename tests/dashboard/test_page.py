@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 import pytest_asyncio
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
@@ -51,22 +54,29 @@ def is_fault(line: Any) -> bool:
 async def opened(api: Source, route: str = "", *, faults_told: bool = False, **context: Any) -> AsyncIterator[Any]:
     """The page of a port, in a browser of its own. Its console tells of no fault, unless that is what is looked for."""
     local = LocalPort(api, "secret")
+    async with local.serving(0), browser_page(**context) as page:
+        faults: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda line: faults.append(line.text) if is_fault(line) else None)
+        await page.goto(local.address)
+        await page.wait_for_function("!location.hash.includes('token')")
+        if route:
+            await page.evaluate("route => { location.hash = route; }", route)
+        yield page
+        assert bool(faults) == faults_told, faults
+        assert await page.evaluate("window.hacked") is None
+
+
+@asynccontextmanager
+async def browser_page(**context: Any) -> AsyncIterator[Any]:
+    """A page of a browser of its own."""
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-    async with local.serving(0), playwright.async_playwright() as driver:
+    async with playwright.async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
         try:
             page = await (await browser.new_context(locale="en-US", **context)).new_page()
             page.set_default_timeout(15_000)
-            faults: list[str] = []
-            page.on("pageerror", lambda error: faults.append(str(error)))
-            page.on("console", lambda line: faults.append(line.text) if is_fault(line) else None)
-            await page.goto(local.address)
-            await page.wait_for_function("!location.hash.includes('token')")
-            if route:
-                await page.evaluate("route => { location.hash = route; }", route)
             yield page
-            assert bool(faults) == faults_told, faults
-            assert await page.evaluate("window.hacked") is None
         finally:
             await browser.close()
 
@@ -190,8 +200,9 @@ async def test_jobs_are_filtered_and_change_while_they_are_seen(api: FleetApi) -
         await page.get_by_role("link", name="job/train-00003").wait_for()
         await page.get_by_label("Filter").fill("00003")
         await page.get_by_text("1 / 12 jobs").wait_for()
+        await page.get_by_label("Filter").fill("")
         api.put(job("train-00003", state="Lost", cluster="w9"))
-        await page.get_by_text("w9").wait_for()
+        await page.locator("table.two tbody tr:first-child", has_text="w9").wait_for()  # it needs somebody
         await page.get_by_label("Filter").fill("nobody")
         await page.get_by_text("No job matches.").wait_for()
 
@@ -361,6 +372,59 @@ async def test_it_fits_its_screen_and_can_be_read(api: FleetApi, scheme: str, si
             assert await page.evaluate("document.documentElement.scrollWidth") <= width, name
             found = await axe.Axe().run(page)
             assert found.violations_count == 0, found.generate_report()
+
+
+@asynccontextmanager
+async def demo(*arguments: str) -> AsyncIterator[str]:
+    """`multikueue demo --dashboard`, and the address that it prints; it ends with the context."""
+    command = [sys.executable, "-m", "multikueued", "demo", "--dashboard", *arguments]
+    async with await anyio.open_process(command, stderr=None) as process:
+        assert process.stdout is not None
+        lines, told = BufferedByteReceiveStream(process.stdout), ""
+        try:
+            while not told.startswith("Open "):
+                told = (await lines.receive_until(b"\n", 4096)).decode()
+            yield told.split()[1]
+        finally:
+            process.kill()
+
+
+@pytest.mark.timeout(120)
+async def test_three_questions_of_a_person_about_a_fleet_with_a_lost_worker() -> None:
+    """What is wrong, where is my job and why, which worker is full: on a demo whose first worker is lost. The pictures
+    of the docs are of this run."""
+    async with demo("--jobs", "60", "--workers", "3", "--break", "worker1") as address, browser_page() as page:
+        await page.goto(address)
+
+        async def picture(name: str, size: str = "large", *schemes: str) -> None:
+            for scheme in schemes or ("light",) if PICTURES else ():
+                width, height = SIZES[size]
+                await page.set_viewport_size({"width": width, "height": height})
+                await page.emulate_media(color_scheme=scheme)
+                await page.wait_for_timeout(1_100)  # once it has been drawn anew
+                await page.screenshot(path=Path(str(PICTURES)) / f"dashboard-{name}-{size}-{scheme}.png")
+
+        await page.locator("ul.needs li", has_text="worker1 cannot be reached").wait_for()
+        await page.locator(".uses .use").first.wait_for()
+        await picture("overview", "large", "dark", "light")
+        await page.get_by_role("link", name="Fleet").click()
+        first = page.locator("table").first.locator("tbody tr").first
+        await first.get_by_text("out of reach").wait_for()
+        assert await page.locator("table").first.locator("svg.bar").count() >= 4
+        await page.get_by_role("link", name="Time").click()
+        await page.locator("path.line-moved").first.wait_for()
+        await picture("time", "large", "light")
+        await page.get_by_role("link", name="Jobs").click()
+        await page.get_by_label("Filter").fill("worker2")
+        await picture("jobs", "small", "light")
+        await page.get_by_role("link", name="Time").click()
+        await page.get_by_role("link", name="moved away").first.click()
+        await page.get_by_text("Taken from worker1").wait_for()
+        await page.locator("path.line-moved").first.wait_for()
+        await picture("job", "small", "dark")
+        await page.locator("td", has_text="worker2").get_by_role("link").first.click()
+        await page.locator("table.two tbody tr").first.wait_for()
+        await picture("worker", "large", "light")
 
 
 async def test_a_journey_over_the_real_handlers(tmp_path: Path) -> None:

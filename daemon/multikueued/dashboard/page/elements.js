@@ -63,6 +63,12 @@ export const time = (at) => moment(at, (seconds) => t(seconds >= 0 ? "ago" : "ah
 /** How long something has lasted that began then. */
 export const lasts = (at) => moment(at, (seconds) => t("for", span(Math.max(0, seconds))));
 
+/** States of a job that has ended. */
+export const ENDED = ["Finished", "Failed"];
+
+/** Since when a job is in its state: how long it has lasted, or how long ago it ended. */
+export const since = (status) => ENDED.includes(status.state) ? time(status.since) : lasts(status.since);
+
 function moment(at, words) {
   const when = at ? new Date(at) : null;
   if (!when || Number.isNaN(when.getTime())) return el("span", { class: "soft" }, "–");

@@ -1,10 +1,10 @@
 // One job: where it is and why, its time line, what happens next, its events and logs.
 import * as api from "./api.js";
 import { again } from "./again.js";
-import { address, command, copied, el, findings, lasts, queueLink, replace, state, table, time, workerLink } from "./elements.js";
+import { ENDED, address, command, copied, el, findings, queueLink, replace, since, state, table, time, workerLink } from "./elements.js";
 import { notice, told } from "./notice.js";
 import { t } from "./texts.js";
-import { ENDED, lifeOf } from "./time.js";
+import { lifeOf } from "./time.js";
 
 const LINES = 2_000;
 
@@ -27,7 +27,7 @@ export async function showJob(content, namespace, name, signal) {
 function parts(job, why, events, width) {
   const { metadata, status } = job, waits = why?.job ?? {};
   const made = [
-    el("p", {}, state(status.state), " ", lasts(status.since), " · ", t("namespace"), " ", el("a", { href: address(["jobs"], { namespace: metadata.namespace }) }, metadata.namespace),
+    el("p", {}, state(status.state), " ", since(status), " · ", t("namespace"), " ", el("a", { href: address(["jobs"], { namespace: metadata.namespace }) }, metadata.namespace),
       status.cluster ? [" · ", t("worker"), " ", workerLink(status.cluster)] : null,
       status.clusterQueue ? [" · ", t("queue"), " ", queueLink(status.clusterQueue), status.queue ? ` (${status.queue})` : null] : null),
     copied(command("explain", status.job, metadata.namespace)),

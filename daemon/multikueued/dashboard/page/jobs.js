@@ -1,7 +1,7 @@
 // The jobs of the namespaces that the user may read, live by watch: a page of 500 rows at a time.
 import * as api from "./api.js";
 import { again, pause } from "./again.js";
-import { address, el, jobLink, lasts, queueLink, replace, state, table, workerLink } from "./elements.js";
+import { address, el, jobLink, queueLink, replace, since, state, table, workerLink } from "./elements.js";
 import { notice, told } from "./notice.js";
 import { t } from "./texts.js";
 
@@ -9,6 +9,7 @@ const PAGE = 500;
 const AGAIN = 3_000;
 const LOOK = 15_000;
 const WATCHED = 2;
+const PRESSING = ["Lost", "Rejected", "Inactive"];
 
 /** The jobs that `query` takes; `inside` another view, which has their heading and address. */
 export async function showJobs(content, query, signal, inside = false) {
@@ -170,12 +171,13 @@ class View {
       && parts.every((word) => `${metadata.namespace} ${nameOf({ metadata, status })} ${status.cluster ?? ""} ${status.queue ?? ""}`.toLowerCase().includes(word));
   }
 
-  /** By the chosen column; without one by place in the queue that is looked at, else the newest first. */
+  /** By the chosen column; without one by place in the queue that is looked at, else those that need somebody, then
+   * the newest first. */
   sort(jobs, columns) {
     const [name, down] = [this.chosen.sort.replace(/^-/, ""), this.chosen.sort.startsWith("-") ? -1 : 1];
     const column = columns.find((one) => one.name === (name || (this.places ? "place" : "")));
     const newest = (a, b) => (a.metadata.creationTimestamp < b.metadata.creationTimestamp ? 1 : -1);
-    const by = (job) => column?.by(job) ?? "";
+    const by = (job) => column ? column.by(job) : !PRESSING.includes(job.status.state);
     jobs.sort((a, b) => { const [one, other] = [by(a), by(b)]; return one < other ? -down : one > other ? down : newest(a, b); });
     for (const one of columns) one.sorted = one.by ? (one === column ? (down < 0 ? "descending" : "ascending") : "none") : null;
   }
@@ -196,7 +198,7 @@ class View {
       places ? { name: "place", label: t("place.column"), class: "place", by: (one) => placeOf(one)?.place ?? Infinity, cell: (one) => placeOf(one)?.place ?? "–" } : null,
       { name: "worker", label: t("worker"), class: "at", by: (one) => one.status.cluster ?? "", cell: (one) => workerLink(one.status.cluster) },
       { name: "queue", label: t("queue"), class: "queue", by: (one) => one.status.clusterQueue ?? "", cell: (one) => queueLink(one.status.clusterQueue) },
-      { name: "since", label: t("since"), class: "since", by: (one) => one.status.since ?? "", cell: (one) => lasts(one.status.since) },
+      { name: "since", label: t("since"), class: "since", by: (one) => one.status.since ?? "", cell: (one) => since(one.status) },
       { name: "reason", label: t("reason"), class: "words", cell: (one) => one.status.reason ?? "", title: (one) => one.status.reason },
     ].filter(Boolean);
   }

@@ -1,7 +1,7 @@
 // The first page: what needs somebody, how many jobs do what, how full the fleet is, who waits how long.
 import * as api from "./api.js";
 import { again } from "./again.js";
-import { address, bar, command, copied, el, findings, jobLink, lasts, queueLink, replace, span, state, svg, table, time } from "./elements.js";
+import { address, bar, command, copied, el, findings, jobLink, lasts, queueLink, replace, since, span, state, svg, table, time } from "./elements.js";
 import { t } from "./texts.js";
 
 export async function showOverview(content, query, signal) {
@@ -38,7 +38,7 @@ function parts(status, namespace) {
 
 function needs({ findings: found, troubled, troubledInAll }) {
   if (!found.length && !troubled.length) return el("p", { class: "good" }, t("nobody"));
-  const jobs = troubled.map((one) => el("li", {}, el("span", {}, state(one.state), " ", jobLink(one.namespace, one.name, one.job), ` ${one.namespace} `, lasts(one.since)),
+  const jobs = troubled.map((one) => el("li", {}, el("span", {}, state(one.state), " ", jobLink(one.namespace, one.name, one.job), ` ${one.namespace} `, since(one)),
     one.reason ? el("div", { class: "soft" }, one.reason) : null, copied(command("explain", one.job, one.namespace))));
   const more = troubledInAll > troubled.length ? el("li", { class: "soft" }, t("more", troubledInAll - troubled.length)) : null;
   return el("ul", { class: "needs" }, findings(found), jobs, more);

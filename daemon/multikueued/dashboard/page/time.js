@@ -1,13 +1,12 @@
 // A picture of time: jobs as bars by worker, from a minute to a day. A move is a line from one bar to the next.
 import * as api from "./api.js";
 import { again } from "./again.js";
-import { address, el, replace, span, svg } from "./elements.js";
+import { ENDED, address, el, replace, span, svg } from "./elements.js";
 import { t } from "./texts.js";
 
 const SPANS = [60, 300, 900, 3600, 6 * 3600, 86400];
 const ROW = 14, BAR = 10, HEAD = 20, LABELS = 92, TICK = 90;
 const WAITING = 40; // rows of those that wait, thin ones: it is how many that tells, and they have no worker to say
-export const ENDED = ["Finished", "Failed"];
 
 export async function showTime(content, query, signal) {
   const picture = new Picture({ seconds: query.get("seconds") ?? "", until: query.get("until") ?? "", worker: query.get("worker") ?? "",
