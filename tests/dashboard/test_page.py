@@ -341,6 +341,19 @@ async def test_it_is_used_by_keyboard_and_in_chinese(api: FleetApi) -> None:
         assert await page.evaluate("document.documentElement.lang") == "zh"
 
 
+async def test_nothing_that_is_seen_moves_while_the_page_goes_on(api: FleetApi) -> None:
+    """What Chromium counts as layout shift, from the first picture over some refreshes."""
+    shifts = """() => new Promise((resolve) => {
+        let sum = 0;
+        new PerformanceObserver((list) => { for (const one of list.getEntries()) sum += one.value; })
+            .observe({type: "layout-shift", buffered: true});
+        setTimeout(() => resolve(sum), 1800);
+    })"""
+    async with opened(api) as page:
+        await page.locator(".tile").first.wait_for()
+        assert await page.evaluate(shifts) < 0.05
+
+
 async def test_five_thousand_jobs_do_not_freeze_it() -> None:
     """Pages of 500, and no task over 100 ms that a person would feel, while changes come in."""
     api = FleetApi()
