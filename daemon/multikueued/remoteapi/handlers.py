@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -53,6 +54,9 @@ NAMESPACES: Final = 200
 FLEET_KEPT: Final = 5.0
 """Seconds for which an answer about the fleet, or about all jobs of a namespace, is given again: it is made of all
 Workloads."""
+SHARE: Final = 50
+"""An answer is given again for at least so many times the CPU time that it took to make: so each takes 2 % of a core at
+most, however large the fleet."""
 ANSWERS_KEPT: Final = 256
 """How many of those are kept, one for each namespace that is looked at."""
 LONGEST_SPAN: Final = 7 * 86_400.0
@@ -283,7 +287,8 @@ class JobHandlers:
 
         async def make() -> Json:
             objects = self.view.objects
-            return fleet(objects, self.view.now(), self.daemon_namespace, not_checked(objects))
+            jobs = list(self.view.jobs.values())
+            return fleet(objects, jobs, self.view.now(), self.daemon_namespace, not_checked(objects))
 
         return await self._made(request, ("fleet",), make)
 
@@ -340,10 +345,12 @@ class JobHandlers:
         with self.lists.of_user(self.rights.user(request)):
             until, body = self._kept.get(what, (0.0, b""))
             if anyio.current_time() >= until:
+                began = time.thread_time()
                 body = orjson.dumps(await make())
                 if len(self._kept) >= ANSWERS_KEPT:
                     self._kept.clear()
-                self._kept[what] = anyio.current_time() + self.kept, body
+                lasts = max(self.kept, SHARE * (time.thread_time() - began))
+                self._kept[what] = anyio.current_time() + lasts, body
             return web.Response(body=body, content_type="application/json")
 
     async def namespaces(self, request: web.Request) -> web.StreamResponse:

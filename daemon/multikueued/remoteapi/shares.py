@@ -9,7 +9,6 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model import placements as noted
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.names import Json
@@ -127,8 +126,9 @@ def _ours(listed: Iterable[Json], read: Mapping[str, datetime]) -> tuple[dict[st
 
 
 def _since(workload: Json) -> str:
-    place = noted.placement_of(workload)
-    return str(place.since or "") if place is not None else ""
+    """Since when its worker has it, as placements have it."""
+    begun = condition(workload, "Admitted") or condition(workload, "QuotaReserved") or {}
+    return str(begun.get("lastTransitionTime") or "")
 
 
 def _assigned(workload: Json) -> Iterator[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -15,15 +16,16 @@ from multikueued.clusters import ClusterClient
 from multikueued.commands.manager_lists import not_checked
 from multikueued.commands.queue_places import read_waiting
 from multikueued.remoteapi.manager_view import ManagerView
-from multikueued.remoteapi.objects import api_name
+from multikueued.remoteapi.objects import api_name, without_workloads
 from multikueued.remoteapi.overview import overview
 from multikueued.remoteapi.shares import shares_of, use_of_fleet
-from multikueued.reports.jobs import WAITING_STATES, job_report
+from multikueued.reports.jobs import WAITING_STATES, JobState, job_report
 from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.places import Waiting
 from multikueued.reports.remedies.audience import Audience, audience_of, for_audience
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.status import fleet_findings, job_findings
+from multikueued.reports.starving import starving
+from multikueued.reports.status import MOST, fleet_findings, without_queue
 from multikueued.reports.workers import worker_reports
 
 PLACES: Final = 500
@@ -43,18 +45,21 @@ def overview_of(view: ManagerView, namespace: str, daemon_namespace: str) -> Jso
         namespace: empty: the fleet.
         daemon_namespace: for remedies.
     """
-    objects, now = view.objects, view.now()
+    objects, now, jobs = view.objects, view.now(), jobs_in(view, namespace)
     use, findings = list[Json](), list[Finding]()
     if namespace:
         objects = _of_namespace(objects, namespace)
     else:
-        workers = worker_reports(objects, ())
+        context = without_workloads(objects)
+        workers = worker_reports(context, ())
         use = use_of_fleet(shares_of(workers, objects.workloads).values())
-        findings += fleet_findings(objects, workers, now, daemon_namespace)
-    findings += job_findings(objects, now)
+        findings += fleet_findings(context, workers, now, daemon_namespace)
+    findings += without_queue(objects)
+    if any(job["status"]["state"] == JobState.WAITING for job in jobs):  # of those that are held some may starve
+        findings += islice(starving(objects, now), MOST)
     audience = Audience.SUBMITTER if namespace else audience_of(view.unread)
     told = [for_audience(one, audience) for one in findings]
-    status = overview(jobs_in(view, namespace), now, told, use=use, history=view.history.of(namespace))
+    status = overview(jobs, now, told, use=use, history=view.history.of(namespace))
     unread = not_checked(view.context)
     return status | ({"notChecked": "; ".join(unread)} if unread else {})
 

@@ -70,9 +70,10 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
     workers = worker_reports(objects, jobs)
     totals = Counter(str(job.state) for job in jobs)
     queues = queue_reports(objects, jobs)
-    findings = (*fleet_findings(objects, workers, now, daemon_namespace), *job_findings(objects, now))
+    findings = [*fleet_findings(objects, workers, now, daemon_namespace), *without_queue(objects)]
+    findings += islice(starving(objects, now), MOST)
     daemon = daemon_report(objects.lease, now)
-    return StatusReport(now, daemon, workers, queues, dict(sorted(totals.items())), findings)
+    return StatusReport(now, daemon, workers, queues, dict(sorted(totals.items())), tuple(findings))
 
 
 def fleet_findings(
@@ -85,13 +86,7 @@ def fleet_findings(
         yield from about(one, objects, daemon_namespace)
 
 
-def job_findings(objects: ManagerObjects, now: datetime) -> Iterator[Finding]:
-    """What keeps jobs from their queues, and which of them starve."""
-    yield from _without_queue(objects)
-    yield from islice(starving(objects, now), MOST)
-
-
-def _without_queue(objects: ManagerObjects) -> Iterator[Finding]:
+def without_queue(objects: ManagerObjects) -> Iterator[Finding]:
     """The queues that jobs name and that do not exist, each once: who submitted those has to act, and no operator."""
     found = {
         (ObjectKey.of(one).namespace, queue_name(one)): one for one in objects.workloads if objects.has_no_queue(one)

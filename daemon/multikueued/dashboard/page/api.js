@@ -69,16 +69,17 @@ export async function namespaces(signal) {
 
 export const job = (namespace, name, part, signal) => read(path(namespace, name, part), signal);
 
-/** All jobs of a namespace, page by page; `onPage` is called with each. Returns the version that a watch begins at. */
-export async function listJobs(namespace, onPage, signal, limit = 500) {
+/** All jobs of a namespace, page by page, a small one first; `onPage` is called with each. Returns the version that a
+ * watch begins at. */
+export async function listJobs(namespace, onPage, signal, only = 0) {
   let next = "", version = "";
   do {
-    const query = `?limit=${limit}${next ? `&continue=${encodeURIComponent(next)}` : ""}`;
+    const query = `?limit=${only || (next ? 2500 : 500)}${next ? `&continue=${encodeURIComponent(next)}` : ""}`;
     const list = await read(path(namespace) + query, signal);
     onPage(list.items);
     next = list.metadata.continue || "";
     version = list.metadata.resourceVersion;
-  } while (next && limit > 1);
+  } while (next && !only);
   return version;
 }
 

@@ -15,16 +15,20 @@ const PRESSING = ["Lost", "Rejected", "Inactive"];
 export async function showJobs(content, query, signal, inside = false) {
   const view = new View(query, inside), namespace = view.namespace;
   content.append(el(inside ? "h2" : "h1", {}, t("jobs")), view.form, view.count, view.rows, view.pages);
-  const known = await api.namespaces(signal).catch((error) => {
+  const known = api.namespaces(signal).catch((error) => {
     if (signal.aborted || error.code !== 404) throw error;
     return namespace ? [namespace] : [];
   });
-  view.offer(known);
-  if (view.chosen.queue) placed(view, known, signal);
-  if (namespace) return follow(view, namespace, signal);
-  if (!known.length) return view.draw();
-  if (await mayReadAll(signal)) return follow(view, "", signal);
-  await Promise.all([...known.slice(0, WATCHED).map((one) => follow(view, one, signal)), look(view, known.slice(WATCHED), signal)]);
+  const offered = known.then((found) => {
+    view.offer(found);
+    if (view.chosen.queue) placed(view, found, signal);
+    if (!found.length) view.draw();
+  });
+  if (namespace) return Promise.all([offered, follow(view, namespace, signal)]);
+  await Promise.all([offered, follow(view, "", signal, async () => {
+    const found = await known;
+    await Promise.all([...found.slice(0, WATCHED).map((one) => follow(view, one, signal)), look(view, found.slice(WATCHED), signal)]);
+  })]);
 }
 
 /** The places in the queue that is looked at: they change with each job that starts. */
@@ -39,11 +43,6 @@ function placed(view, known, signal) {
     view.redraw();
   }).catch(() => {}); // the view is left
 }
-
-const mayReadAll = (signal) => api.listJobs("", () => {}, signal, 1).then(() => true, (error) => {
-  if (signal.aborted || error.code !== 403) throw error;
-  return false;
-});
 
 /** Lists now and then what is not watched: a browser opens six connections, and other tabs need some. */
 async function look(view, namespaces, signal) {
@@ -60,8 +59,9 @@ async function list(view, namespace, signal) {
   return version;
 }
 
-/** List, then watch; after a pause again, from the list where the version is too old. */
-async function follow(view, namespace, signal) {
+/** List, then watch; after a pause again, from the list where the version is too old. Who may not read that follows
+ * `otherwise`. */
+async function follow(view, namespace, signal, otherwise = null) {
   let version = "";
   while (!signal.aborted) {
     try {
@@ -71,6 +71,7 @@ async function follow(view, namespace, signal) {
     } catch (error) {
       if (signal.aborted) return;
       if (error.code === 410) version = "";
+      else if (error.code === 403 && otherwise) return otherwise();
       else if (error.code === 403) { notice(told(error)); return; }
       else notice(told(error));
     }
@@ -83,6 +84,7 @@ class View {
   places = null;
   page = 0;
   due = false;
+  rest = 0;
 
   constructor(query, inside) {
     const given = (name) => query.get(name) ?? "";
@@ -142,11 +144,17 @@ class View {
     return object.metadata.resourceVersion;
   }
 
-  /** Once per frame at most, however many events come. */
+  /** Some times a second at most, however many events come, and a fifth of the time at most, however many rows there are;
+   * the first rows at once. */
   redraw() {
     if (this.due) return;
     this.due = true;
-    setTimeout(() => requestAnimationFrame(() => { this.due = false; this.draw(); }), 200);
+    setTimeout(() => requestAnimationFrame(() => {
+      const began = performance.now();
+      this.due = false;
+      this.draw();
+      this.rest = Math.max(200, 4 * (performance.now() - began));
+    }), this.rest);
   }
 
   draw() {
