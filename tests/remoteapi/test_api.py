@@ -19,7 +19,7 @@ import anyio.lowlevel
 import pytest
 
 from multikueue.core.model.conditions import new_condition, timestamp
-from multikueue.core.model.kinds import CONFIG_MAP, MULTIKUEUE_CLUSTER, NAMESPACE, WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, LEASE, MULTIKUEUE_CLUSTER, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.testing import NOW, job, stored, workload
 from multikueue.testing.waiting import until
@@ -32,7 +32,7 @@ from multikueued.remoteapi.job_watch import INITIAL_EVENTS_END
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.workers.move_targets import QueuesOnWorker
 from tests.commands.test_report_runner import NOBODY
-from tests.logserver.stage import BASE, FINDINGS, TENANT, Stage, stage
+from tests.logserver.stage import BASE, FINDINGS, LEASE_OF_DAEMON, TENANT, Stage, stage
 
 JOBS = f"{BASE}/namespaces/default/remotejobs"
 TENANT_TOO = "system:serviceaccount:default:other"
@@ -321,6 +321,25 @@ async def test_sums_are_of_the_jobs_that_who_asks_may_list(tmp_path: Path) -> No
     assert [one["job"] for one in own["timeline"]["status"]["jobs"]] == ["job/train"]
     assert {one["job"] for one in whole["status"]["jobs"]} >= {"job/train"}
     assert [code for code, _ in odd] == [400] * 2
+
+
+async def test_that_nobody_dispatches_needs_somebody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `multikueue status` says, by the Lease of the name that the option says; to a tenant it is none of theirs."""
+    monkeypatch.setattr(manager_view, "FINDINGS_AGAIN", 0.05)
+    monkeypatch.setattr(handlers, "FLEET_KEPT", 0.05)
+    async with stage(tmp_path) as here:
+        spec = {"holderIdentity": "gone", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}
+        metadata = {"namespace": LEASE_OF_DAEMON.namespace, "name": LEASE_OF_DAEMON.name}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+        await here.admin.create(LEASE, lease)
+        await ready(here)
+
+        async def told() -> bool:
+            found = (await read(here, f"{BASE}/overview"))["status"]["findings"]
+            return [one["id"] for one in found if one["blocking"]][:1] == ["daemon-not-running"]
+
+        await until(told)
+        assert (await read(here, f"{OWN}/overview"))["status"]["findings"] == []
 
 
 async def test_the_fleet_has_what_the_daemon_publishes_and_what_is_wrong(

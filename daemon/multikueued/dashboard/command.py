@@ -30,7 +30,7 @@ from multikueue.kube import KubeClient
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.runtime.loop import utc_now
 from multikueued.commands.exits import for_people
-from multikueued.commands.manager_lists import read_findings
+from multikueued.commands.manager_lists import read_findings, read_lease
 from multikueued.commands.options import CLIENT, ReportTarget, target_of, target_options
 from multikueued.dashboard.local_port import LocalPort, PassedOn, Source
 from multikueued.logserver.access import Slots
@@ -173,7 +173,8 @@ async def in_process(
     """
     pace = pace or Pace()
     published = partial(read_findings, client, target.daemon_namespace)
-    view = ManagerView(client, utc_now, published, namespace, unread, pace.published, History(pace.history))
+    lease = partial(read_lease, client, target.daemon_namespace)
+    view = ManagerView(client, utc_now, published, namespace, unread, pace.published, History(pace.history), lease)
     locate = partial(_located, client, target)
     places = Slots(64, 64, "answers")
     async with anyio.create_task_group() as tasks:

@@ -68,8 +68,11 @@ class ManagerView:
     """Seconds between two looks at what the daemon publishes."""
     history: History = attrs.field(factory=History)
     """How many jobs there were, step by step."""
+    read_lease: Callable[[], Awaitable[Json | None]] | None = None
+    """Reads the daemon's Lease, which says whether anybody dispatches; None: it is not read."""
     informers: dict[str, Informer] = attrs.field(init=False)
     findings: Json | None = attrs.field(default=None, init=False)
+    lease: Json | None = attrs.field(default=None, init=False)
     jobs: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     """By namespace and API name."""
     changes: deque[Change] = attrs.field(factory=lambda: deque(maxlen=WINDOW), init=False)
@@ -129,6 +132,8 @@ class ManagerView:
         while True:
             with contextlib.suppress(ApiError):
                 self.findings = await self.published()
+            with contextlib.suppress(ApiError):
+                self.lease = await self.read_lease() if self.read_lease is not None else None
             await anyio.sleep(self.published_again)
 
     async def _note_history(self) -> None:
@@ -163,7 +168,7 @@ class ManagerView:
         watched = (self.informers.get(name) for name in _LISTS)
         checks, configs, clusters, queues, local = (tuple(one.values()) if one is not None else () for one in watched)
         made = ManagerObjects((), checks, configs, clusters, queues, local, findings=self.findings)
-        return attrs.evolve(made, unread=self.unread)
+        return attrs.evolve(made, unread=self.unread, lease=self.lease)
 
     @property
     def objects(self) -> ManagerObjects:
