@@ -251,7 +251,6 @@ async def test_the_page_of_a_demo_follows_it_and_ctrl_c_ends_it_as_any_command()
     assert b"unexpected" not in errors
     assert len({one["jobs"]["running"] for one in seen}) >= 3
     assert len({one["use"][0]["ours"] for one in seen if one["use"]}) >= 3
-    assert {one["others"] for seen_then in seen for one in seen_then["use"]} == {"0"}
     assert max(len(one["history"].get("running", ())) for one in seen) >= 3
 
 

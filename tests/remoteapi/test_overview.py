@@ -128,26 +128,28 @@ def of_worker(name: str, used: str, total: str, flavor: str = "spot") -> WorkerR
 
 
 def test_ours_is_as_of_now_and_others_as_of_the_last_read() -> None:
-    """What was ours when the daemon read is not taken for others', though it has ended or gone since."""
+    """What was ours when the daemon read is not taken for others', though it has ended since, or the manager knew of it
+    a moment later."""
     listed = [
         held("long", "w1", "1", since=-60),
         held("ended-since", "w1", "2", since=-60, ended=5),
         held("ended-before", "w1", "16", since=-60, ended=-5),
-        held("new", "w1", "500m", since=3),
+        held("soon", "w1", "250m", since=0.1),
+        held("new", "w1", "250m", since=3),
         held("elsewhere", "w2", "8", since=-60),
     ]
     shares = shares_of([of_worker("w1", used="7", total="20")], listed)
 
-    assert shares == {"w1": {("cpu", "spot"): Share(20_000, ours=1_500, others=4_000, workers=1, read_at=NOW)}}
+    assert shares == {"w1": {("cpu", "spot"): Share(20_000, ours=1_500, others=3_750, workers=1, read_at=NOW)}}
     assert use_of_fleet([*shares.values(), *shares.values()]) == [
         {
             "resource": "cpu",
             "flavor": "spot",
             "workers": 2,
             "ours": "3",
-            "others": "8",
+            "others": "7500m",
             "total": "40",
-            "shares": [0.075, 0.2],
+            "shares": [0.075, 0.1875],
             "readAt": timestamp(NOW),
         }
     ]

@@ -18,6 +18,8 @@ from multikueued.reports.workers import WorkerReport
 
 _BLUR: Final = timedelta(seconds=1)
 """Times have whole seconds: what may have been ours at a moment counts as ours."""
+_LATE: Final = timedelta(seconds=10)
+"""A worker has admitted a job before the manager knows: what came so soon after a moment counts as ours then, too."""
 Amounts = Counter[tuple[str, str]]
 """Thousandths by resource and flavor."""
 
@@ -106,7 +108,7 @@ def _ours(listed: Iterable[Json], read: Mapping[str, datetime]) -> tuple[dict[st
     """What our jobs hold of each of these workers now, and held when it was read; those that have been moved since then
     are missing from the latter."""
     now, then = ({name: Counter[tuple[str, str]]() for name in read} for _ in range(2))
-    spans = {name: (timestamp(at - _BLUR), timestamp(at + _BLUR)) for name, at in read.items()}
+    spans = {name: (timestamp(at - _BLUR), timestamp(at + _LATE)) for name, at in read.items()}
     amounts: dict[str, int] = {}  # jobs ask for few different amounts, and reading one takes longer than all the rest
     for workload in listed:
         worker = workloads.cluster_name(workload) or ""

@@ -54,10 +54,13 @@ export class Picture {
   }
 
   async follow(signal) {
-    if (this.namespace == null) this.namespace = await whose(signal);
     this.read = async () => {
       const query = Object.entries({ ...this.chosen, seconds: this.chosen.seconds || SPANS.at(-1) }).filter(([, value]) => value !== "");
-      const { status } = await api.timeline(this.namespace, query, signal);
+      const { status } = await api.timeline(this.namespace ?? "", query, signal).catch(async (error) => {
+        if (error.code !== 403 || this.namespace != null) throw error;
+        this.namespace = (await api.namespaces(signal))[0] ?? ""; // who may not list all jobs sees what is theirs
+        return api.timeline(this.namespace, query, signal);
+      });
       if (!this.chosen.seconds) this.fit(status);
       replace(this.body, draw(status, this.body.clientWidth || 800), key(status));
       return status.every;
@@ -67,12 +70,6 @@ export class Picture {
 }
 
 const later = (end, step) => end + step >= Date.now() / 1000 ? "" : Math.round(end + step);
-
-/** All jobs, or for who may not list those the first namespace that they may. */
-const whose = (signal) => api.listJobs("", () => {}, signal, 1).then(() => "", async (error) => {
-  if (error.code !== 403) throw error;
-  return (await api.namespaces(signal))[0] ?? "";
-});
 
 const key = ({ jobs, inAll }) => el("p", { class: "key" }, ["queued", "offered", "runs", "done", "failed", "moved"].map((one) =>
   el("span", { class: `key-${one}` }, t(`bar.${one}`))), jobs.length < inAll ? t("bars", `${jobs.length} / ${inAll}`) : null);
