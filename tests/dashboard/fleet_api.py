@@ -100,6 +100,7 @@ class FleetApi:
     sees_fleet: bool = True
     reads_all: bool = False
     places: list[Json] = attrs.field(factory=list)
+    serves_sums: bool = True
     words: str = "admitted by the worker"
     """What others have written."""
     away: bool = False
@@ -144,7 +145,7 @@ class FleetApi:
                 if namespace not in self.readable:
                     raise Forbidden(f"you may not read {namespace}", status=403)
                 return await self._of_jobs(request, namespace, rest)
-            case [*place, "overview" | "timeline" | "places" as what]:
+            case [*place, "overview" | "timeline" | "places" as what] if self.serves_sums:
                 return self._whole(place[1] if place else "", what, request)
         raise NotFound("there is no such path", status=404)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import AsyncIterator
@@ -19,7 +20,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue.statuses import finished
 from multikueue.testing import NOW
-from multikueued.dashboard.local_port import LocalPort, Source
+from multikueued.dashboard.local_port import PAGE, LocalPort, Source
 from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
 from tests.dashboard.real_handlers import handlers_of
 from tests.remote.test_on_servers import fleet as remote_fleet
@@ -289,6 +290,23 @@ async def test_the_api_goes_away_and_comes_back(api: FleetApi) -> None:
         api.put(job("later"))
         await page.get_by_role("link", name="job/later").wait_for()
         await page.wait_for_function("document.getElementById('notice').textContent === ''")
+
+
+async def test_both_languages_have_the_same_words() -> None:
+    """A text that one lacks would be English, or its key."""
+    en, zh = ((PAGE / f"texts.{language}.js").read_text() for language in ("en", "zh"))
+    keys = [set(re.findall(r'"([a-zA-Z0-9.]+)": "', text)) for text in (en, zh)]
+    assert {key for key in keys[1] if not key.startswith("state.")} == keys[0]
+    used = {key for file in PAGE.glob("*.js") for key in re.findall(r'\bt\("([a-zA-Z0-9.]+)"', file.read_text())}
+    assert used <= keys[0]
+
+
+async def test_an_older_api_is_told_apart_from_a_broken_one(api: FleetApi) -> None:
+    api.serves_sums = False
+    async with opened(api) as page:
+        await page.get_by_text("it has no overview").wait_for()
+        await page.get_by_role("link", name="Fleet").click()
+        await page.get_by_role("link", name="w1", exact=True).first.wait_for()
 
 
 async def test_whoever_may_read_all_follows_all_by_one_watch(api: FleetApi) -> None:

@@ -15,7 +15,7 @@ SUMS = {DAEMON / "remoteapi" / name for name in ("history.py", "overview.py", "s
 
 
 def test_the_api_of_the_manager_and_the_page_are_small() -> None:
-    """At most 1,060 lines for both: what serves the API, as far as logs did not need it, and the page's local port; and
+    """At most 1,065 lines for both: what serves the API, as far as logs did not need it, and the page's local port; and
     340 for what is made of all jobs.
 
     The commands that use the API do not count, nor `multikueue usage` with its metric: `reports/usage.py`,
@@ -23,7 +23,7 @@ def test_the_api_of_the_manager_and_the_page_are_small() -> None:
     """
     folders = ("remoteapi", "dashboard", "logserver")
     files = {file for one in folders for file in (DAEMON / one).glob("*.py")}
-    assert code_lines(files - SUMS) - LOGS_ALONE <= 1_060
+    assert code_lines(files - SUMS) - LOGS_ALONE <= 1_065
     assert code_lines(SUMS) <= 340
 
 

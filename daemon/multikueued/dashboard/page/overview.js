@@ -11,6 +11,7 @@ export async function showOverview(content, query, signal) {
   let namespace = query.get("namespace") ?? "";
   await again(signal, async () => {
     const { status } = await api.overview(namespace, signal).catch((error) => {
+      if (error.code === 404) replace(body, el("p", {}, t("older")));
       if (error.code !== 403 || namespace || !namespaces.length) throw error;
       [namespace] = namespaces; // who may not see the fleet sees what is theirs
       return api.overview(namespace, signal);

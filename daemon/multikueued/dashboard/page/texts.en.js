@@ -16,6 +16,7 @@ export default {
   "events": "Events", "type": "Type", "message": "Message", "logs": "Logs", "logs.show": "Show logs",
   "created": "Submitted", "placed": "Given to {}", "left": "Taken from {}",
   "needs": "Needs somebody", "nobody": "Nothing needs anybody.", "more": "and {} more", "copy": "Copy", "copied": "Copied", "remove": "remove",
+  "older": "The manager serves an older API than this page is made for: it has no overview.",
   "only": "Jobs of namespace {}.", "whole": "All jobs that you may see.", "read.at": "Read from the manager at {}.",
   "tile.running": "running", "tile.waiting": "waiting", "tile.held": "held: quota, no room", "tile.failedLastHour": "failed in the last hour",
   "history": "The lines show the last {}: they are kept in memory since whoever answers this page was started.",

@@ -16,6 +16,7 @@ export default {
   "events": "事件", "type": "类型", "message": "消息", "logs": "日志", "logs.show": "显示日志",
   "created": "已提交", "placed": "分配给 {}", "left": "从 {} 收回",
   "needs": "需要处理", "nobody": "没有需要处理的事。", "more": "还有 {} 个", "copy": "复制", "copied": "已复制", "remove": "去掉",
+  "older": "管理集群的 API 比本页旧：它没有概览。",
   "only": "命名空间 {} 的作业。", "whole": "您可以查看的所有作业。", "read.at": "于 {} 从管理集群读取。",
   "tile.running": "运行", "tile.waiting": "等待", "tile.held": "保留：有配额，无空位", "tile.failedLastHour": "最近一小时失败",
   "history": "曲线显示最近 {}：自回答本页的进程启动以来保存在内存中。", "history.begins": "历史从现在开始。", "no.history": "这个命名空间没有历史。", "trend": "趋势，最高 {}",
