@@ -256,7 +256,7 @@ VIEW: Final[Mapping[str, str]] = {
 }
 
 
-def page() -> str:
+def dashboard() -> str:
     """What the dashboard of a large fleet costs."""
     result = orjson.loads((RESULTS / "page.json").read_bytes())
     rows = [
@@ -318,6 +318,6 @@ def _machine(runs: list[Json]) -> str:
 
 
 if __name__ == "__main__":
-    pages = ((PERFORMANCE, tables()), (SCALE_OUT, scale_out()), (API, watchers()), (DISPATCH, held()), (PAGE, page()))
+    pages = ((PERFORMANCE, tables()), (SCALE_OUT, scale_out()), (API, watchers()), (DISPATCH, held()), (PAGE, dashboard()))
     for page, text in pages:
         page.write_text(replaced(page.read_text(), WRITER, text))
