@@ -14,14 +14,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import aiohttp
 import anyio
 import orjson
 import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
 from click.testing import CliRunner
 from rich.console import Console
 
+from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds import AVAILABLE, BATCH_JOB
 from multikueued.cli import main
+from multikueued.dashboard.local_port import TOKEN_HEADER
 from multikueued.demo.jobs import drawn_jobs
 from multikueued.demo.kept_clusters import sample
 from multikueued.demo.policies import PolicyRun, table, timed
@@ -213,23 +217,41 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
 
 @pytest.mark.gate
 @pytest.mark.timeout(120)
-def test_ctrl_c_ends_the_page_as_any_command() -> None:
-    """What was opened last is closed first: the page, then the dispatcher, then the clusters."""
-    with subprocess.Popen(
-        [*DEMO, "--jobs", "1", "--dashboard"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if b"stays up until Ctrl-C" in line:
-                    break
-            process.send_signal(signal.SIGINT)
-            _, told = process.communicate(timeout=60)
-        finally:
-            process.kill()
+async def test_the_page_of_a_demo_follows_it_and_ctrl_c_ends_it_as_any_command() -> None:
+    """Counts and bars move while the jobs run, which takes some seconds. What was opened last is closed first: the
+    page, then the dispatcher, then the clusters."""
+    process = await anyio.open_process([*DEMO, "--jobs", "20", "--dashboard"])
+    assert process.stdout is not None
+    assert process.stderr is not None
+    lines = BufferedByteReceiveStream(process.stdout)
+    seen: list[Json] = []
 
-    assert process.returncode == 130
-    assert b"unexpected" not in told
+    async def watch(address: str) -> None:
+        url, _, token = address.partition("/#token=")
+        async with aiohttp.ClientSession(headers={TOKEN_HEADER: token}) as session:
+            while True:
+                async with session.get(f"{url}/apis/remote.multikueue.dev/v1alpha1/overview") as answer:
+                    if answer.status == 200:
+                        seen.append((await answer.json())["status"])
+                await anyio.sleep(0.2)
+
+    async with process, anyio.create_task_group() as tasks:
+        told = ""
+        while "stays up until Ctrl-C" not in told:
+            told = (await lines.receive_until(b"\n", 4096)).decode()
+            if told.startswith("Open "):
+                tasks.start_soon(watch, told.split()[1])
+        tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            process.send_signal(signal.SIGINT)
+            errors = b"".join([part async for part in process.stderr])
+            code = await process.wait()
+
+    assert code == 130
+    assert b"unexpected" not in errors
+    assert len({one["jobs"]["running"] for one in seen}) >= 3
+    assert len({one["use"][0]["ours"] for one in seen if one["use"]}) >= 3
+    assert max(len(one["history"].get("running", ())) for one in seen) >= 3
 
 
 @pytest.mark.gate

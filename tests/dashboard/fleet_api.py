@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -15,17 +16,44 @@ from anyio.streams.memory import MemoryObjectSendStream
 from multikueue.core.model.names import Json
 from multikueue.errors import Expired, Forbidden, NotFound, Unreachable
 from multikueued.dashboard.local_port import API
+from multikueued.remoteapi.history import History
+from multikueued.remoteapi.overview import counted, overview, timeline
+from multikueued.reports.remedies.remedy import Finding
 
+NOW = datetime(2026, 11, 25, 10, 30, tzinfo=UTC)
 HOSTILE = "<img src=x onerror=window.hacked=1>"
 
 
 def job(name: str, namespace: str = "team-a", state: str = "Running", **status: Any) -> Json:
     metadata = {"name": f"job.{name}", "namespace": namespace, "resourceVersion": "5"}
     metadata["creationTimestamp"] = "2026-11-25T10:00:00Z"
-    what: Json = {"state": state, "cluster": "w1", "queue": "lq", "since": "2026-11-25T10:05:00Z", "reason": "It runs"}
+    what: Json = {
+        "job": f"job/{name}",
+        "state": state,
+        "cluster": "w1",
+        "queue": "lq",
+        "clusterQueue": "cq",
+        "since": "2026-11-25T10:05:00Z",
+        "reason": "It runs",
+    }
+    if status.get("cluster", "w1"):
+        what["placements"] = [{"cluster": status.get("cluster", "w1"), "since": "2026-11-25T10:05:00Z"}]
     return {"metadata": metadata, "status": {**what, **status}}
 
 
+USE: Json = {
+    "resource": "nvidia.com/gpu",
+    "flavor": "a100",
+    "workers": 1,
+    "ours": "4",
+    "others": "2",
+    "total": "8",
+    "shares": [0.5, 0.25],
+    "readAt": "2026-11-25T10:29:00Z",
+}
+LOST = Finding(
+    "worker-not-connected", "w2", "w2 cannot be reached", "no route", "look at it: multikueue doctor w2", True
+)
 FLEET: Json = {
     "workers": [
         {
@@ -33,7 +61,15 @@ FLEET: Json = {
             "reachable": True,
             "since": "2026-11-25T08:00:00Z",
             "kueueVersion": "v0.20.0",
-            "quota": [{"resource": "nvidia.com/gpu", "used": "6", "nominal": "8"}],
+            "running": 2,
+            "quota": [
+                {
+                    "resource": "nvidia.com/gpu",
+                    "used": "6",
+                    "nominal": "8",
+                    "flavors": [{"name": "a100", "used": "6", "nominal": "8", "ours": "4", "others": "2"}],
+                }
+            ],
             "ownBacklog": 3,
             "othersBacklog": 1,
             "readAt": "2026-11-25T11:00:00Z",
@@ -42,7 +78,16 @@ FLEET: Json = {
         {"name": "w2", "reachable": False, "reason": "cannot be reached"},
     ],
     "queues": [{"name": "cq", "waiting": 4, "oldestWaiting": "2026-11-25T09:00:00Z", "endedLastHour": 12}],
-    "moves": [{"job": "job/train", "from": "w2", "to": "w1", "at": "2026-11-25T10:30:00Z", "reason": "lost"}],
+    "moves": [
+        {
+            "namespace": "team-a",
+            "job": "job/train",
+            "from": "w2",
+            "to": "w1",
+            "at": "2026-11-25T10:30:00Z",
+            "reason": "lost",
+        }
+    ],
 }
 
 
@@ -54,6 +99,8 @@ class FleetApi:
     readable: tuple[str, ...] = ("team-a",)
     sees_fleet: bool = True
     reads_all: bool = False
+    places: list[Json] = attrs.field(factory=list)
+    serves_sums: bool = True
     words: str = "admitted by the worker"
     """What others have written."""
     away: bool = False
@@ -98,7 +145,38 @@ class FleetApi:
                 if namespace not in self.readable:
                     raise Forbidden(f"you may not read {namespace}", status=403)
                 return await self._of_jobs(request, namespace, rest)
+            case [*place, "overview" | "timeline" | "places" as what] if self.serves_sums:
+                return self._whole(place[1] if place else "", what, request)
         raise NotFound("there is no such path", status=404)
+
+    def _whole(self, namespace: str, what: str, request: web.Request) -> web.Response:
+        """What is made of all jobs of a namespace, or of all."""
+        sees_all = self.sees_fleet if what == "overview" else self.reads_all
+        if not (namespace in self.readable if namespace else sees_all):
+            raise Forbidden("you may not read that", status=403)
+        match what:
+            case "overview":
+                return self._overview(namespace)
+            case "timeline":
+                return self._timeline(namespace, request)
+        return self._json({"items": self.places})
+
+    def _overview(self, namespace: str) -> web.Response:
+        jobs = [one for (place, _), one in self.jobs.items() if namespace in ("", place)]
+        history = History()
+        for minute in range(3):
+            history.note(NOW + timedelta(minutes=minute), counted(jobs, NOW))
+        findings = [] if namespace else [attrs.evolve(LOST, told=self.words)]
+        use = [] if namespace else [USE]
+        made = overview(jobs, NOW, findings, use=use, history=history.of(namespace))
+        return self._json({"status": made | {"every": 0.5}})
+
+    def _timeline(self, namespace: str, request: web.Request) -> web.Response:
+        jobs = [one for (place, _), one in self.jobs.items() if namespace in ("", place)]
+        seconds, until = float(request.query.get("seconds", 3600)), request.query.get("until")
+        end = min(NOW, datetime.fromtimestamp(float(until), NOW.tzinfo)) if until else NOW
+        chosen = request.query.get("worker", ""), request.query.get("queue", "")
+        return self._json({"status": timeline(jobs, end - timedelta(seconds=seconds), end, *chosen) | {"every": 0.5}})
 
     async def _of_jobs(self, request: web.Request, namespace: str, rest: list[str]) -> web.StreamResponse:
         found = [one for key, one in sorted(self.jobs.items()) if namespace in ("", key[0])]

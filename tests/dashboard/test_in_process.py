@@ -79,7 +79,11 @@ async def test_a_submitter_sees_what_these_rights_show_and_one_line_on_the_rest(
         job = json.loads((await ask(JOB))[1])
         why = json.loads((await ask(f"{JOB}/explain"))[1])
         shown = json.loads((await ask(f"{API}/fleet"))[1])["status"]
+        first = json.loads((await ask(f"{API}/overview"))[1])["status"]
+        line = json.loads((await ask(f"{API}/timeline?seconds=600"))[1])["status"]
 
+    assert (first["jobs"]["running"], first["use"], first["notChecked"]) == (1, [], shown["notChecked"])
+    assert [one["placements"][-1]["cluster"] for one in line["jobs"]] == ["worker1"]
     assert (job["status"]["cluster"], job["status"]["state"]) == ("worker1", "Starting")
     assert "you may not read" in why["notChecked"][0]
     assert shown["notChecked"] == "you may not read ClusterQueues, checks, configs, workers"

@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from multikueued.dashboard.command import dashboard
 from multikueued.dashboard.local_port import TOKEN_HEADER, LocalPort
 from tests.dashboard.fleet_api import FleetApi
 
@@ -28,8 +29,14 @@ async def ask(
 async def test_the_page_comes_without_a_token_and_the_api_with_it() -> None:
     status, text, headers = await ask("/")
     assert (status, "<main" in text) == (200, True)
-    assert "default-src 'none'" in headers["Content-Security-Policy"]
-    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
     assert (await ask(f"{API}/fleet", headers=WITH_TOKEN))[0] == 200
 
 
@@ -68,3 +75,16 @@ async def test_what_does_not_come_from_the_page_is_refused(
 async def test_what_the_api_refuses_is_told() -> None:
     status, text, _ = await ask(f"{API}/namespaces/team-b/remotejobs", headers=WITH_TOKEN)
     assert (status, "you may not read team-b" in text) == (403, True)
+
+
+async def test_only_this_machine_reaches_it() -> None:
+    """It is plain HTTP, so it listens on one address of the loopback, and no option opens another."""
+    local = LocalPort(FleetApi(), TOKEN)
+    async with local.serving(0), aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.get(f"http://127.0.0.2:{local.port}/")
+    assert {option for one in dashboard.params for option in one.opts} & {
+        "--bind-address",
+        "--address",
+        "--host",
+    } == set()

@@ -17,7 +17,7 @@ from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.dependencies import COPIED
 from multikueue.core.model.names import Json
 from multikueued.logserver.answers import API_SERVICE_NAME
-from multikueued.rbac.logs import api_server_rules, marks_and_findings_rules, named_secret_rules, own_certificate_rules
+from multikueued.rbac.logs import api_server_rules, daemon_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.objects import AGGREGATED, user_kind_rules, verbs_of, viewer_rules
 from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import (
@@ -102,7 +102,7 @@ def blocks() -> dict[str, str]:
         "external": _external(),
         "logs": _text(api_server_rules(API_SERVICE_NAME)),
         "logsown": _own_secrets(),
-        "logsmarks": _text(marks_and_findings_rules(_MARKS, _FINDINGS)),
+        "logsmarks": _text(daemon_rules(_MARKS, _FINDINGS, _LEASE)),
         "impersonation": _text(impersonation_rules(_GRANTING)),
     }
 

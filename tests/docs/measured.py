@@ -25,6 +25,7 @@ PERFORMANCE: Final = DOCS / "performance.md"
 DISPATCH: Final = DOCS / "dispatch.md"
 SCALE_OUT: Final = DOCS / "design" / "scale-out.md"
 API: Final = DOCS / "api.md"
+PAGE: Final = DOCS / "design" / "page.md"
 WRITER: Final = "tests/docs/measured.py"
 
 BURST: Final[Mapping[str, str]] = {
@@ -246,6 +247,31 @@ def watchers() -> str:
     )
 
 
+VIEW: Final[Mapping[str, str]] = {
+    "first_picture_ms": "first picture, ms",
+    "all_of_it_ms": "all of it, ms",
+    "kb_at_first": "kB at first",
+    "kb_per_refresh": "kB of a refresh",
+    "server_cpu_percent_of_a_core": "CPU of the server, % of a core",
+}
+
+
+def dashboard() -> str:
+    """What the dashboard of a large fleet costs."""
+    result = orjson.loads((RESULTS / "page.json").read_bytes())
+    rows = [
+        f"| {view} | {' | '.join(f'{one[name]:,}' if one[name] else '-' for name in VIEW)} |"
+        for view, one in result["views"].items()
+    ]
+    told = (
+        f"{result['jobs']:,} jobs on {result['workers']} workers, in Chromium ([result](../results/page.json), "
+        "`python -m tests.benchmarks.page`); each view is opened when no answer is kept, and stays open for "
+        f"{result['seconds']:g} s. Nothing changes meanwhile; jobs come by a watch, so that view has no refreshes."
+    )
+    head = [f"| view | {' | '.join(VIEW.values())} |", f"|---{'|---' * len(VIEW)}|"]
+    return "\n".join([told, "", *head, *rows, "", f"{_machine([result])}."])
+
+
 def held() -> str:
     """What Workloads cost that are held, as Markdown."""
     result = orjson.loads((RESULTS / "held.json").read_bytes())
@@ -292,6 +318,6 @@ def _machine(runs: list[Json]) -> str:
 
 
 if __name__ == "__main__":
-    pages = ((PERFORMANCE, tables()), (SCALE_OUT, scale_out()), (API, watchers()), (DISPATCH, held()))
+    pages = ((PERFORMANCE, tables()), (SCALE_OUT, scale_out()), (API, watchers()), (DISPATCH, held()), (PAGE, dashboard()))
     for page, text in pages:
         page.write_text(replaced(page.read_text(), WRITER, text))

@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 from multikueued.logserver import access, running
-from multikueued.remoteapi import handlers, job_watch, manager_view
+from multikueued.remoteapi import handlers, job_watch, manager_view, overview, sums
+from multikueued.remoteapi import history as history_module
+from multikueued.remoteapi.history import STEPS
 
 PAGE = (Path(__file__).parents[2] / "docs/api.md").read_text()
 BOUNDS = dict(re.findall(r"^\| (.+?) \| (.*?) \| .*\|$", PAGE, re.MULTILINE))
@@ -26,3 +28,8 @@ def test_the_bounds_are_those_in_the_code() -> None:
     assert pages.startswith(f"{handlers.NAMESPACES};")
     assert (f"of {access.USERS} users and pages" in pages, access.KEPT) == (True, 60)
     assert BOUNDS["`fleet`"] == f"made anew after {handlers.FLEET_KEPT:g} s"
+    history = BOUNDS["the history in `overview`"]
+    assert history.startswith(f"{STEPS} steps of a minute, for {history_module.NAMESPACES} namespaces")
+    shown = BOUNDS["jobs of `timeline`, of `places`; of those that need somebody, in `overview`"]
+    assert shown == f"{overview.BARS}, those that moved first; {sums.PLACES}; {overview.TROUBLED}"
+    assert f"{handlers.ANSWERS_KEPT} are kept" in BOUNDS["`overview` and `places`"]

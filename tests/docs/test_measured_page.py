@@ -21,6 +21,7 @@ from tests.docs.marked import replaced
         (measured.SCALE_OUT, measured.scale_out),
         (measured.API, measured.watchers),
         (measured.DISPATCH, measured.held),
+        (measured.PAGE, measured.dashboard),
     ],
 )
 def test_the_tables_are_made_of_the_result_files(page: Path, text: Callable[[], str]) -> None:

@@ -35,7 +35,7 @@ from multikueue.sandbox.kueue import statuses
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, connect_workers, namespace
 from multikueue.testing import NOW, job, workload
 from multikueued.cli import main
-from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, VERSION
+from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, VERSION, WHOLE
 from tests.controlplane.binaries import find_kubectl
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.credentials import kubeconfig, write_kubeconfig
@@ -53,7 +53,7 @@ _NAMESPACE: Final = "multikueue"
 _NAME: Final = "multikueue-logs"
 _LOG: Final = f"/apis/{GROUP}/{VERSION}/namespaces/default/remotejobs/job.train/log"
 _READ_LOGS: Final[Json] = {"apiGroups": [GROUP], "resources": ["remotejobs/log"], "verbs": ["get"]}
-_PARTS: Final = ("remotejobs", *(f"remotejobs/{part}" for part in PARTS), "fleet", "remotenamespaces")
+_PARTS: Final = ("remotejobs", *(f"remotejobs/{part}" for part in PARTS), *WHOLE, "fleet", "remotenamespaces")
 _READ_JOBS: Final[Json] = {"apiGroups": [GROUP], "resources": [*_PARTS], "verbs": ["get", "list", "watch"]}
 _LINES: Final = ["started", "step 1", "step 2", "ended with exit code 0"]
 
@@ -290,6 +290,8 @@ async def test_kubectl_gets_watches_and_explains_jobs(clusters: ClusterFactory, 
             part: json.loads(await here.kubectl("get", "--raw", f"{base}/{part}", user="reader"))
             for part in (
                 *(f"namespaces/default/remotejobs/job.train/{one}" for one in ("explain", "events", "pods")),
+                *(f"namespaces/default/{one}" for one in WHOLE),
+                *WHOLE,
                 "fleet",
                 "remotenamespaces",
             )
@@ -307,6 +309,8 @@ async def test_kubectl_gets_watches_and_explains_jobs(clusters: ClusterFactory, 
     assert "worker1" in table
     assert "REASON" in table.splitlines()[0]
     assert whole["status"]["cluster"] == "worker1"
+    assert [raw[part]["status"]["jobs"]["running"] for part in ("overview", "namespaces/default/overview")] == [1, 1]
+    assert [one["job"] for one in raw["timeline"]["status"]["jobs"]] == ["job/train"]
     assert [one["name"] for one in raw["namespaces/default/remotejobs/job.train/pods"]["pods"]] == ["train-a"]
     assert raw["remotenamespaces"]["items"] == [{"metadata": {"name": "default"}}]
     assert "remotejob.remote.multikueue.dev/job.train" in watched

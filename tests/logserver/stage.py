@@ -37,6 +37,7 @@ PROXY: Final = "front-proxy-client"
 TENANT: Final = "system:serviceaccount:default:tenant"
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
 FINDINGS: Final = ObjectKey("kueue-system", "findings-of-this-daemon")
+LEASE_OF_DAEMON: Final = ObjectKey("kueue-system", "lease-of-this-daemon")
 LOGS: Final = "multikueue-logs"
 """The server's user on workers."""
 LOG: Final = f"{BASE}/namespaces/default/remotejobs/job.train/log"
@@ -173,6 +174,7 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
             namespace=NAMESPACE,
             workers={name: f"logs-{name}" for name in here.workers},
             findings=FINDINGS,
+            lease=LEASE_OF_DAEMON,
             marks=ObjectKey("kueue-system", "multikueue-marks"),
             origin="multikueue",
             service="multikueue-logs",

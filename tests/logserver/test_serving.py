@@ -69,7 +69,7 @@ async def test_kubectl_finds_the_api(tmp_path: Path) -> None:
         "remotejobs": ["get", "list", "watch"],
         **{f"remotejobs/{part}": ["get"] for part in ("log", "pods", "events", "explain")},
         "fleet": ["get"],
-        "remotenamespaces": ["list"],
+        **{name: ["list"] for name in ("overview", "timeline", "places", "remotenamespaces")},
     }
     assert unknown[0] == 404
 

@@ -19,7 +19,7 @@ import anyio.lowlevel
 import pytest
 
 from multikueue.core.model.conditions import new_condition, timestamp
-from multikueue.core.model.kinds import CONFIG_MAP, MULTIKUEUE_CLUSTER, NAMESPACE, WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, LEASE, MULTIKUEUE_CLUSTER, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.testing import NOW, job, stored, workload
 from multikueue.testing.waiting import until
@@ -32,7 +32,7 @@ from multikueued.remoteapi.job_watch import INITIAL_EVENTS_END
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.workers.move_targets import QueuesOnWorker
 from tests.commands.test_report_runner import NOBODY
-from tests.logserver.stage import BASE, FINDINGS, TENANT, Stage, stage
+from tests.logserver.stage import BASE, FINDINGS, LEASE_OF_DAEMON, TENANT, Stage, stage
 
 JOBS = f"{BASE}/namespaces/default/remotejobs"
 TENANT_TOO = "system:serviceaccount:default:other"
@@ -281,6 +281,67 @@ async def test_who_may_not_is_refused_and_the_fleet_has_no_address(tmp_path: Pat
     assert "https://" not in json.dumps(fleet)
 
 
+WHOLE = ("overview", "timeline", "places")
+OWN = f"{BASE}/namespaces/default"
+
+
+async def test_sums_are_of_the_jobs_that_who_asks_may_list(tmp_path: Path) -> None:
+    """Who may list jobs of one namespace sees its history, waiting times and findings, and nothing of another's; the
+    fleet is for who may see that. Answers are kept by what they show, so nobody gets another's."""
+    async with served(tmp_path) as here:
+        await here.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "others"}})
+        await here.fleet.run_job()
+        stranger = workload(stored(job("secret", namespace="others")), quota=False)
+        for field in ("resourceVersion", "uid"):
+            del stranger["metadata"][field]
+        del stranger["status"]
+        stranger["spec"]["queueName"] = "no-such-queue"
+        await here.admin.create(WORKLOAD, stranger)
+        rule = {"apiGroups": ["remote.multikueue.dev"], "resources": ["remotejobs"], "verbs": ["list"]}
+        await here.admin.create(ROLE, role("own", [rule], "default"))
+        await here.admin.create(ROLE_BINDING, binding("own", Account("default", "other"), "default"))
+        found: list[Json] = []
+
+        async def known() -> bool:
+            found[:] = [(await read(here, f"{BASE}/overview"))["status"]]
+            return bool(found[0]["jobs"]["running"] and found[0]["findings"])
+
+        await until(known)
+        own = {part: json.loads((await here.ask(f"{OWN}/{part}", user=TENANT_TOO))[1]) for part in WHOLE}
+        refused = [await here.refused(f"{BASE}/{part}", user=TENANT_TOO) for part in WHOLE]
+        refused += [await here.refused(f"{BASE}/namespaces/others/{part}", user=TENANT_TOO) for part in WHOLE]
+        whole = await read(here, f"{BASE}/timeline", seconds="600", until="99999999999999")
+        odd = [await here.refused(f"{BASE}/timeline", user=READER, seconds=value) for value in ("x", "-1")]
+
+    assert [code for code, _ in refused] == [403] * 6
+    assert "no-such-queue" in json.dumps(found[0]["findings"])
+    assert own["overview"]["status"]["jobs"]["running"] == 1
+    assert (own["overview"]["status"]["findings"], own["overview"]["status"]["use"]) == ([], [])
+    assert "secret" not in json.dumps(own)
+    assert [one["job"] for one in own["timeline"]["status"]["jobs"]] == ["job/train"]
+    assert {one["job"] for one in whole["status"]["jobs"]} >= {"job/train"}
+    assert [code for code, _ in odd] == [400] * 2
+
+
+async def test_that_nobody_dispatches_needs_somebody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `multikueue status` says, by the Lease of the name that the option says; to a tenant it is none of theirs."""
+    monkeypatch.setattr(manager_view, "FINDINGS_AGAIN", 0.05)
+    monkeypatch.setattr(handlers, "FLEET_KEPT", 0.05)
+    async with stage(tmp_path) as here:
+        spec = {"holderIdentity": "gone", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}
+        metadata = {"namespace": LEASE_OF_DAEMON.namespace, "name": LEASE_OF_DAEMON.name}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+        await here.admin.create(LEASE, lease)
+        await ready(here)
+
+        async def told() -> bool:
+            found = (await read(here, f"{BASE}/overview"))["status"]["findings"]
+            return [one["id"] for one in found if one["blocking"]][:1] == ["daemon-not-running"]
+
+        await until(told)
+        assert (await read(here, f"{OWN}/overview"))["status"]["findings"] == []
+
+
 async def test_the_fleet_has_what_the_daemon_publishes_and_what_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,7 +367,10 @@ async def test_the_fleet_has_what_the_daemon_publishes_and_what_is_wrong(
 
         await until(shown)
 
-    flavors = [{"name": "spot", "used": "1", "nominal": "4"}, {"name": "steady", "used": "2", "nominal": "6"}]
+    flavors = [
+        {"name": "spot", "used": "1", "nominal": "4", "ours": "0", "others": "1"},
+        {"name": "steady", "used": "2", "nominal": "6", "ours": "0", "others": "2"},
+    ]
     assert found[0]["quota"] == [{"resource": "cpu", "used": "3", "nominal": "10", "flavors": flavors}]
     assert found[0]["readAt"] == timestamp(NOW)
     assert [one["id"] for one in found[1]["findings"]] == ["worker-not-connected"]

@@ -66,7 +66,10 @@ class ManagerLists:
 
     async def read_lease(self, namespace: str) -> None:
         """Read the daemon's Lease, if there is one and it may be read."""
-        self.lease = await self._one(LEASE, ObjectKey(namespace, LEASE_NAME))
+        try:
+            self.lease = await read_lease(self.client, namespace)
+        except ApiError as error:
+            self.error = self.error or error
 
     async def read_findings(self, namespace: str) -> None:
         """Read what the daemon has published of workers, if it has and it may be read."""
@@ -75,14 +78,16 @@ class ManagerLists:
         except ApiError as error:
             self.error = self.error or error
 
-    async def _one(self, resource: Resource, key: ObjectKey) -> Json | None:
-        try:
-            return await self.client.get(resource, key)
-        except (NotFound, Forbidden):
-            return None
-        except ApiError as error:
-            self.error = self.error or error
-            return None
+
+async def read_lease(client: Reader, namespace: str) -> Json | None:
+    """The daemon's Lease; None if there is none, or if it may not be read.
+
+    Raises:
+        ApiError: the manager does not answer.
+    """
+    with contextlib.suppress(NotFound, Forbidden):
+        return await client.get(LEASE, ObjectKey(namespace, LEASE_NAME))
+    return None
 
 
 async def read_findings(client: Reader, namespace: str) -> Json | None:

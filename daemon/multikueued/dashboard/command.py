@@ -30,14 +30,15 @@ from multikueue.kube import KubeClient
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.runtime.loop import utc_now
 from multikueued.commands.exits import for_people
-from multikueued.commands.manager_lists import read_findings
+from multikueued.commands.manager_lists import read_findings, read_lease
 from multikueued.commands.options import CLIENT, ReportTarget, target_of, target_options
 from multikueued.dashboard.local_port import LocalPort, PassedOn, Source
 from multikueued.logserver.access import Slots
 from multikueued.logserver.answers import REMOTE_JOB
 from multikueued.remote.pod_lookup import Asked, LocatorOfManager
-from multikueued.remoteapi.handlers import JobHandlers
-from multikueued.remoteapi.manager_view import ManagerView
+from multikueued.remoteapi.handlers import FLEET_KEPT, JobHandlers
+from multikueued.remoteapi.history import History
+from multikueued.remoteapi.manager_view import FINDINGS_AGAIN, ManagerView
 from multikueued.reports.typenames import JobName
 from multikueued.settings.config import Settings
 
@@ -65,13 +66,16 @@ async def _serve(target: ReportTarget, namespace: str, port: int) -> None:
 
 
 @asynccontextmanager
-async def dashboard_of(target: ReportTarget, namespace: str = "", port: int = 0) -> AsyncIterator[LocalPort]:
+async def dashboard_of(
+    target: ReportTarget, namespace: str = "", port: int = 0, pace: Pace | None = None
+) -> AsyncIterator[LocalPort]:
     """The page of a manager, while the context lasts.
 
     Args:
         target: the manager, and where the daemon is.
         namespace: of jobs, where the manager does not serve our API; empty: all.
         port: 0 for any free one.
+        pace: how quickly sums follow, where the manager does not serve our API; None: as there.
 
     Raises:
         CommandError: the manager does not answer.
@@ -84,7 +88,7 @@ async def dashboard_of(target: ReportTarget, namespace: str = "", port: int = 0)
             unread = await unreadable(client, namespace) if is_alone(served) else frozenset()
         source: Source = PassedOn(client)
         if is_alone(served):
-            source = await stack.enter_async_context(in_process(client, target, namespace, unread))
+            source = await stack.enter_async_context(in_process(client, target, namespace, unread, pace or Pace()))
         local = LocalPort(source, secrets.token_urlsafe(24))
         await stack.enter_async_context(local.serving(port))
         yield local
@@ -116,6 +120,18 @@ async def unreadable(client: KubeClient, namespace: str) -> frozenset[Resource]:
     return frozenset(refused)
 
 
+@attrs.frozen
+class Pace:
+    """How quickly the page follows, in seconds: a demo lasts ten."""
+
+    sums: float = FLEET_KEPT
+    """For which a sum of all jobs is shown again."""
+    history: float = 60.0
+    """Between two steps of the history."""
+    published: float = FINDINGS_AGAIN
+    """Between two looks at what the daemon publishes."""
+
+
 class OwnRights:
     """Implements `Rights`: the manager itself has refused what may not be read."""
 
@@ -140,7 +156,11 @@ def _located(client: KubeClient, target: ReportTarget, name: JobName, namespace:
 
 @asynccontextmanager
 async def in_process(
-    client: KubeClient, target: ReportTarget, namespace: str, unread: frozenset[Resource] = frozenset()
+    client: KubeClient,
+    target: ReportTarget,
+    namespace: str,
+    unread: frozenset[Resource] = frozenset(),
+    pace: Pace | None = None,
 ) -> AsyncIterator[JobHandlers]:
     """The handlers, while the context lasts.
 
@@ -149,11 +169,17 @@ async def in_process(
         target: whose kubeconfig, and where the daemon is.
         namespace: of jobs; empty: all.
         unread: what may not be listed.
+        pace: how quickly sums follow; None: as a server's.
     """
-    view = ManagerView(client, utc_now, partial(read_findings, client, target.daemon_namespace), namespace, unread)
+    pace = pace or Pace()
+    published = partial(read_findings, client, target.daemon_namespace)
+    lease = partial(read_lease, client, target.daemon_namespace)
+    view = ManagerView(client, utc_now, published, namespace, unread, pace.published, History(pace.history), lease)
     locate = partial(_located, client, target)
     places = Slots(64, 64, "answers")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(view.run)
-        yield JobHandlers(view, client, OwnRights(), locate, target.daemon_namespace, places, places, places)
+        yield JobHandlers(
+            view, client, OwnRights(), locate, target.daemon_namespace, places, places, places, kept=pace.sums
+        )
         tasks.cancel_scope.cancel()

@@ -21,7 +21,7 @@ from multikueue.sandbox.kinds import SandboxKind, completed
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.commands.options import ReportTarget, kind_option
 from multikueued.commands.report_runner import LiveConsole
-from multikueued.dashboard.command import dashboard_of
+from multikueued.dashboard.command import Pace, dashboard_of
 from multikueued.demo.files import Files, load_files
 from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import drawn_jobs, with_kinds
@@ -42,6 +42,8 @@ _DAEMON = Settings(
     serving=ServingSettings(bind_address="127.0.0.1", port=0),
 )
 """The daemon with few log lines, on any free port of this machine."""
+_PACE: Final = Pace(sums=0.5, history=1.0, published=1.0)
+"""Of the page: a demo lasts ten seconds."""
 _NOT_WITH_OCM: Final = {
     "workers": "--workers",
     "jobs": "--jobs",
@@ -153,7 +155,7 @@ async def _demo(
             tasks.start_soon(break_worker, running, options["broken"])
         if options["page"]:
             target = ReportTarget(running.dispatcher, "default", KUEUE_NAMESPACE)
-            local = await stack.enter_async_context(dashboard_of(target))
+            local = await stack.enter_async_context(dashboard_of(target, pace=_PACE))
             console.print(f"Open {local.address}", soft_wrap=True, highlight=False)
         running.lay_out(found)
         in_time = await watch(running, found.jobs, options["timeout"], console)

@@ -53,8 +53,9 @@ class Reached:
     """Which namespace has most there, while jobs wait for a share of that."""
 
 
-TICK: Final = 5.0
-"""Seconds between two looks at which workers are connected: reads memory only."""
+TICK: Final = 1.0
+"""Seconds between two looks at which workers are connected, so that the figures of a new one soon follow: reads memory
+only."""
 EVERY: Final = 30.0
 """Seconds between two reads of quotas, and between two writes."""
 INTERVAL: Final = 600.0

@@ -15,7 +15,7 @@ import orjson
 import structlog
 from aiohttp import web
 
-from multikueue.core.model.kinds import CONFIG_MAP
+from multikueue.core.model.kinds import CONFIG_MAP, LEASE
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
@@ -53,6 +53,8 @@ class Options:
     """Names of the Secrets with kubeconfigs, by worker."""
     findings: ObjectKey
     """The ConfigMap in which the daemon publishes what it sees of workers."""
+    lease: ObjectKey
+    """The daemon's Lease, which says whether anybody dispatches."""
     marks: ObjectKey
     """The Secret with the key of marks."""
     origin: str
@@ -98,7 +100,8 @@ async def running(options: Options) -> AsyncIterator[int]:
     ):
         certificate = await _certificate(options, client, tls)
         workers = ReadableWorkers(client, options.namespace, options.workers)
-        view = ManagerView(whole, utc_now, partial(client.get, CONFIG_MAP, options.findings))
+        lease = partial(client.get, LEASE, options.lease)
+        view = ManagerView(whole, utc_now, partial(client.get, CONFIG_MAP, options.findings), read_lease=lease)
         jobs = JobHandlers(
             view,
             client,

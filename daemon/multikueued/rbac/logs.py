@@ -30,9 +30,13 @@ API_READS: Final = ("admissionchecks", "clusterqueues", "localqueues", "multikue
 """What jobs are made of beside Workloads."""
 
 
-def marks_and_findings_rules(marks: str, findings: str) -> list[Json]:
-    """In the daemon's namespace: the key of marks, and what the daemon publishes of workers."""
-    return [*named_secret_rules([marks]), rule("", ["configmaps"], ["get"], [findings])]
+def daemon_rules(marks: str, findings: str, lease: str) -> list[Json]:
+    """In the daemon's namespace: the key of marks, what the daemon publishes of workers, and whether it leads."""
+    return [
+        *named_secret_rules([marks]),
+        rule("", ["configmaps"], ["get"], [findings]),
+        rule("coordination.k8s.io", ["leases"], ["get"], [lease]),
+    ]
 
 
 def log_rules(kinds: Sequence[JobKind]) -> list[Json]:

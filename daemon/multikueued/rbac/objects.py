@@ -14,8 +14,8 @@ from multikueue.core.model.names import GVK, Json, Resource
 from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB
 from multikueued.rbac.logs import (
     api_server_rules,
+    daemon_rules,
     logs_on_worker,
-    marks_and_findings_rules,
     named_secret_rules,
     own_certificate_rules,
 )
@@ -190,11 +190,7 @@ def api_server_objects(settings: Settings, name: str, account: Account, secrets:
         binding(name, account),
         role(name, own, account.namespace),
         binding(name, account, account.namespace),
-        role(
-            marks,
-            marks_and_findings_rules(secret, findings),
-            there,
-        ),
+        role(marks, daemon_rules(secret, findings, str(settings.name)), there),
         binding(marks, account, there),
         {
             **binding(f"{name}-front-proxy", account, "kube-system"),

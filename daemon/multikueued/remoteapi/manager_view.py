@@ -32,7 +32,9 @@ from multikueue.errors import ApiError
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
 from multikueue.kube.informers.reflector import ListerWatcher
+from multikueued.remoteapi.history import History
 from multikueued.remoteapi.objects import api_name, counts, remote_job
+from multikueued.remoteapi.overview import counted
 from multikueued.reports.objects import ManagerObjects
 
 WINDOW: Final = 8192
@@ -62,8 +64,15 @@ class ManagerView:
     """Of jobs; empty: all."""
     unread: frozenset[Resource] = frozenset()
     """What may not be listed: it is not watched."""
+    published_again: float = attrs.field(factory=lambda: FINDINGS_AGAIN)
+    """Seconds between two looks at what the daemon publishes."""
+    history: History = attrs.field(factory=History)
+    """How many jobs there were, step by step."""
+    read_lease: Callable[[], Awaitable[Json | None]] | None = None
+    """Reads the daemon's Lease, which says whether anybody dispatches; None: it is not read."""
     informers: dict[str, Informer] = attrs.field(init=False)
     findings: Json | None = attrs.field(default=None, init=False)
+    lease: Json | None = attrs.field(default=None, init=False)
     jobs: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     """By namespace and API name."""
     changes: deque[Change] = attrs.field(factory=lambda: deque(maxlen=WINDOW), init=False)
@@ -111,6 +120,7 @@ class ManagerView:
             await self._make_due()
             self._settled = self.begin = self._latest
             self.synced = True
+            tasks.start_soon(self._note_history)
             task_status.started()
             while True:
                 await self._due_now.wait()
@@ -122,7 +132,15 @@ class ManagerView:
         while True:
             with contextlib.suppress(ApiError):
                 self.findings = await self.published()
-            await anyio.sleep(FINDINGS_AGAIN)
+            with contextlib.suppress(ApiError):
+                self.lease = await self.read_lease() if self.read_lease is not None else None
+            await anyio.sleep(self.published_again)
+
+    async def _note_history(self) -> None:
+        while True:
+            now = self.now()
+            self.history.note(now, counted([*self.jobs.values()], now))
+            await anyio.sleep(self.history.step)
 
     @property
     def why_not_synced(self) -> str:
@@ -150,7 +168,7 @@ class ManagerView:
         watched = (self.informers.get(name) for name in _LISTS)
         checks, configs, clusters, queues, local = (tuple(one.values()) if one is not None else () for one in watched)
         made = ManagerObjects((), checks, configs, clusters, queues, local, findings=self.findings)
-        return attrs.evolve(made, unread=self.unread)
+        return attrs.evolve(made, unread=self.unread, lease=self.lease)
 
     @property
     def objects(self) -> ManagerObjects:

@@ -6,21 +6,24 @@ Times, never durations: an object that has not changed is the same a minute late
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import attrs
+
 from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import changed_at, timestamp
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.core.model.outside_text import without_addresses
 from multikueued.commands.structured import plain
 from multikueued.logserver.answers import GROUP, JOB_STATUS, REMOTE_JOB, VERSION
+from multikueued.remoteapi.shares import Share, Shares, shares_of, told
 from multikueued.reports.answers import placements
-from multikueued.reports.jobs import WAITING_STATES, JobReport, job_report
+from multikueued.reports.jobs import WAITING_STATES, JobReport, JobState, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
 from multikueued.reports.remedies.next_steps import next_steps
@@ -90,16 +93,16 @@ def _known(fields: Json) -> Json:
     return {field: value for field, value in for_tenants(plain(fields)).items() if value not in (None, "", [])}
 
 
-def for_tenants(told: Any) -> Any:
+def for_tenants(value: Any) -> Any:
     """A report without the addresses of workers, which conditions of MultiKueueClusters may quote."""
-    match told:
+    match value:
         case str():
-            return without_addresses(told)
+            return without_addresses(value)
         case dict():
-            return {field: for_tenants(value) for field, value in told.items()}
+            return {field: for_tenants(one) for field, one in value.items()}
         case list():
-            return [for_tenants(value) for value in told]
-    return told
+            return [for_tenants(one) for one in value]
+    return value
 
 
 def table(items: Iterable[Json], metadata: Json) -> Json:
@@ -122,26 +125,59 @@ def table(items: Iterable[Json], metadata: Json) -> Json:
 _META: Final[Json] = {"apiVersion": "meta.k8s.io/v1"}
 
 
-def fleet(objects: ManagerObjects, now: datetime, daemon_namespace: str, not_checked: Sequence[str] = ()) -> Json:
-    """The workers, the queues, and the moves that Workloads still note; no address.
+def fleet(
+    objects: ManagerObjects,
+    jobs: Collection[Json],
+    now: datetime,
+    daemon_namespace: str,
+    not_checked: Sequence[str] = (),
+) -> Json:
+    """The workers, the queues, and the moves that jobs still note; no address.
 
     Args:
         objects: of the manager.
+        jobs: as the API has them: to read Workloads again would take ten times as long.
         now: the wall clock.
         daemon_namespace: where the daemon has its Secrets, for remedies.
         not_checked: what may not be read.
     """
-    jobs = tuple(job_report(one, objects) for one in objects.dispatched)
+    reports, context = list(map(_report, jobs)), without_workloads(objects)
+    workers = worker_reports(context, reports)
+    shares = shares_of(workers, objects.workloads)
     status: Json = {
-        "workers": [_worker(one, objects, daemon_namespace) for one in worker_reports(objects, jobs)],
-        "queues": [_queue(one, objects, jobs, now) for one in queue_reports(objects, jobs)],
-        "moves": list(_moves(objects)),
+        "workers": [_worker(one, shares.get(one.name, {}), context, daemon_namespace) for one in workers],
+        "queues": [_queue(one, jobs, now) for one in queue_reports(context, reports)],
+        "moves": list(_moves(jobs)),
     }
     status |= {"notChecked": "; ".join(not_checked)} if not_checked else {}
     return {"apiVersion": API_VERSION, "kind": "Fleet", "metadata": {"name": "fleet"}, "status": for_tenants(status)}
 
 
-def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> Json:
+def without_workloads(objects: ManagerObjects) -> ManagerObjects:
+    """For what needs none: they are many. Where something may not be read, they name it."""
+    return objects if objects.unread else attrs.evolve(objects, workloads=())
+
+
+def _report(job: Json) -> JobReport:
+    """What sums are made of, of a job as the API has it."""
+    status = job["status"]
+    return JobReport(
+        job=status["job"],
+        namespace=job["metadata"]["namespace"],
+        state=JobState(status["state"]),
+        worker=status.get("cluster", ""),
+        offered_to=tuple(status.get("offeredTo", ())),
+        queue=status.get("queue", ""),
+        cluster_queue=status.get("clusterQueue", ""),
+        workload=status.get("workload", ""),
+        user="",
+        created=None,
+        since=None,
+        reason="",
+    )
+
+
+def _worker(report: WorkerReport, shares: Shares, objects: ManagerObjects, daemon_namespace: str) -> Json:
     published, quota = objects.published.get(report.name), report.quota
     kueue, queues = (published.facts.kueue, published.facts.queues) if published is not None else (None, None)
     others, read = None, MULTIKUEUE_CLUSTER not in objects.unread
@@ -150,7 +186,9 @@ def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str
         others = max(0, pending - report.waiting)
     flavors: dict[str, list[Json]] = {}
     for one in quota.flavors:
-        flavors.setdefault(one.resource, []).append({"name": one.flavor, "used": one.used, "nominal": one.total})
+        whose = told(one.resource, shares.get((one.resource, one.flavor), Share()))
+        line = {"name": one.flavor, "used": one.used, "nominal": one.total, **whose}
+        flavors.setdefault(one.resource, []).append(line)
     return _known(
         {
             "name": report.name,
@@ -175,28 +213,34 @@ def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str
     )
 
 
-def _queue(report: QueueReport, objects: ManagerObjects, jobs: Sequence[JobReport], now: datetime) -> Json:
-    waiting = (job.created for job in jobs if job.cluster_queue == report.name and job.state in WAITING_STATES)
-    ended = (one for one in objects.dispatched if workloads.cluster_queue(one) == report.name)
-    times = (changed_at(one, "Finished") for one in ended)
+def _queue(report: QueueReport, jobs: Iterable[Json], now: datetime) -> Json:
+    recent = timestamp(now - HOUR)
+    own = [job for job in jobs if job["status"].get("clusterQueue") == report.name]
+    waiting = (job["metadata"].get("creationTimestamp") for job in own if job["status"]["state"] in WAITING_STATES)
     return _known(
         {
             "name": report.name,
             "waiting": report.queued + report.waiting,
             "running": report.running,
-            "oldestWaiting": min((one for one in waiting if one is not None), default=None),
-            "endedLastHour": sum(at is not None and now - at <= HOUR for at in times),
+            "oldestWaiting": min(filter(None, waiting), default=None),
+            "endedLastHour": sum(
+                job["status"]["state"] in _ENDED and job["status"].get("since", "") >= recent for job in own
+            ),
             "used": report.used,
             "nominal": report.total,
         }
     )
 
 
-def _moves(objects: ManagerObjects) -> Iterator[Json]:
-    for workload in objects.dispatched:
-        places = placements(workload)
+_ENDED: Final = (JobState.FINISHED, JobState.FAILED)
+
+
+def _moves(jobs: Iterable[Json]) -> Iterator[Json]:
+    for job in jobs:
+        status = job["status"]
+        places = status.get("placements") or ()
         for one, after in itertools.zip_longest(places, places[1:]):
-            if one.until is not None and not (after is None and workloads.is_finished(workload)):
-                at = {"namespace": ObjectKey.of(workload).namespace, "job": type_name(workload), "from": one.worker}
-                to = after.worker if after is not None else ""
-                yield at | {"to": to, "at": timestamp(one.until), "reason": one.why}
+            if one.get("until") and not (after is None and status["state"] in _ENDED):
+                at = {"namespace": job["metadata"]["namespace"], "job": status["job"], "from": one.get("cluster", "")}
+                to = after.get("cluster", "") if after is not None else ""
+                yield at | {"to": to, "at": one["until"], "reason": one.get("reason", "")}

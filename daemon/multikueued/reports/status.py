@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
@@ -69,15 +69,24 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
     jobs = [job_report(workload, objects) for workload in objects.dispatched]
     workers = worker_reports(objects, jobs)
     totals = Counter(str(job.state) for job in jobs)
-    daemon = daemon_report(objects.lease, now)
-    findings = [*daemon_findings(daemon, daemon_namespace), *check_findings(objects)]
-    findings += [found for one in workers for found in about(one, objects, daemon_namespace)]
-    findings += [*_without_queue(objects), *islice(starving(objects, now), MOST)]
     queues = queue_reports(objects, jobs)
+    findings = [*fleet_findings(objects, workers, now, daemon_namespace), *without_queue(objects)]
+    findings += islice(starving(objects, now), MOST)
+    daemon = daemon_report(objects.lease, now)
     return StatusReport(now, daemon, workers, queues, dict(sorted(totals.items())), tuple(findings))
 
 
-def _without_queue(objects: ManagerObjects) -> Iterator[Finding]:
+def fleet_findings(
+    objects: ManagerObjects, workers: Iterable[WorkerReport], now: datetime, daemon_namespace: str
+) -> Iterator[Finding]:
+    """What is wrong with the daemon, the configuration and the workers."""
+    yield from daemon_findings(daemon_report(objects.lease, now), daemon_namespace)
+    yield from check_findings(objects)
+    for one in workers:
+        yield from about(one, objects, daemon_namespace)
+
+
+def without_queue(objects: ManagerObjects) -> Iterator[Finding]:
     """The queues that jobs name and that do not exist, each once: who submitted those has to act, and no operator."""
     found = {
         (ObjectKey.of(one).namespace, queue_name(one)): one for one in objects.workloads if objects.has_no_queue(one)

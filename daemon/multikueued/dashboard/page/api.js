@@ -7,7 +7,7 @@ export function takeToken() {
   const found = /^#token=([\w-]+)$/.exec(location.hash);
   if (found) {
     sessionStorage.setItem(KEPT, found[1]);
-    history.replaceState(null, "", "#/fleet");
+    history.replaceState(null, "", "#/overview");
   }
 }
 
@@ -37,6 +37,23 @@ const path = (namespace, name, part) =>
   `${namespace ? `/namespaces/${encodeURIComponent(namespace)}` : ""}/remotejobs` +
   (name ? `/${encodeURIComponent(name)}` : "") + (part ? `/${part}` : "");
 
+const within = (namespace, name) => `${namespace ? `/namespaces/${encodeURIComponent(namespace)}` : ""}/${name}`;
+
+/** The fleet, or a namespace, at one look. */
+export const overview = (namespace, signal) => read(within(namespace, "overview"), signal);
+
+/** The jobs of a span of time; `query` has seconds, until, worker, queue. */
+export const timeline = (namespace, query, signal) => read(`${within(namespace, "timeline")}?${new URLSearchParams(query)}`, signal);
+
+/** The places of the jobs that wait in a queue. */
+export const places = (namespace, queue, signal) => read(`${within(namespace, "places")}?${new URLSearchParams({ queue })}`, signal);
+
+/** For what can be done without: what stands in for it where it may not be read, or is not served. */
+export const absent = (signal, otherwise = null) => (error) => {
+  if (signal.aborted || !(error instanceof ApiError) || [0, 401].includes(error.code)) throw error;
+  return otherwise;
+};
+
 export const fleet = (signal) => read("/fleet", signal);
 
 /** The namespaces whose jobs the user may list: they come in pages, of which any may be empty. */
@@ -52,16 +69,17 @@ export async function namespaces(signal) {
 
 export const job = (namespace, name, part, signal) => read(path(namespace, name, part), signal);
 
-/** All jobs of a namespace, page by page; `onPage` is called with each. Returns the version that a watch begins at. */
-export async function listJobs(namespace, onPage, signal, limit = 500) {
+/** All jobs of a namespace, page by page, a small one first; `onPage` is called with each. Returns the version that a
+ * watch begins at. */
+export async function listJobs(namespace, onPage, signal, only = 0) {
   let next = "", version = "";
   do {
-    const query = `?limit=${limit}${next ? `&continue=${encodeURIComponent(next)}` : ""}`;
+    const query = `?limit=${only || (next ? 2500 : 500)}${next ? `&continue=${encodeURIComponent(next)}` : ""}`;
     const list = await read(path(namespace) + query, signal);
     onPage(list.items);
     next = list.metadata.continue || "";
     version = list.metadata.resourceVersion;
-  } while (next && limit > 1);
+  } while (next && !only);
   return version;
 }
 

@@ -7,6 +7,7 @@ export function told(error) {
   if (!(error instanceof ApiError)) throw error;
   if (error.code === 0) return t("gone");
   if (error.code === 401) return t("token");
+  if (error.code === 404 || error.code === 410) return error.message;
   return error.code === 403 ? t("forbidden", error.message) : t("failed", error.message);
 }
 

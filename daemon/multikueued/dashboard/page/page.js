@@ -1,39 +1,54 @@
-// Which view is shown: by the fragment, so that links and the back button work.
+// Which view is shown: by the fragment, so that addresses can be shared and the back button works.
 import { takeToken } from "./api.js";
 import { el } from "./elements.js";
-import { showFleet } from "./fleet.js";
+import { showFleet, showQueue, showWorker } from "./fleet.js";
 import { showJob } from "./job.js";
 import { showJobs } from "./jobs.js";
 import { notice, told } from "./notice.js";
+import { showOverview } from "./overview.js";
 import { change, current, t } from "./texts.js";
+import { showTime } from "./time.js";
 
-const VIEWS = [["#/fleet", "fleet"], ["#/jobs", "jobs"]];
+const NAMES = ["overview", "fleet", "jobs", "time"];
+const ABOVE = { workers: "fleet", queues: "fleet" };
 const content = document.getElementById("content");
 let leave = new AbortController();
 
 function route(event) {
   takeToken();
+  if (location.hash === "#content") return content.focus();
   leave.abort();
   leave = new AbortController();
-  if (location.hash === "#content") return content.focus();
-  const [view, namespace, name] = location.hash.slice(2).split("/").map(decodeURIComponent);
-  frame(view);
+  const [path, query] = location.hash.slice(2).split(/\?(.*)/s);
+  const [view, ...names] = path.split("/").map(decodeURIComponent);
+  const title = names.length ? names.at(-1) : t(NAMES.includes(view) ? view : "overview");
+  frame(ABOVE[view] || (NAMES.includes(view) ? view : "overview"), title);
   content.replaceChildren();
-  const { signal } = leave;
-  const shown = view === "jobs" && name ? showJob(content, namespace, name, signal)
-    : view === "jobs" ? showJobs(content, namespace || "", signal) : showFleet(content, signal);
   notice("");
-  shown.catch((error) => signal.aborted || notice(told(error)));
+  shown(view, names, new URLSearchParams(query), leave.signal).catch(quietly(leave.signal));
   if (event) content.focus({ preventScroll: true });
 }
 
-function frame(view) {
+const quietly = (signal) => (error) => signal.aborted || notice(told(error));
+
+function shown(view, names, query, signal) {
+  if (view === "jobs" && names.length === 2) return showJob(content, ...names, signal);
+  if (view === "jobs") return showJobs(content, query, signal);
+  if (view === "workers") return showWorker(content, names[0], query, signal);
+  if (view === "queues") return showQueue(content, names[0], query, signal);
+  if (view === "fleet") return showFleet(content, signal);
+  return view === "time" ? showTime(content, query, signal) : showOverview(content, query, signal);
+}
+
+function frame(view, title) {
+  const language = document.getElementById("language"), other = current() === "en" ? "zh" : "en";
   document.documentElement.lang = current();
-  document.title = `${t(view === "jobs" ? "jobs" : "fleet")} – multikueue`;
+  document.title = `${title} – multikueue`;
   document.getElementById("skip").textContent = t("skip");
-  document.getElementById("language").textContent = t("language");
-  document.getElementById("views").replaceChildren(...VIEWS.map(([link, name]) =>
-    el("a", { href: link, "aria-current": view === name || (view === "" && name === "fleet") ? "page" : null }, t(name))));
+  language.textContent = other; // two letters that every font has
+  language.setAttribute("aria-label", t("language"));
+  document.getElementById("views").replaceChildren(...NAMES.map((name) =>
+    el("a", { href: `#/${name}`, "aria-current": view === name ? "page" : null }, t(name))));
 }
 
 document.getElementById("language").addEventListener("click", () => { change(); route(); });

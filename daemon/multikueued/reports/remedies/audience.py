@@ -38,7 +38,6 @@ _SUBMITTERS: Final = frozenset(
         "container-failed",
         "container-not-started",
         "contested-field",
-        "copy-waits",
         "dependency-going",
         "dependency-in-use",
         "dependency-nowhere",
