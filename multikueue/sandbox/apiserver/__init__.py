@@ -3,7 +3,7 @@ A Kubernetes API server in this process: lists and watches with revisions, optim
 kinds, CRDs with validation, finalizers, garbage collection, and faults on request.
 
 Every rule in it was checked against a real kube-apiserver; `tests/conformance` holds the checks. Not in it:
-admission and conversion webhooks, `exec` and `logs`, controllers other than the garbage collector's and the
+admission and conversion webhooks, WebSockets that a kubelet does not know, controllers other than the garbage collector's and the
 namespace's, and builtin kinds beyond those of `builtin_kinds.yaml`. `managedFields` work, but are not byte for byte
 what the real server writes. RBAC is an option: without it a token may do everything.
 
