@@ -28,7 +28,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.sandbox.apiserver.serving.locations import STREAMS, Kubelet, chosen_container, log_options, log_path
 from multikueue.sandbox.apiserver.serving.routing import Route
-from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, not_found, server_response
+from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, server_response
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 
 _DIAL_SECONDS: Final = 10.0
@@ -133,7 +133,7 @@ class Kubelets:
             raise bad_request(f"pod {name} does not have a host assigned")
         kubelet = self.of_pod(pod)
         if kubelet is None:
-            raise not_found(self._registry.cluster.type_of("", "v1", "pods"), node)  # it says so of the node, too
+            raise bad_request(f"node {node} is not there: its containers are played, and there is nothing to enter")
         target = STREAMS[subresource](pod, request.query)
         if not _wants_upgrade(request):
             raise bad_request("Upgrade request required")
