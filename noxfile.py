@@ -224,6 +224,18 @@ def operators(session: nox.Session) -> None:
     session.run("pytest", *arguments, *([] if chosen else ["tests/operators"]))
 
 
+@nox.session(tags=["nightly"])
+def clients(session: nox.Session) -> None:
+    """Other people's programs against a sandbox, each as it is, from an environment of their own; five minutes."""
+    install(session, "tests")
+    build_control_plane(session)
+    folder = Path(session.create_tmp()) / "programs"
+    session.run("python", "-m", "venv", str(folder))
+    python = str(folder / "bin" / "python")
+    session.run(python, "-m", "pip", "install", "--quiet", "kr8s", "kubernetes", "dagster-k8s", external=True)
+    session.run("python", "-m", "tests.clients", python)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure a MultiKueue controller: `nox -s bench -- burst`; `-- --help` lists what there is."""

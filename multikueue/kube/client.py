@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from http import HTTPStatus
 from typing import Self
 
 import attrs
@@ -215,13 +216,15 @@ class KubeClient:
                 caller asks again from the last line.
 
         Raises:
-            Invalid: the container has not started yet, or there is none of that name.
+            Invalid: the container has not started yet, its pod has no node, or there is none of that name.
             Unreadable: the log is compressed.
             ApiError: anything else that ended the stream, silence included.
         """
         request = requests.pod_log(resource, key, query)
         response = await self._exchange.stream(request, idle)
         try:
+            if response.status == HTTPStatus.NO_CONTENT:
+                raise Invalid(f"{where(self.name, request)}: the pod has no node yet", status=HTTPStatus.NO_CONTENT)
             await on_open()
             await read_log(response, ErrorMapping(self.name, request), on_line, pause)
         finally:

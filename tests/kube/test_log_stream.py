@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import ObjectKey
-from multikueue.errors import Unreadable
+from multikueue.errors import Invalid, Unreadable
 from multikueue.kube.http import requests
 from multikueue.kube.http.error_mapping import ErrorMapping
 from multikueue.kube.log_stream import CUT, TURN, LineCutter, LogLine, at_once, read_log, split_time
@@ -82,6 +82,17 @@ async def test_a_log_that_is_compressed_is_not_read() -> None:
         with pytest.raises(Unreadable, match="w1: get pods: the log is compressed"):
             await client.pod_log(ObjectKey("n", "a"), requests.LogQuery(), shown.append, on_open=at_once)
     assert shown == []
+
+
+async def test_a_pod_without_a_node_is_not_taken_for_a_server_that_does_not_answer() -> None:
+    """Nor for a log that is empty: a real server answers 204, before a container could start."""
+
+    async def log(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=204)
+
+    async with talking(log) as (_, client):
+        with pytest.raises(Invalid, match="the pod has no node yet"):
+            await client.pod_log(ObjectKey("n", "a"), requests.LogQuery(), print, on_open=at_once)
 
 
 def lines(*pieces: bytes, limit: int = 100) -> list[str]:

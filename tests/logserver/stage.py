@@ -164,7 +164,7 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
         manager = here.person.server
         manager.access.enforce_roles()
         await here.person.admin.create(_NAMESPACES, {"metadata": {"name": NAMESPACE}, **_kind(_NAMESPACES)})
-        await here.person.admin.create(CONFIG_MAP, config_map(proxies))
+        await here.person.admin.merge_patch(CONFIG_MAP, CONFIG_KEY, {"data": config_map(proxies)["data"]})
         await here.person.admin.create(SECRET, secret("multikueue-marks", "kueue-system", key=KEY))
         for name, worker in here.workers.items():
             kubeconfig = orjson.dumps(as_granted(worker))

@@ -56,7 +56,8 @@ class Workers:
     async def pod(self, name: str, owner: Json | None, worker: str = "worker1", *, running: bool = False) -> Json:
         """A pod on a worker that has said something."""
         there = DirectClient(self.workers[worker], user="multikueue")
-        spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "example.com/train"}]}
+        containers = [{"name": "main", "image": "example.com/train"}]
+        spec = {"restartPolicy": "Never", "containers": containers, "nodeName": "node-1"}
         metadata: Json = {"name": name, "namespace": "default"}
         if owner is not None:
             metadata["ownerReferences"] = [owned_by(owner)]

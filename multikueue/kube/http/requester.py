@@ -185,7 +185,7 @@ class Requester:
         try:
             with anyio.fail_after(self.options.deadline):  # a server may accept a connection and say nothing
                 response = await self._open(request, idle)
-                if response.status == 200:
+                if response.status < 300:
                     return response
                 with ErrorMapping(self.name, request):
                     async with response:

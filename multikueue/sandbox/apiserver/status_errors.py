@@ -6,6 +6,7 @@ Wording, reasons and details are kube-apiserver 1.36's, because clients read the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -156,6 +157,38 @@ def unsupported_media(accepted: Iterable[str]) -> StatusError:
     """415."""
     message = "the body of the request was in an unknown format - accepted media types include: "
     return StatusError(415, "UnsupportedMediaType", message + ", ".join(accepted))
+
+
+_RESPONSES = {
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+"""What is said instead of the words of a server behind this one."""
+_THEIR_REASONS = REASONS | {405: "MethodNotAllowed", 406: "NotAcceptable", 415: "UnsupportedMediaType"}
+
+
+def server_response(code: int, resource: str, name: str, words: str) -> StatusError:
+    """What a server behind this one has refused, about `pods/log` of a name."""
+    if code == 500:
+        return StatusError(
+            500, "InternalError", f"Internal error occurred: {words}", details={"causes": [{"message": words}]}
+        )
+    if code == 400:
+        return bad_request(words)
+    said = f"the server responded with the status code {code} but did not return more information"
+    if code in (403, 406, 415):
+        said = words
+    elif code >= 500:
+        said = f"an error on the server ({json.dumps(words)}) has prevented the request from succeeding"
+    reason = _THEIR_REASONS.get(code) or ("InternalError" if code >= 500 else "")
+    message = f"{_RESPONSES.get(code, said)} ( {resource} {name})"
+    return StatusError(code, reason, message, details={"name": name, "kind": resource})
 
 
 def invalid(row: ResourceType, name: str, causes: Sequence[Cause], *, by_resource: bool = False) -> StatusError:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.serving.podlogs import MAX_STEPS, chosen_container, said
+from multikueue.sandbox.apiserver.serving.locations import chosen_container
+from multikueue.sandbox.apiserver.serving.podlogs import MAX_STEPS, said
 from multikueue.sandbox.apiserver.status_errors import StatusError
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -108,6 +108,7 @@ class ResourceType:
         orphans: a DELETE that does not say what becomes of its dependents leaves them alone.
         custom: set for kinds that come from a CRD.
         twin: where its objects are kept, if another group serves them too.
+        starts_with_status: a POST may say its status, and a PUT never does.
         write_only: it is a request and not an object: it can be created, and nothing is kept.
     """
 
@@ -129,6 +130,7 @@ class ResourceType:
     orphans: bool = False
     custom: CustomKind | None = None
     twin: Twin | None = None
+    starts_with_status: bool = False
     write_only: bool = False
 
     @cached_property

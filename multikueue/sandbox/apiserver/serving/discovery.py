@@ -21,9 +21,24 @@ VERSION: Json = {
     "platform": "linux/amd64",
 }
 _SUB_VERBS = ["get", "patch", "update"]
-_ODD_VERBS = {"token": ["create"], "log": ["get"]}
+_STREAM_VERBS = ["create", "get"]
+_ODD_VERBS = {
+    "token": ["create"],
+    "log": ["get"],
+    "exec": _STREAM_VERBS,
+    "attach": _STREAM_VERBS,
+    "portforward": _STREAM_VERBS,
+    "proxy": ["create", "delete", "get", "patch", "update"],
+}
 """Of subresources that are no part of the object."""
-_OTHER_KINDS = {"scale": ("autoscaling", "v1", "Scale"), "token": ("authentication.k8s.io", "v1", "TokenRequest")}
+_OTHER_KINDS = {
+    "scale": ("autoscaling", "v1", "Scale"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+    "exec": ("", "v1", "PodExecOptions"),
+    "attach": ("", "v1", "PodAttachOptions"),
+    "portforward": ("", "v1", "PodPortForwardOptions"),
+    "proxy": ("", "v1", "NodeProxyOptions"),
+}
 """Subresources that are objects of another kind."""
 
 

@@ -16,8 +16,10 @@ from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.identity.reviews import GROUPS, review
 from multikueue.sandbox.apiserver.serving.discovery import AGGREGATED, VERSION, Discovery
 from multikueue.sandbox.apiserver.serving.httpwatch import stream_watch
+from multikueue.sandbox.apiserver.serving.kubelets import Kubelets
+from multikueue.sandbox.apiserver.serving.locations import STREAMS
 from multikueue.sandbox.apiserver.serving.openapi import OpenApi
-from multikueue.sandbox.apiserver.serving.podlogs import LOG, stream_log
+from multikueue.sandbox.apiserver.serving.podlogs import stream_log
 from multikueue.sandbox.apiserver.serving.representations import (
     Representation,
     deleted,
@@ -25,7 +27,7 @@ from multikueue.sandbox.apiserver.serving.representations import (
     listed_item,
     read_body,
 )
-from multikueue.sandbox.apiserver.serving.routing import TOKEN, Route, group_version, route, split
+from multikueue.sandbox.apiserver.serving.routing import LOG, PROXY, TOKEN, Route, group_version, route, split
 from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, invalid_options, unsupported_media
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
 from multikueue.sandbox.apiserver.storage.watching import is_true
@@ -51,6 +53,7 @@ class Handler:
     _faults: Faults
     _address: Callable[[], str]
     """Host and port, for discovery."""
+    _kubelets: Kubelets
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; whatever goes wrong is answered as a Status."""
@@ -83,7 +86,8 @@ class Handler:
         call = found.call(user.name)
         self._access.count(call)
         self._access.authorize(user, found.attributes)
-        if request.content_type == APPLY_PATCH and self._is_new(found):
+        applied = request.content_type == APPLY_PATCH and found.verb == "patch" and self._is_new(found)
+        if applied or found.subresource in STREAMS:  # to read a stream into a container is not enough
             self._access.authorize(user, attrs.evolve(found.attributes, verb="create"))
         hit = self._faults.match(call)
         await self._faults.apply(hit, "request")
@@ -119,7 +123,12 @@ class Handler:
 
     async def _serve(self, request: web.BaseRequest, found: Route, hit: list[Fault]) -> web.StreamResponse:
         if found.subresource == LOG:
-            return await stream_log(request, self._registry, found)
+            return await stream_log(request, self._registry, self._kubelets, found)
+        if found.subresource == PROXY:
+            return await self._kubelets.proxy(request, found)
+        if found.subresource in STREAMS:
+            pod = self._registry.get(found.row, found.namespace, found.name)
+            return await self._kubelets.stream(request, pod, found.subresource)
         form = Representation.wanted(found.row, request.headers.get("Accept", ""), request.query)
         match found.verb:
             case "get":

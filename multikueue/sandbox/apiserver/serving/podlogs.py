@@ -1,7 +1,7 @@
-"""The subresource `log` of pods: what a played container says follows from the pod's status.
+"""The subresource `log` of pods. A kubelet is asked for it where the pod's Node is there; else it is played.
 
-It says that it has started, a step each second, and how it has ended. Nothing is stored, so the same log can be read
-again and again.
+What a played container says follows from the pod's status: that it has started, a step each second, and how it has
+ended. Nothing is stored, so the same log can be read again and again.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from aiohttp import web
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, uid
+from multikueue.sandbox.apiserver.serving.kubelets import Kubelets
+from multikueue.sandbox.apiserver.serving.locations import chosen_container, log_options
 from multikueue.sandbox.apiserver.serving.routing import Route
-from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, method_not_allowed
+from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request
 from multikueue.sandbox.apiserver.storage.watching import is_true
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 
-LOG: Final = "log"
 STEP: Final = timedelta(seconds=1)
 MAX_STEPS: Final = 1000
 """A container says no more, however long it runs."""
@@ -58,31 +59,23 @@ def said(pod: Json, container: str, now: datetime) -> list[Said]:
     return [*lines, Said(until, f"ended with exit code {ended.get('exitCode')}")] if ended else lines
 
 
-def chosen_container(pod: Json, wanted: str) -> str:
-    """The container that is meant.
-
-    Raises:
-        StatusError: there is none of that name, or there are several and none is named.
-    """
-    name, listed = pod["metadata"]["name"], [one["name"] for one in dig(pod, "spec", "containers") or []]
-    if wanted and wanted not in listed:
-        raise bad_request(f"container {wanted} is not valid for pod {name}")
-    if not wanted and len(listed) > 1:
-        raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(listed)}]")
-    return wanted or listed[0]
-
-
-async def stream_log(request: web.BaseRequest, registry: Registry, found: Route) -> web.StreamResponse:
-    """Serve a log, to the container's end if it is followed.
+async def stream_log(
+    request: web.BaseRequest, registry: Registry, kubelets: Kubelets, found: Route
+) -> web.StreamResponse:
+    """Serve a log, to the container's end if it is followed: the kubelet's, or where no Node is, what is played.
 
     Raises:
         StatusError: there is nothing to be read.
         OSError: the client is gone.
     """
-    if found.verb != "get":
-        raise method_not_allowed()
     pod = registry.get(found.row, found.namespace, found.name)
     container = chosen_container(pod, request.query.get("container", ""))
+    log_options(found.name, request.query)
+    if not dig(pod, "spec", "nodeName"):
+        return web.Response(status=204)
+    kubelet = kubelets.of_pod(pod)
+    if kubelet is not None:
+        return await kubelets.log(request, pod, kubelet)
     if is_true(request.query.get("previous")):
         raise bad_request(f'previous terminated container "{container}" in pod "{found.name}" not found')
     lines = said(pod, container, registry.cluster.moment())

@@ -16,6 +16,20 @@ from multikueue.sandbox.apiserver.verbs.updating import Target
 
 TOKEN = "token"
 """The subresource of service accounts that tokens are created by."""
+LOG = "log"
+PROXY = "proxy"
+"""The subresource of nodes that leads to any path of a kubelet."""
+_READ = {"GET": "get", "HEAD": "get"}
+_STREAM = {"GET": "get", "POST": "create"}
+_METHODS: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("serviceaccounts", TOKEN): {"POST": "create"},
+    ("pods", LOG): _READ,
+    ("pods", "exec"): _STREAM,
+    ("pods", "attach"): _STREAM,
+    ("pods", "portforward"): _STREAM,
+    ("nodes", PROXY): {**_READ, "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"},
+}
+"""The verbs of subresources that are no part of an object, by method."""
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
@@ -29,6 +43,8 @@ class Route:
     name: str = ""
     subresource: str = ""
     selected: str = ""
+    path: str = ""
+    """What follows on `proxy`."""
 
     @property
     def target(self) -> Target:
@@ -75,14 +91,15 @@ def route(cluster: Cluster, method: str, segments: list[str], query: Mapping[str
     row = cluster.type_of(group, version, rest[0])
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
-    if len(rest) > 3 or (subresource and subresource not in row.subresources):
+    if (len(rest) > 3 and subresource != PROXY) or (subresource and subresource not in row.subresources):
         raise no_route()
     if (row.namespaced and namespace is None and name) or (namespace is not None and not row.namespaced):
         raise no_route()
-    if subresource == TOKEN:
-        if method != "POST":
+    methods = _METHODS.get((row.plural, subresource)) if row.group == "" else None
+    if methods is not None:
+        if method not in methods:
             raise method_not_allowed()
-        return Route("create", row, namespace, name, subresource)
+        return Route(methods[method], row, namespace, name, subresource, path="/".join(["", *rest[3:]]))
     verb = _verb(method, name, row, namespace, query)
     return Route(verb, row, namespace, name, subresource, "" if name else _selected(query))
 

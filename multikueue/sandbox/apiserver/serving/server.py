@@ -6,7 +6,7 @@ import asyncio
 import base64
 import ssl
 from collections import Counter
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Self
 
@@ -25,10 +25,16 @@ from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.apiserver.faults import Faults
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.serving.handling import Handler
+from multikueue.sandbox.apiserver.serving.kubelets import Kubelets, untrusting
 from multikueue.sandbox.apiserver.serving.representations import MAX_BODY
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.storage.cluster import Clock
+from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
 from multikueue.sandbox.apiserver.verbs.registry import Registry
+from multikueue.sandbox.apiserver.verbs.updating import Target
 
+_AUTHENTICATION = ("kube-system", "extension-apiserver-authentication")
+"""Namespace and name of the ConfigMap that says whom the server trusts."""
 _CLOSE_TIMEOUT = 5.0  # seconds; handlers end at once when their connection is cut, so this is never reached
 
 
@@ -68,6 +74,7 @@ class ApiServer:
         self.registry = registry or Registry(name, clock=clock, seed=seed)
         self.faults = Faults(seed)
         self.access = Access(self.registry, tokens)
+        self._kubelets = Kubelets(self.registry)
         self._host = host
         self._port = port
         self._uses_tls = tls
@@ -149,8 +156,10 @@ class ApiServer:
     async def _listen(self, stack: AsyncExitStack) -> None:
         if self._uses_tls:
             self._tls = ServerTls.issue(self._host)
+            self._kubelets.tls = self._tls.client
+            self._publish_authority(self._tls.ca_pem)
         self._web = web.Server(
-            Handler(self.registry, self.access, self.faults, lambda: self._address),
+            Handler(self.registry, self.access, self.faults, lambda: self._address, self._kubelets),
             request_factory=_make_request,
             handler_cancellation=True,
             access_log=None,
@@ -169,6 +178,15 @@ class ApiServer:
             ) from error
         self._port = site.port
         self.faults.connections.opened(self._abort_all)
+
+    def _publish_authority(self, ca_pem: str) -> None:
+        """Say who signs the certificate that kubelets are asked with, where a real one says it."""
+        row = self.registry.cluster.type_of("", "v1", "configmaps")
+        namespace, name = _AUTHENTICATION
+        obj = {"metadata": {"name": name, "namespace": namespace}, "data": {"client-ca-file": ca_pem}}
+        with suppress(StatusError):  # of an earlier start
+            self.registry.delete(Target(row, namespace, name), DeleteOptions())
+        self.registry.create_object({"apiVersion": "v1", "kind": "ConfigMap", **obj}, manager="kube-apiserver")
 
     def _abort_all(self) -> None:
         for connection in self._web.connections if self._web else ():
@@ -195,9 +213,13 @@ def _make_request(
 
 @attrs.frozen
 class ServerTls:
-    """The server's TLS context and the CA certificate its clients must trust."""
+    """The server's TLS context, the one it asks kubelets with, and the CA certificate its clients must trust.
+
+    That CA signs both certificates, as kubeadm has it; so are the client's name and group.
+    """
 
     context: ssl.SSLContext
+    client: ssl.SSLContext
     ca_pem: str
 
     @classmethod
@@ -207,7 +229,12 @@ class ServerTls:
         certificate = authority.issue_cert(host, "localhost")
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         certificate.configure_cert(context)
-        return cls(context, authority.cert_pem.bytes().decode())
+        client = untrusting()
+        shown = authority.issue_cert(
+            common_name="kube-apiserver-kubelet-client", organization_name="kubeadm:cluster-admins"
+        )
+        shown.configure_cert(client)
+        return cls(context, client, authority.cert_pem.bytes().decode())
 
 
 def kubeconfig(*, name: str, url: str, ca_pem: str | None, user: str, token: str | None) -> Json:

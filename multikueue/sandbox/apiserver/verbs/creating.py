@@ -83,7 +83,7 @@ def _stamp(cluster: Cluster, row: ResourceType, obj: Json) -> None:
     metadata["creationTimestamp"] = cluster.now()
     if row.generation:
         metadata["generation"] = 1
-    if "status" in row.subresources:
+    if "status" in row.subresources and not row.starts_with_status:
         obj.pop("status", None)
         if row.schema:
             obj["status"] = {}
