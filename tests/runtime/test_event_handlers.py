@@ -40,8 +40,8 @@ async def test_doubts_about_a_creation_are_renewed_when_the_worker_is_back_and_o
     fleet = await Fleet.connected("worker1")
     async with fleet.dispatching() as manager:
         memory = manager._from_workers.memory
-        memory.sending(WORKER, KEY, "train")
-        memory.unanswered(WORKER, KEY, "train")
+        memory.sending(WORKER, KEY, ObjectKey("default", "train"))
+        memory.unanswered(WORKER, KEY, ObjectKey("default", "train"))
         worker = manager.workers.get(WORKER)
         assert worker is not None
         await anyio.sleep(10)

@@ -115,7 +115,7 @@ def errors_quote_kubeconfigs() -> AbstractContextManager[Any]:
 def lost_answers_count_as_not_sent() -> AbstractContextManager[Any]:
     """A creation without an answer is taken for one that has not left: nobody waits for the worker."""
 
-    def unanswered(memory: WorkloadMemory, cluster: ClusterName, key: ObjectKey, job: str) -> None:
+    def unanswered(memory: WorkloadMemory, cluster: ClusterName, key: ObjectKey, job: ObjectKey) -> None:
         memory.not_created(cluster, key, job, doubted=False)
 
     return mock.patch.object(WorkloadMemory, "unanswered", unanswered)

@@ -23,6 +23,7 @@ from multikueue.kube.http import requester as exchanging
 from multikueue.sandbox.apiserver.faults import Faults
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.serving.handling import Handler
+from multikueue.sandbox.apiserver.serving.kubelets import Kubelets
 from multikueue.sandbox.apiserver.serving.representations import json_response
 from multikueue.sandbox.apiserver.serving.routing import Route, route, split
 from multikueue.sandbox.apiserver.serving.server import _make_request
@@ -170,7 +171,8 @@ async def served(world: World) -> AsyncIterator[Net]:
     hosts: dict[str, Host] = {}
     servers = []
     for cluster in world.clusters:
-        handler = Handler(cluster.registry, Access(cluster.registry, None), Faults(world.seed), lambda: "in-memory")
+        access, faults = Access(cluster.registry, None), Faults(world.seed)
+        handler = Handler(cluster.registry, access, faults, lambda: "in-memory", Kubelets(cluster.registry))
         server = web.Server(
             Front(cluster, handler), request_factory=_make_request, handler_cancellation=True, access_log=None
         )
