@@ -96,7 +96,7 @@ class EffectExecutor:
             case effects.AnnounceWorkload():
                 about = (workload, job_reference(workload) if effect.on_job else None) if workload else (effect.about,)
                 for one in filter(None, about):
-                    self._emit(one, effect.type, effect.note)
+                    self._emit(one, effect.type, effect.note, finding=effect.finding)
             case effects.CountAdmitted():
                 if self.hook is not None:
                     self.hook.admitted(effect.cluster_queue, effect.worker)

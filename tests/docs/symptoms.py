@@ -147,6 +147,7 @@ def deactivated() -> Json:
 
 
 RUNNING: Final = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+WAITING: Final = workload(TRAIN, checks={CHECK: "Pending"})
 
 
 def started_early() -> Json:
@@ -263,7 +264,7 @@ def _taken(since: str, facts: ConnectionFacts | None = None) -> Finding:
 
 def _told(finding: ToldFinding) -> Finding:
     event = EventReport("workload/w", "Warning", "MultiKueue", "", NOW, NOW, 1, "multikueue", finding=finding)
-    ((_, found),) = told_findings((event,), RUNNING, TRAIN, "job/train")
+    ((_, found),) = told_findings((event,), WAITING, TRAIN, "job/train")
     return found
 
 

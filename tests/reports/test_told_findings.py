@@ -18,6 +18,7 @@ from tests.reports.objects import CHECK, NOW, fleet, job, stored, workload
 
 TRAIN = stored(job("train"))
 RUNNING = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+WAITING = workload(TRAIN, checks={CHECK: "Pending"})
 NOTE = 'jobs.batch "default/train" on worker cluster "worker1": spec.parallelism (set there by hpa) does not stay'
 STATUS, FIELD = ToldFinding.STATUS_REFUSED, ToldFinding.CONTESTED_FIELD
 
@@ -39,8 +40,8 @@ def found(*events: EventReport, of: Json = RUNNING, behind: Json | None = TRAIN)
 
 @pytest.mark.parametrize("finding", list(ToldFinding))
 def test_each_is_told_with_the_words_of_its_event(finding: ToldFinding) -> None:
-    (one,) = found(told(finding))
-    assert (one.id, one.told, one.where) == (finding, NOTE, f"Workload {RUNNING['metadata']['name']}")
+    (one,) = found(told(finding), of=WAITING)
+    assert (one.id, one.told, one.where) == (finding, NOTE, f"Workload {WAITING['metadata']['name']}")
     assert "job/train" in one.remedy
     assert set(TOLD) == set(ToldFinding)
 
@@ -63,6 +64,13 @@ def test_a_later_write_of_what_it_is_about_ends_it(finding: ToldFinding, part: s
 def test_a_contest_is_over_with_its_job() -> None:
     over = workload(TRAIN, cluster="worker1", finished="Succeeded")
     assert [one.id for one in found(told(STATUS), told(FIELD), of=over)] == [STATUS]
+
+
+def test_a_large_job_waits_for_its_copy_until_it_is_offered() -> None:
+    offered = {**WAITING, "status": {**WAITING["status"], "nominatedClusterNames": ["worker1"]}}
+    waits = told(ToldFinding.COPY_WAITS)
+    assert [one.blocking for one in found(waits, of=WAITING)] == [False]
+    assert found(waits, of=offered) == found(waits, of=RUNNING) == []
 
 
 def test_only_the_label_tells_not_the_words() -> None:

@@ -9,14 +9,15 @@ import anyio
 import pytest
 
 from multikueue.core.model.kinds import EVENT, JOB, WORKLOAD
+from multikueue.core.model.labels import FINDING_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.objects import dig, labels_of, uid
 from multikueue.core.model.slimmed import LARGE, is_slimmed
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.kube.informers.list_pages import size_of
 from multikueue.runtime.caches import manager_cluster
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, SHARE_OF_LARGE, TELL_AFTER, WAITS, Bodies
+from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, SHARE_OF_LARGE, TELL_AFTER, Bodies
 from multikueue.sandbox.apiserver import DirectClient
 from tests.runtime.fleet import Fleet, until
 
@@ -153,7 +154,8 @@ async def test_who_waits_long_for_a_place_is_told_once() -> None:
 
 async def told_to_wait(fleet: Fleet) -> list[Json]:
     """About what there are events that it waits for a place."""
-    return [event["regarding"] for event in (await fleet.admin.list(EVENT)).items if event["note"] == WAITS]
+    events = (await fleet.admin.list(EVENT)).items
+    return [event["regarding"] for event in events if labels_of(event).get(FINDING_LABEL) == ToldFinding.COPY_WAITS]
 
 
 async def all_run_there(fleet: Fleet, jobs: int) -> bool:

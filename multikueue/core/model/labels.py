@@ -146,6 +146,8 @@ class ToldFinding(StrEnum):
     """The manager's API server refuses the status of a job: it would refuse the same again."""
     CONTESTED_FIELD = "contested-field"
     """Something on a worker sets a field of a copy, each time that it is set back."""
+    COPY_WAITS = "copy-waits"
+    """A large job waits for others to be copied: its namespace has its share of what is kept in memory."""
 
 
 LED_UNTIL_ANNOTATION: Final = "multikueue.dev/led-until"

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from multikueue.core.model.dependencies import Dependency, DependencyMark
+from multikueue.core.model.labels import ToldFinding
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 
 MANAGER = ClusterName("")
@@ -50,6 +51,8 @@ class AnnounceWorkload:
     """Whether it is an event on the job as well."""
     about: Json | None = None
     """The job whose event it is, where that has no Workload any more."""
+    finding: ToldFinding | None = None
+    """For programs: what of it somebody may have to look at."""
 
 
 @attrs.frozen

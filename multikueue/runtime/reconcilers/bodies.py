@@ -16,6 +16,7 @@ import attrs
 from multikueue.core.machinery.slots import KeySlots
 from multikueue.core.model.copies import forget_spec
 from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import ToldFinding
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid, version_number
 from multikueue.core.model.slimmed import is_slimmed, size_noted
@@ -123,7 +124,7 @@ class Bodies:
         if loop_time() < self._told_at.get(key, math.inf):
             return ()
         self._told_at[key] = math.inf
-        return (AnnounceWorkload("Normal", WAITS, on_job=True),)
+        return (AnnounceWorkload("Normal", WAITS, on_job=True, finding=ToldFinding.COPY_WAITS),)
 
     def tell_in(self, key: ObjectKey) -> float | None:
         """Seconds until then; None: it was told, or does not wait."""

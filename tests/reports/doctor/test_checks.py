@@ -461,15 +461,16 @@ def job_cases() -> Iterator[Case]:
     behind = {ObjectKey.of(rejected): job("train", delegated=False)}
     undelegated = attrs.evolve(healthy(rejected), jobs=behind)
     yield "not-delegated", undelegated, "jobs", "does not say that MultiKueue runs it"
-    offered = workload(job(), nominated=("worker1", "worker2"))
+    offered, waits = workload(job(), nominated=("worker1", "worker2")), workload(job())
     dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
     yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"
-    for finding, told in (
-        ("status-refused", "so the job does not show it: refuses: active"),
-        ("contested-field", "so it is set back no more: refuses: active"),
+    for finding, of, told in (
+        ("status-refused", offered, "so the job does not show it: refuses: active"),
+        ("contested-field", offered, "so it is set back no more: refuses: active"),
+        ("copy-waits", waits, "one or two are at a time: refuses: active"),
     ):
         event = EventReport("workload/w", "Warning", "MultiKueue", "refuses: active", NOW, NOW, 2, "", finding=finding)
-        yield finding, attrs.evolve(healthy(offered), told={ObjectKey.of(offered): (event,)}), "default/job/train", told
+        yield finding, attrs.evolve(healthy(of), told={ObjectKey.of(of): (event,)}), "default/job/train", told
     lacking = with_worker(lacks=(Need("Secret", ObjectKey("default", "db"), "default/job/train"),))
     yield "dependency-missing", lacking, "worker1, Secret default/db", "pods of default/job/train name it"
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "

@@ -80,6 +80,18 @@ def fields_are_contested(facts: Facts) -> Iterator[Spot]:
     yield from _told(facts, ToldFinding.CONTESTED_FIELD)
 
 
+@check(
+    ToldFinding.COPY_WAITS,
+    Severity.INFO,
+    "these jobs start later; those of other namespaces do not wait for them",
+)
+def copies_wait(facts: Facts) -> Iterator[Spot]:
+    """A large job has waited a minute for its turn to be copied, as its namespace has its share of what is kept in
+    memory. Told for as long as the event of it is kept, and until the job is offered.
+    """
+    yield from _told(facts, ToldFinding.COPY_WAITS)
+
+
 def _told(facts: Facts, wanted: ToldFinding) -> Iterator[Spot]:
     for workload in facts.objects.workloads:
         key = ObjectKey.of(workload)

@@ -38,6 +38,7 @@ _SUBMITTERS: Final = frozenset(
         "container-failed",
         "container-not-started",
         "contested-field",
+        "copy-waits",
         "dependency-going",
         "dependency-in-use",
         "dependency-nowhere",

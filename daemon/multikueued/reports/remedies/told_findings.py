@@ -5,7 +5,7 @@ Each is told for as long as the event is kept, an hour as a rule, and until a la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -25,8 +25,18 @@ class _Told:
     remedy: Remedy
     ended_by: str
     """The part of the manager's job of which a later write ends it: a subresource; empty: the job itself."""
-    while_it_runs: bool
-    """Whether it is over with the job."""
+    is_over: Callable[[Json], bool]
+    """Whether the Workload shows that it is over."""
+
+
+def _never(_: Json) -> bool:
+    return False
+
+
+def _is_offered(workload: Json) -> bool:
+    """Whether it was copied to a worker, or needs no copy any more."""
+    placed = workloads.cluster_name(workload) is not None or bool(workloads.nominated(workload))
+    return placed or workloads.is_finished(workload)
 
 
 TOLD: Final[Mapping[ToldFinding, _Told]] = MappingProxyType(
@@ -40,7 +50,7 @@ TOLD: Final[Mapping[ToldFinding, _Told]] = MappingProxyType(
                 "workers'. Mend that; the status is written again within a few minutes, or once the job changes",
             ),
             ended_by="status",
-            while_it_runs=False,
+            is_over=_never,
         ),
         ToldFinding.CONTESTED_FIELD: _Told(
             Remedy(
@@ -51,7 +61,19 @@ TOLD: Final[Mapping[ToldFinding, _Told]] = MappingProxyType(
                 blocking=False,
             ),
             ended_by="",
-            while_it_runs=True,
+            is_over=workloads.is_finished,
+        ),
+        ToldFinding.COPY_WAITS: _Told(
+            Remedy(
+                ToldFinding.COPY_WAITS,
+                "it is large, and other large jobs of its namespace are copied first: of a namespace one or two are at "
+                "a time",
+                "wait: it is copied in its turn. Keep large texts in a ConfigMap or a volume instead of in {job}, and "
+                "it needs no turn",
+                blocking=False,
+            ),
+            ended_by="",
+            is_over=_is_offered,
         ),
     }
 )
@@ -69,10 +91,10 @@ def told_findings(
         name: of the job, as TYPE/NAME.
     """
     last = {event.finding: event for event in events}
-    key, is_over = ObjectKey.of(workload), workloads.is_finished(workload)
+    key = ObjectKey.of(workload)
     for told, row in TOLD.items():
         event = last.get(told)
-        if event is None or (is_over and row.while_it_runs) or _was_written_after(event, job, row.ended_by):
+        if event is None or row.is_over(workload) or _was_written_after(event, job, row.ended_by):
             continue
         words = {"namespace": key.namespace, "job": name}
         yield told, row.remedy.about(f"Workload {key.name}", event.note, words)
