@@ -12,16 +12,15 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 import aiohttp
 import anyio
 import attrs
 from aiohttp import web
-from multidict import CIMultiDict
 from yarl import URL
 
 from multikueue.core.model.names import Json
@@ -98,8 +97,7 @@ class Kubelets:
         target = quote(path) + (f"?{asked}" if asked else "")
         if _wants_upgrade(request):
             return await self._piped(request, kubelet, target)
-        headers = CIMultiDict((name, text) for name, text in _headers(request) if name.lower() not in _HOPS)
-        headers["X-Forwarded-Uri"] = request.path
+        headers = [*_without_hops(_headers(request)), ("X-Forwarded-Uri", request.path)]
         async with self._session() as session:
             try:
                 answer = await session.request(
@@ -113,8 +111,9 @@ class Kubelets:
                 why = f"error trying to reach service: {_dialed(kubelet, error)}"
                 raise StatusError(503, "ServiceUnavailable", why) from error
             async with answer:
-                kept = CIMultiDict((name, text) for name, text in answer.headers.items() if name.lower() not in _HOPS)
-                response = web.StreamResponse(status=answer.status, headers=kept)
+                response = web.StreamResponse(status=answer.status)
+                for name, text in _without_hops(answer.headers.items()):
+                    response.headers.add(name, text)
                 return await _passed_on(request, response, answer)
 
     async def stream(self, request: web.BaseRequest, pod: Json, subresource: str) -> web.StreamResponse:
@@ -134,7 +133,7 @@ class Kubelets:
         kubelet = self.of_pod(pod)
         if kubelet is None:
             raise bad_request(f"node {node} is not there: its containers are played, and there is nothing to enter")
-        target = STREAMS[subresource](pod, request.query)
+        target = STREAMS[subresource](pod, parse_qs(request.query_string, keep_blank_values=True))
         if not _wants_upgrade(request):
             raise bad_request("Upgrade request required")
         offered = request.headers.get("Sec-WebSocket-Protocol", "")
@@ -185,6 +184,11 @@ def _headers(request: web.BaseRequest) -> Iterator[tuple[str, str]]:
     """A client's headers as a kubelet gets them: without what was for the API server alone."""
     yield from ((name, text) for name, text in request.headers.items() if not name.lower().startswith(_OURS))
     yield "X-Forwarded-For", request.remote or ""
+
+
+def _without_hops(headers: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Headers that are not of one connection alone."""
+    return ((name, text) for name, text in headers if name.lower() not in _HOPS)
 
 
 async def _words(answer: aiohttp.ClientResponse) -> str:

@@ -5,13 +5,12 @@ Pure. Names, order and words are kube-apiserver's: `tests/conformance/test_kubel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import quote, urlencode
 
 import attrs
-from multidict import MultiMapping
 
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
@@ -21,6 +20,8 @@ from multikueue.sandbox.apiserver.status_errors import Cause, StatusError, bad_r
 from multikueue.sandbox.apiserver.storage.watching import is_true
 from multikueue.sandbox.apiserver.validation.rules import forbidden_field, invalid_value
 
+Query: TypeAlias = Mapping[str, Sequence[str]]
+"""All values of each parameter, as `urllib.parse.parse_qs` reads them."""
 _PREFERRED: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 """Types of addresses in the order of `--kubelet-preferred-address-types`."""
 _PORT: Final = 10250
@@ -120,22 +121,26 @@ def log_path(pod: Json, container: str, options: Mapping[str, str]) -> str:
     return _path("containerLogs", pod, container, sorted(options.items()))
 
 
-def _streams(query: MultiMapping[str]) -> Iterator[tuple[str, str]]:
-    yield from ((theirs, "1") for ours, theirs in _FLAGS.items() if is_true(query.get(ours)))
+def _first(query: Query, name: str) -> str | None:
+    return next(iter(query.get(name, ())), None)
 
 
-def _exec_path(pod: Json, query: MultiMapping[str]) -> str:
-    commands = [("command", text) for text in query.getall("command", [])]
+def _streams(query: Query) -> Iterator[tuple[str, str]]:
+    yield from ((theirs, "1") for ours, theirs in _FLAGS.items() if is_true(_first(query, ours)))
+
+
+def _exec_path(pod: Json, query: Query) -> str:
+    commands = [("command", text) for text in query.get("command", ())]
     options = sorted([*_streams(query), *commands], key=lambda option: option[0])
-    return _path("exec", pod, chosen_container(pod, query.get("container", "")), options)
+    return _path("exec", pod, chosen_container(pod, _first(query, "container") or ""), options)
 
 
-def _attach_path(pod: Json, query: MultiMapping[str]) -> str:
-    return _path("attach", pod, chosen_container(pod, query.get("container", "")), sorted(_streams(query)))
+def _attach_path(pod: Json, query: Query) -> str:
+    return _path("attach", pod, chosen_container(pod, _first(query, "container") or ""), sorted(_streams(query)))
 
 
-def _forward_path(pod: Json, query: MultiMapping[str]) -> str:
-    ports = ",".join(query.getall("ports", []))
+def _forward_path(pod: Json, query: Query) -> str:
+    ports = ",".join(query.get("ports", ()))
     return _path("portForward", pod, "", [("port", ports)] if ports else [])
 
 
@@ -145,7 +150,7 @@ def _path(what: str, pod: Json, container: str, options: list[tuple[str, str]]) 
     return "/" + "/".join(map(quote, parts)) + (f"?{urlencode(options)}" if options else "")
 
 
-STREAMS: Final[Mapping[str, Callable[[Json, MultiMapping[str]], str]]] = {
+STREAMS: Final[Mapping[str, Callable[[Json, Query], str]]] = {
     "exec": _exec_path,
     "attach": _attach_path,
     "portforward": _forward_path,
