@@ -150,6 +150,9 @@ def _clock(one: Measured, *, wide: bool) -> str:
         return "not checked"
     if wide:
         return f"between {one.clock_from:+.1f} s and {one.clock_to:+.1f} s from this machine's"
+    if one.clock_from > 1.0 or one.clock_to < -1.0:  # headers have whole seconds
+        off, side = (one.clock_from, "ahead of") if one.clock_from > 0 else (-one.clock_to, "behind")
+        return f"{off:.1f} s {side} this machine's"
     return f"within {max(abs(one.clock_from), abs(one.clock_to)):.1f} s of this machine's"
 
 

@@ -499,6 +499,12 @@ def test_the_first_thing_to_do_on_a_manager_without_workers_is_to_add_one() -> N
     assert first.remedy.startswith("multikueue worker add NAME")
 
 
+def test_a_clock_here_that_is_ahead_says_nothing_about_the_daemon() -> None:
+    """Its Lease is as old as the manager's clock says."""
+    ahead = healthy(now=NOW + timedelta(minutes=10), clock=ClockBound(-601.0, -600.0), workers={})
+    assert [one.id for one in findings(ahead)][:1] == ["own-clock"]
+
+
 def test_a_lost_worker_is_connected_with_no_credentials() -> None:
     """The digest of those that it was connected with stays in its status."""
     facts = healthy(credentials={"worker1": KubeconfigFacts("worker1-secret", "def")})
