@@ -8,9 +8,9 @@ import pytest
 from multikueued.doctor.cluster_reader import needed, permissions
 from multikueued.doctor.command import ALIKE, diagnosis_lines
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
-from multikueued.doctor.worker_facts import NotChecked
 from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import ON_WORKER, kind_rules_on_worker
+from multikueued.reports.worker_facts import NotChecked
 from tests.reports.doctor.healthy import JOB_KIND, RAY_KIND
 
 

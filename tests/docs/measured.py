@@ -318,6 +318,12 @@ def _machine(runs: list[Json]) -> str:
 
 
 if __name__ == "__main__":
-    pages = ((PERFORMANCE, tables()), (SCALE_OUT, scale_out()), (API, watchers()), (DISPATCH, held()), (PAGE, dashboard()))
+    pages = (
+        (PERFORMANCE, tables()),
+        (SCALE_OUT, scale_out()),
+        (API, watchers()),
+        (DISPATCH, held()),
+        (PAGE, dashboard()),
+    )
     for page, text in pages:
         page.write_text(replaced(page.read_text(), WRITER, text))

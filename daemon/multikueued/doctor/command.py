@@ -21,9 +21,9 @@ from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.collect import Examination, gather
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity, diagnose
 from multikueued.doctor.fixes import fixes, mend
-from multikueued.doctor.worker_facts import NotChecked
 from multikueued.rbac.command import AccountParameter
 from multikueued.rbac.objects import Account
+from multikueued.reports.worker_facts import NotChecked
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -9,9 +9,9 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.reports.events import EventReport
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.settings.config import Settings
 
 

@@ -42,14 +42,14 @@ from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.doctor.fixes import fixes
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, Need, NotChecked, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.events import EventReport
+from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, Need, NotChecked, stranded_pods
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings
 from multikueued.tokens.bound import Bound
-from multikueued.workers.move_targets import QueuesOnWorker
 from tests.core.door import RefusalFacts
 from tests.reports.doctor.healthy import (
     ALLOWED,
