@@ -18,6 +18,7 @@ import click
 from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsError
 from multikueue.core.model.outside_text import without_controls
 from multikueue.errors import Forbidden, Unauthorized, Unreachable
+from multikueued.commands.exits import known_error, ungrouped
 from multikueued.lazy_group import LazyGroup, Subcommand
 
 _GET: Final = {
@@ -47,9 +48,9 @@ _WORKER: Final = {
 }
 _JOBS: Final[Mapping[str, Subcommand | click.Group]] = {
     "dashboard": Subcommand("multikueued.dashboard.command:dashboard"),
-    "events": Subcommand("multikueued.commands.explain:events_command"),
+    "events": Subcommand("multikueued.remote.explain:events_command"),
     "exec": Subcommand("multikueued.remote.exec_command:exec_command"),
-    "explain": Subcommand("multikueued.commands.explain:explain_command"),
+    "explain": Subcommand("multikueued.remote.explain:explain_command"),
     "get": LazyGroup("get", help="List jobs or workers.", subcommands=_GET),
     "logs": Subcommand("multikueued.remote.command:logs_command"),
     "pods": Subcommand("multikueued.remote.command:pods_command"),
@@ -128,7 +129,7 @@ def _one_message() -> Iterator[None]:
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
-        errors = list(_ungrouped(error))
+        errors = list(ungrouped(error))
         if any(isinstance(one, KeyboardInterrupt) for one in errors):
             raise click.exceptions.Exit(INTERRUPTED) from error
         if any(isinstance(one, BrokenPipeError) for one in errors):
@@ -144,11 +145,6 @@ def _one_message() -> Iterator[None]:
 @click.version_option(package_name="multikueue", prog_name="multikueue")
 def main() -> None:
     """Dispatch batch jobs of one cluster to many."""
-
-
-def known_error(error: BaseException) -> MultiKueueError | None:
-    """The first of our own errors, also inside exception groups; None if there is none."""
-    return next((one for one in _ungrouped(error) if isinstance(one, MultiKueueError)), None)
 
 
 def _told(error: MultiKueueError) -> str:
@@ -176,14 +172,6 @@ def _exit_code(error: MultiKueueError | None) -> int:
     if isinstance(error, SettingsError | KubeconfigError | AdapterError):
         return USAGE
     return int(getattr(error, "exit_code", FAILURE))
-
-
-def _ungrouped(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for nested in error.exceptions:
-            yield from _ungrouped(nested)
-    else:
-        yield error
 
 
 def _unexpected(error: BaseException) -> str:

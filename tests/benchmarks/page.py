@@ -42,9 +42,9 @@ from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.testing import job, stored, workload
 from multikueued.commands.options import ReportTarget
 from multikueued.dashboard.command import dashboard_of
-from multikueued.doctor.published import Published, config_map, written
-from multikueued.doctor.worker_facts import WorkerFacts
-from multikueued.workers.move_targets import QueuesOnWorker
+from multikueued.reports.published import Published, config_map, written
+from multikueued.reports.worker_facts import WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from tests.benchmarks.answering import Answer, nothing_to_ask, run
 from tests.benchmarks.children import child
 from tests.benchmarks.machine import machine

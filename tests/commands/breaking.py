@@ -23,7 +23,7 @@ from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK
-from multikueued.commands.explain import gather_explanation
+from multikueued.remote.explain import gather_explanation
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.remedies.remedy import Finding
 from tests.runtime.fleet import Fleet, now

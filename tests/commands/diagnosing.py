@@ -17,8 +17,8 @@ from multikueued.clusters import ClusterClient
 from multikueued.doctor.collect import Examination, examine
 from multikueued.doctor.findings import Diagnosis, DoctorFinding
 from multikueued.doctor.probe import ProbeResult
-from multikueued.doctor.worker_facts import ClockBound
 from multikueued.doctor.worker_reader import Connect
+from multikueued.reports.worker_facts import ClockBound
 from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW
 from tests.commands.breaking import Person, Refusals, Refusing
 from tests.runtime.fleet import Fleet, now

@@ -22,8 +22,8 @@ from yarl import URL
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.identity.users import account_groups
+from multikueued.api_answers import GROUP, VERSION, status
 from multikueued.cli import main
-from multikueued.logserver.answers import GROUP, VERSION, status
 from multikueued.rbac.objects import CLUSTER_ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from tests.logserver.stage import HOST, Stage, pem, stage
 

@@ -20,8 +20,8 @@ from multikueue.sandbox.apiserver import ApiServer, DirectClient, Hang, Match
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.findings import Diagnosis
 from multikueued.doctor.needs import missing
-from multikueued.doctor.worker_facts import Need, NotChecked
 from multikueued.doctor.worker_reader import DEADLINE
+from multikueued.reports.worker_facts import Need, NotChecked
 from tests.commands.breaking import Change, Person, Refusals, seen_after
 from tests.commands.diagnosing import diagnosed, named
 from tests.runtime.fleet import Fleet

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import click
+import pytest
 
 from multikueued.doctor.cluster_reader import needed, permissions
 from multikueued.doctor.command import ALIKE, diagnosis_lines
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
-from multikueued.doctor.worker_facts import NotChecked
 from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import ON_WORKER, kind_rules_on_worker
+from multikueued.reports.worker_facts import NotChecked
 from tests.reports.doctor.healthy import JOB_KIND, RAY_KIND
 
 
@@ -34,6 +35,15 @@ def test_many_findings_of_one_kind_are_folded_but_for_wide() -> None:
 def test_a_clock_that_was_not_measured_is_not_checked() -> None:
     lines = diagnosis_lines(Diagnosis((), (), (Measured("worker1", 0.02, None, None),)), 80, wide=False)
     assert lines[1].split() == ["worker1", "unknown", "20", "ms", "not", "checked"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "told"),
+    [((-0.5, 0.6), "within 0.6 s of"), ((-600.1, -599.0), "599.0 s behind"), ((599.0, 600.1), "599.0 s ahead of")],
+)
+def test_a_clock_that_is_off_is_not_told_as_within(bound: tuple[float, float], told: str) -> None:
+    lines = diagnosis_lines(Diagnosis((), (), (Measured("worker1", 0.02, *bound),)), 80, wide=False)
+    assert lines[1].endswith(f"{told} this machine's")
 
 
 def test_verbs_of_kinds_that_nobody_serves_are_not_asked_for() -> None:

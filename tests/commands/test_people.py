@@ -20,12 +20,10 @@ from multikueue.core.model.objects import annotations_of, name_of, uid
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.testing import NOW, job, stored, workload
 from multikueue.testing.waiting import until
+from multikueued.api_answers import GROUP
 from multikueued.cli import SUBCOMMANDS
 from multikueued.commands.exits import EXIT_CODES
-from multikueued.doctor.published import Published, config_map, written
-from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.lazy_group import LazyGroup
-from multikueued.logserver.answers import GROUP
 from multikueued.rbac.objects import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -40,7 +38,9 @@ from multikueued.rbac.objects import (
 )
 from multikueued.remote.pod_lookup import RETENTION
 from multikueued.remoteapi import handlers
-from multikueued.workers.move_targets import QueuesOnWorker
+from multikueued.reports.published import Published, config_map, written
+from multikueued.reports.worker_facts import WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from tests.commands.people import People, people
 
 (POD,) = KINDS

@@ -25,10 +25,10 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from multikueued.doctor.probe import ProbeResult
-from multikueued.doctor.published import Published, published_in
 from multikueued.doctor.publisher import EVERY, LOOKS, SOON, FindingsPublisher
-from multikueued.doctor.worker_facts import ClockBound
 from multikueued.doctor.worker_reader import DEADLINE
+from multikueued.reports.published import Published, published_in
+from multikueued.reports.worker_facts import ClockBound
 from multikueued.run.leader_tasks import reached
 from multikueued.serving.reviews import SELF_REVIEW
 from multikueued.settings.config import Settings

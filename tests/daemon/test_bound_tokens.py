@@ -13,10 +13,10 @@ from prometheus_client.registry import CollectorRegistry
 from multikueue.core.model.names import Json
 from multikueue.errors import Forbidden, MultiKueueError, NotFound, Unauthorized, Unreachable
 from multikueue.testing import NOW
+from multikueued.metrics.tokens import TokenMetrics
 from multikueued.rbac.objects import Account
 from multikueued.tokens.bound import ACCOUNT, DEFAULT_LIFE, NOT_BOUND, SHORTEST, Bound, bound_in, life_of, request_spec
-from multikueued.tokens.metrics import TokenMetrics
-from multikueued.tokens.renewal import remedy, retry_in
+from multikueued.workers.renewal import remedy, retry_in
 
 ACCOUNT_THERE = Account("kueue-system", "multikueue")
 WEEK = timedelta(days=7)

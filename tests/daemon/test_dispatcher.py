@@ -19,7 +19,7 @@ from multikueued.cli import main
 from multikueued.metrics.hooks import Metrics
 from multikueued.rbac.rules import on_worker
 from multikueued.run.daemon import build_manager, work
-from multikueued.run.dispatcher import chosen_dispatcher
+from multikueued.settings.dispatcher import chosen_dispatcher
 from multikueued.settings.file import parse, parse_settings
 
 ALL_AT_ONCE = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"

@@ -18,8 +18,8 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.core.model.names import Json
 from multikueue.errors import SettingsError
 from multikueued.cli import main
-from multikueued.run.kinds import configured_kinds
 from multikueued.settings.file import parse_settings
+from multikueued.settings.kinds import configured_kinds
 from tests.examples import examples
 
 KUEUES = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}

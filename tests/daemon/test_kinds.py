@@ -12,8 +12,9 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, NotFound, ServerFault, Unreachable
 from multikueue.kube.served_kinds import ServedKind
-from multikueued.run.kinds import PATIENCE, RETRY, configured_kinds, known_kinds
+from multikueued.run.kinds import PATIENCE, RETRY, known_kinds
 from multikueued.settings.file import parse_settings
+from multikueued.settings.kinds import configured_kinds
 
 pytestmark = pytest.mark.looptime
 

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from multikueue.core.dispatchers.dispatcher import External
 from multikueued.cli import main
-from multikueued.run.dispatcher import chosen_dispatcher
-from multikueued.run.kinds import configured_kinds
+from multikueued.settings.dispatcher import chosen_dispatcher
 from multikueued.settings.file import Loaded, parse
+from multikueued.settings.kinds import configured_kinds
 
 SHIPPED = """
 apiVersion: config.kueue.x-k8s.io/v1beta2

@@ -12,8 +12,6 @@ from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.errors import SettingsError
 from multikueue.kube import AnswerLimits
-from multikueued.run.dispatcher import chosen_dispatcher
-from multikueued.run.kinds import configured_kinds
 from multikueued.settings.config import (
     LeaderElectionSettings,
     LoggingSettings,
@@ -23,7 +21,9 @@ from multikueued.settings.config import (
     Settings,
     WebhookSettings,
 )
+from multikueued.settings.dispatcher import chosen_dispatcher
 from multikueued.settings.file import load_settings, parse_settings
+from multikueued.settings.kinds import configured_kinds
 from multikueued.settings.sections import DependencySettings
 
 HEAD = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"

@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from multikueue.adapters.declared.expressions import EvaluationError, Expression
-from multikueued.run.logs import configure_logging
+from multikueued.serving.logs import configure_logging
 from multikueued.settings.config import LoggingSettings
 
 

@@ -16,8 +16,8 @@ from multikueue.runtime.inventory.service import Inventory
 from multikueue.sandbox.apiserver import Fault, Refuse
 from multikueued.metrics.hooks import Metrics
 from multikueued.rbac.rules import in_namespace, on_manager
-from multikueued.run.dispatcher import placement_options
 from multikueued.settings.config import Settings
+from multikueued.settings.dispatcher import placement_options
 from multikueued.settings.file import parse, parse_settings
 from tests.integration.permissions import NotGranted, chart_objects, chart_rules, granted
 from tests.runtime.fleet import until

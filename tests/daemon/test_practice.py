@@ -31,9 +31,9 @@ from multikueue.protocols import ApiClient
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from multikueued.cli import main
-from multikueued.run.kinds import chosen_kinds
 from multikueued.sandbox_command.command import DAEMON, merged
 from multikueued.settings.file import load_settings
+from multikueued.settings.kinds import chosen_kinds
 
 SANDBOX = [sys.executable, "-m", "multikueued", "sandbox"]
 ACCOUNTS = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")

@@ -16,8 +16,8 @@ from multikueue.errors import SettingsError
 from multikueue.testing.waiting import background, running
 from multikueue.webhook.certificates import UnusableError, make_authority, pem
 from multikueue.webhook.rotation import WebhookCredentials, renewed
-from multikueued.webhook.files import CertificateFolder
-from multikueued.webhook.server import ServingTls
+from multikueued.serving.certificate_files import CertificateFolder
+from multikueued.serving.serving_tls import ServingTls
 
 SECRET_TEXT = "hunter2"
 

@@ -16,7 +16,7 @@ from multikueue import AVAILABLE, JobKind
 from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.dependencies import COPIED
 from multikueue.core.model.names import Json
-from multikueued.logserver.answers import API_SERVICE_NAME
+from multikueued.api_answers import API_SERVICE_NAME
 from multikueued.rbac.logs import api_server_rules, daemon_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.objects import AGGREGATED, user_kind_rules, verbs_of, viewer_rules
 from multikueued.rbac.role_rule import merged
@@ -135,7 +135,7 @@ def _external() -> str:
 
 def _own_secrets() -> str:
     """The API server's own Secrets: its certificate, and one for each worker."""
-    certificate = _text(own_certificate_rules('{{ include "multikueued.run.logs" . }}'))
+    certificate = _text(own_certificate_rules('{{ include "multikueued.serving.logs" . }}'))
     each = _text(named_secret_rules(["{{ $secret }}"]))
     return f"{certificate}{{{{- range $worker, $secret := $api.workers }}}}\n{each}{{{{- end }}}}\n"
 

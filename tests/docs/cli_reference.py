@@ -19,13 +19,12 @@ import click
 
 from multikueued.cli import SECTIONS, main
 from multikueued.commands.exits import EXIT_CODES
-from multikueued.commands.explain import EventList
 from multikueued.commands.get import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.retry import Retried
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured
-from multikueued.doctor.worker_facts import NotChecked
 from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
+from multikueued.remote.explain import EventList
 from multikueued.remote.pods import PodList, PodReport
 from multikueued.reports.answers import ReportedPlacement
 from multikueued.reports.events import EventReport
@@ -38,6 +37,7 @@ from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
 from multikueued.reports.usage import UsageReport, Use
 from multikueued.reports.worker_answers import WorkerAnswer
+from multikueued.reports.worker_facts import NotChecked
 from multikueued.reports.workers import WorkerReport
 from multikueued.settings.values import camel
 from tests.docs.marked import replaced

@@ -12,9 +12,9 @@ import yaml
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared.profiles import names
 from multikueue.runtime.plugins import KIND_GROUP
-from multikueued.run.kinds import configured_kinds
 from multikueued.settings.file import parse_settings
 from multikueued.settings.frameworks import framework_names
+from multikueued.settings.kinds import configured_kinds
 from tests.docs.blocks import ADAPTERS, blocks
 
 PAGE = ADAPTERS.read_text()

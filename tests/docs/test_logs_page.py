@@ -10,8 +10,8 @@ from pathlib import Path
 import yaml
 
 from multikueue.kube import log_stream
+from multikueued.api_answers import API_SERVICE_NAME, LOG_PATH, NOTE
 from multikueued.logserver import access, outgoing, reading, resolving, tls
-from multikueued.logserver.answers import API_SERVICE_NAME, LOG_PATH, NOTE
 from multikueued.logserver.command import api_server
 
 ROOT = Path(__file__).parents[2]

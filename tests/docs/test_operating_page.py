@@ -26,8 +26,8 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.errors import AlreadyExists, Forbidden, Invalid, NotFound, ServerFault, TooManyRequests
 from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, patience
 from multikueued.metrics.hooks import Metrics
-from multikueued.run.dispatcher import chosen_dispatcher
 from multikueued.settings.config import DispatcherSettings, Settings
+from multikueued.settings.dispatcher import chosen_dispatcher
 from multikueued.settings.file import parse_settings
 from tests.core.door import NOBODY_TAKES_IT
 from tests.integration.permissions import WORKER_RULES, chart_rules, granted

@@ -17,7 +17,7 @@ from multikueue.core.model.objects import annotations_of
 from multikueue.errors import Forbidden, NotFound, Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
-from multikueued.doctor.published import published_in
+from multikueued.reports.published import published_in
 from multikueued.settings.sections import BoundTokenSettings
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
 from multikueued.workers.connection_wait import digest_in_use, digest_of

@@ -34,8 +34,8 @@ from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.kueue import statuses
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, connect_workers, namespace
 from multikueue.testing import NOW, job, workload
+from multikueued.api_answers import API_SERVICE_NAME, GROUP, PARTS, VERSION, WHOLE
 from multikueued.cli import main
-from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, VERSION, WHOLE
 from tests.controlplane.binaries import find_kubectl
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.credentials import kubeconfig, write_kubeconfig

@@ -20,13 +20,13 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Refuse
 from multikueue.testing.waiting import until
-from multikueued.logserver.answers import GROUP, VERSION
+from multikueued.api_answers import GROUP, VERSION
 from multikueued.logserver.frontproxy import CONFIG_KEY, CONFIG_MAP
 from multikueued.logserver.running import Options, running
 from multikueued.rbac.logs import logs_on_worker
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
-from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
+from multikueued.settings.kinds import chosen_kinds
 from tests.integration.permissions import NotGranted, granted
 from tests.remote.test_on_servers import Fleet, fleet
 

@@ -14,7 +14,7 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import Conflict
 from multikueue.webhook.rotation import SERVING_LIFETIME
-from multikueued.logserver.answers import API_SERVICE, API_SERVICE_NAME
+from multikueued.api_answers import API_SERVICE, API_SERVICE_NAME
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.tls import FrontTls
 

@@ -15,8 +15,8 @@ from aiohttp.test_utils import make_mocked_request
 
 from multikueue.kube.log_stream import LogLine, read_log
 from multikueue.testing.waiting import background, running, until
+from multikueued.api_answers import NOTE
 from multikueued.logserver import outgoing
-from multikueued.logserver.answers import NOTE
 from multikueued.logserver.outgoing import AHEAD, Outgoing
 from multikueued.serving.port import listening
 from tests.kube.test_log_stream import MAPPED, Response

@@ -17,9 +17,9 @@ from multikueue.core.model.objects import uid
 from multikueue.kube import ClientOptions
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing.waiting import until
+from multikueued.api_answers import NOTE
 from multikueued.logserver import access, reading, resolving, tls
 from multikueued.logserver.access import RefusedError, Slots
-from multikueued.logserver.answers import NOTE
 from multikueued.logserver.frontproxy import CONFIG_KEY, CONFIG_MAP
 from multikueued.logserver.reading import Bounds
 from multikueued.rbac.objects import CLUSTER_ROLE_BINDING

@@ -23,8 +23,8 @@ from multikueue.errors import ApiError, Forbidden, Invalid, NotFound, Unreachabl
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.pod_exec import ExecRequest
 from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError
+from multikueued.commands.owned import Owned
 from multikueued.remote.exec_command import raw_mode, run_on, send_input
-from multikueued.remote.owned import Owned
 from tests.kube.scripted import eventually
 from tests.remote.objects import SOUGHT, pod
 

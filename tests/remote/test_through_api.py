@@ -16,9 +16,9 @@ from multikueue.kube.http.requests import LogQuery, pod_log
 from multikueue.kube.log_stream import LogLine
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.sandbox.apiserver import Match, Refuse
+from multikueued.api_answers import END, NOTE, REMOTE_JOB
 from multikueued.commands.exits import CommandError
 from multikueued.commands.options import ReportTarget
-from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
 from multikueued.remote.log_output import LogSelection
 from multikueued.remote.pod_lookup import Asked
 from multikueued.remote.through_api import logs_through_api

@@ -23,14 +23,14 @@ from multikueue.core.model.kinds import CONFIG_MAP, LEASE, MULTIKUEUE_CLUSTER, N
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.testing import NOW, job, stored, workload
 from multikueue.testing.waiting import until
-from multikueued.doctor.published import Published, config_map, written
-from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, Account, binding, role
 from multikueued.remoteapi import handlers, manager_view
 from multikueued.remoteapi.job_query import BREATH, page_of
 from multikueued.remoteapi.job_watch import INITIAL_EVENTS_END
 from multikueued.remoteapi.manager_view import ManagerView
-from multikueued.workers.move_targets import QueuesOnWorker
+from multikueued.reports.published import Published, config_map, written
+from multikueued.reports.worker_facts import WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from tests.commands.test_report_runner import NOBODY
 from tests.logserver.stage import BASE, FINDINGS, LEASE_OF_DAEMON, TENANT, Stage, stage
 

@@ -21,14 +21,14 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.second_names import SecondName, second_name_status
 from multikueue.errors import Cause
 from multikueued.commands.report_text import explanation_lines
-from multikueued.doctor.published import Published, config_map, written
-from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.workers.move_targets import QueuesOnWorker
+from multikueued.reports.worker_facts import WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from tests.core.building import condition
 from tests.reports.objects import CHECK, NOW, fleet, job, judged, saying, stored, worker, workload
 

@@ -15,11 +15,11 @@ from multikueued.commands.status import with_refusals
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, diagnose
-from multikueued.doctor.worker_facts import KubeconfigFacts
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.one_cause import CAUSES
 from multikueued.reports.status import status_report
+from multikueued.reports.worker_facts import KubeconfigFacts
 from tests.reports.doctor.healthy import ALLOWED, JOB_KIND, NOW, healthy, objects_of, queues, worker_facts
 from tests.reports.doctor.test_checks import inactive_queues
 from tests.reports.objects import fleet, job, saying, stored, worker, workload

@@ -11,13 +11,13 @@ import pytest
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.testing import NOW
-from multikueued.doctor.published import MOST, Published, config_map, published_in, seen, slim, written
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.rbac.objects import Account
 from multikueued.reports.ending_copies import EndingCopy, LatePod
+from multikueued.reports.published import MOST, Published, config_map, published_in, seen, slim, written
 from multikueued.reports.quotas import NOBODY_SAW, quota_of
+from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.tokens.bound import Bound
-from multikueued.workers.move_targets import QueuesOnWorker
 
 KEY = ObjectKey("default", "user-queue")
 

@@ -17,10 +17,10 @@ from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATIO
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.placements import FAULT
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
-from multikueued.doctor.published import Published, config_map, slim, written
-from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.reports.explanation import Seen, explain
-from multikueued.workers.move_targets import QueuesOnWorker
+from multikueued.reports.published import Published, config_map, slim, written
+from multikueued.reports.worker_facts import WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from tests.reports.objects import NOW, fleet, job, saying, stored, worker, workload
 
 HELD = State(NOW)

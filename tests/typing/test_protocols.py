@@ -47,7 +47,7 @@ from multikueue.testing import InMemoryCluster
 from multikueue.webhook.certificate_secret import CertificateSecret
 from multikueue.webhook.registrar import Authorities
 from multikueued.metrics.hooks import Metrics
-from multikueued.webhook.files import CertificateFolder
+from multikueued.serving.certificate_files import CertificateFolder
 
 
 def clients(over_http: KubeClient, in_memory: DirectClient) -> tuple[ApiClient, ApiClient]:

@@ -112,3 +112,17 @@ def permission(error: Forbidden) -> str:
         return f"{on} refuses: {error}"
     verb, resource, group, where = found.groups()
     return f"you may not {verb} {resource}{f'.{group}' if group else ''} on {on}{where}"
+
+
+def known_error(error: BaseException) -> MultiKueueError | None:
+    """The first of our own errors, also inside exception groups; None if there is none."""
+    return next((one for one in ungrouped(error) if isinstance(one, MultiKueueError)), None)
+
+
+def ungrouped(error: BaseException) -> Iterator[BaseException]:
+    """An error, or those in its groups."""
+    if isinstance(error, BaseExceptionGroup):
+        for nested in error.exceptions:
+            yield from ungrouped(nested)
+    else:
+        yield error

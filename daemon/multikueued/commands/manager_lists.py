@@ -29,11 +29,11 @@ from multikueue.core.model.workloads import has_members, owner
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.protocols import Reader, read
 from multikueued.clusters import ClusterClient
-from multikueued.doctor.published import LABEL as FINDINGS_LABEL
-from multikueued.doctor.published import NAME as FINDINGS
-from multikueued.doctor.published import merged
 from multikueued.reports.events import EventReport, as_new_event, event_reports
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.published import LABEL as FINDINGS_LABEL
+from multikueued.reports.published import NAME as FINDINGS
+from multikueued.reports.published import merged
 from multikueued.reports.typenames import resource_of
 from multikueued.settings.config import Settings
 

@@ -17,10 +17,10 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, TooManyRequests
+from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
 from multikueued.commands.structured import read_as
-from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.typenames import JobName, is_called
 

@@ -18,9 +18,9 @@ from aiohttp import web
 
 from multikueue.errors import ApiError
 from multikueue.kube import KubeClient
+from multikueued.api_answers import GROUP, REMOTE_JOB
 from multikueued.logserver.access import RefusedError
 from multikueued.logserver.answering import Handler, fixed, refusal
-from multikueued.logserver.answers import GROUP, REMOTE_JOB
 from multikueued.serving.gate import Limits
 from multikueued.serving.port import listening
 

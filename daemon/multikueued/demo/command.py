@@ -32,7 +32,7 @@ from multikueued.demo.output import giving_up, print_problems, print_table, prob
 from multikueued.demo.own_kinds import OwnKinds, config_option
 from multikueued.demo.policies import WORKERS, compare
 from multikueued.demo.run import Demo, break_worker, check_broken, with_short_patience
-from multikueued.run.logs import configure_logging
+from multikueued.serving.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, RetentionSettings, ServingSettings, Settings
 
 _DAEMON = Settings(

@@ -14,8 +14,8 @@ from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreadable
 from multikueue.runtime.workers.kueue_check import kueue_on
 from multikueued.clusters import ClusterClient
-from multikueued.doctor.worker_facts import NotChecked, Permission
 from multikueued.rbac.rules import OPTIONAL
+from multikueued.reports.worker_facts import NotChecked, Permission
 from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW, reviewed
 
 MANAGER: Final = "the manager"

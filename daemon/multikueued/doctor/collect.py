@@ -28,9 +28,9 @@ from multikueued.doctor.installation import find_daemon
 from multikueued.doctor.manager_reader import read_manager
 from multikueued.doctor.needs import OF_ONE, needs_of
 from multikueued.doctor.probe import Measure, ProbeResult, probe
-from multikueued.doctor.published import Published, published_in
-from multikueued.doctor.worker_facts import KubeconfigFacts, NotChecked
 from multikueued.doctor.worker_reader import Connect, Rounds, connected
+from multikueued.reports.published import Published, published_in
+from multikueued.reports.worker_facts import KubeconfigFacts, NotChecked
 
 
 @attrs.frozen

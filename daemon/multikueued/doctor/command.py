@@ -21,9 +21,9 @@ from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.collect import Examination, gather
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity, diagnose
 from multikueued.doctor.fixes import fixes, mend
-from multikueued.doctor.worker_facts import NotChecked
 from multikueued.rbac.command import AccountParameter
 from multikueued.rbac.objects import Account
+from multikueued.reports.worker_facts import NotChecked
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -150,6 +150,9 @@ def _clock(one: Measured, *, wide: bool) -> str:
         return "not checked"
     if wide:
         return f"between {one.clock_from:+.1f} s and {one.clock_to:+.1f} s from this machine's"
+    if one.clock_from > 1.0 or one.clock_to < -1.0:  # headers have whole seconds
+        off, side = (one.clock_from, "ahead of") if one.clock_from > 0 else (-one.clock_to, "behind")
+        return f"{off:.1f} s {side} this machine's"
     return f"within {max(abs(one.clock_from), abs(one.clock_to)):.1f} s of this machine's"
 
 

@@ -16,7 +16,7 @@ from multikueue.kube import ClusterConfig
 from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from multikueued.clusters import Lack, NoAccess, access_to
 from multikueued.doctor.cluster_reader import Sight
-from multikueued.doctor.worker_facts import KubeconfigFacts
+from multikueued.reports.worker_facts import KubeconfigFacts
 from multikueued.tokens.bound import bound_in, claims_of
 from multikueued.workers.addresses import is_own_machine
 from multikueued.workers.objects import location

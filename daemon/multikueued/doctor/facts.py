@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import attrs
 
 from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.reports.events import EventReport
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.settings.config import Settings
 
 
@@ -88,6 +88,11 @@ class Facts:
     def outside(self) -> str:
         """The option that `worker add` wants where the daemon runs on one machine with workers; else empty."""
         return " --outside" if any(one.outside for one in self.credentials.values()) else ""
+
+    @property
+    def managers_now(self) -> datetime:
+        """The manager's clock, by which its Lease is written: the earliest that it may show now."""
+        return self.now + timedelta(seconds=self.clock.low if self.clock is not None else 0.0)
 
     def queues_with_check(self) -> Iterator[tuple[ObjectKey, str]]:
         """The LocalQueues that lead to workers, and the check that each leads to."""

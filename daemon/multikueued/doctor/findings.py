@@ -13,9 +13,9 @@ import attrs
 from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.worker_facts import NotChecked, WorkerFacts
 from multikueued.reports.remedies.one_cause import one_each
 from multikueued.reports.remedies.remedy import filled_for_all
+from multikueued.reports.worker_facts import NotChecked, WorkerFacts
 
 LONGEST: Final = 1_000
 """Characters of what a finding says."""

@@ -38,13 +38,13 @@ from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.credentials import HeldCredentials, held_for
 from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.doctor.installation import Daemon
-from multikueued.doctor.worker_facts import Permission
 from multikueued.doctor.worker_reader import lacking_of
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects
-from multikueued.run.kinds import chosen_kinds
+from multikueued.reports.worker_facts import Permission
 from multikueued.settings.config import Settings
+from multikueued.settings.kinds import chosen_kinds
 
 SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
 KUEUES_DEPLOYMENT: Final = "kueue-controller-manager"

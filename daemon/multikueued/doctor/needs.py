@@ -12,10 +12,10 @@ from multikueue.core.model.kinds import CONFIG_MAP, SECRET
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.worker_names import namespace_on
 from multikueued.doctor.cluster_reader import Sight
-from multikueued.doctor.worker_facts import Need
 from multikueued.reports.jobs import JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import title
+from multikueued.reports.worker_facts import Need
 
 OF_ONE: Final = "multikueue explain JOB -n NAMESPACE tells it of one"
 _KINDS: Final = (SECRET.gvk.kind, CONFIG_MAP.gvk.kind)

@@ -19,7 +19,7 @@ from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.http.transport import Connector, ssl_context
 from multikueue.runtime.loop import utc_now
-from multikueued.doctor.worker_facts import ClockBound
+from multikueued.reports.worker_facts import ClockBound
 
 TIMES: Final = 3
 DEADLINE: Final = 10.0

@@ -28,11 +28,11 @@ from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import MANAGER, Sight
 from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.probe import Measure, probe
-from multikueued.doctor.published import MOST, TOGETHER, Published, config_map, seen, slim, written
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.doctor.worker_reader import DIAGNOSE, Connect, Rounds, connected, lacking_of
+from multikueued.reports.published import MOST, TOGETHER, Published, config_map, seen, slim, written
+from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.config import Settings
-from multikueued.workers.move_targets import QueuesOnWorker
 from multikueued.workers.objects import location
 
 

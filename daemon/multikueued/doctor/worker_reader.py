@@ -21,13 +21,13 @@ from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.needs import missing
 from multikueued.doctor.probe import Measure, probe
-from multikueued.doctor.worker_facts import Need, NotChecked, Permission, WorkerFacts, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.rules import on_worker, own_token_rules
+from multikueued.reports.worker_facts import Need, NotChecked, Permission, WorkerFacts, stranded_pods
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.config import Settings
 from multikueued.workers.copy_reader import CopyReader
-from multikueued.workers.move_targets import QueuesOnWorker
 
 LONG: Final = 3.0
 """Seconds after which it is told which workers have not answered."""

@@ -15,7 +15,7 @@ from aiohttp import web
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError
 from multikueue.runtime.loop import utc_now
-from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION
+from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.logserver.frontproxy import User
 from multikueued.logserver.tls import FrontTls, peer_of
 from multikueued.serving.reviews import ACCESS_REVIEW, Create, reviewed

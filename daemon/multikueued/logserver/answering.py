@@ -12,8 +12,8 @@ import structlog
 from aiohttp import web
 
 from multikueue.core.model.names import Json
+from multikueued.api_answers import status
 from multikueued.logserver.access import RefusedError, Rights
-from multikueued.logserver.answers import status
 
 AUDIT: Final = web.RequestKey("audit", dict[str, object])
 """Where a handler puts, in its request, what its line of the log says beside."""

@@ -23,7 +23,7 @@ from multikueue.protocols import ApiClient
 from multikueue.webhook.certificate_secret import credentials_in
 from multikueue.webhook.certificates import UnusableError, pem
 from multikueue.webhook.rotation import WebhookCredentials, renewed
-from multikueued.logserver.answers import API_SERVICE, API_SERVICE_NAME
+from multikueued.api_answers import API_SERVICE, API_SERVICE_NAME
 from multikueued.logserver.tls import FrontTls
 
 INTERVAL: Final = 60.0

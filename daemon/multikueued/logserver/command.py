@@ -14,7 +14,7 @@ from multikueue.core.model.quantities import exact
 from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, Duration, manager_config
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.running import Options, serve
-from multikueued.run.logs import configure_logging
+from multikueued.serving.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,7 +10,7 @@ import attrs
 from aiohttp import web
 
 from multikueue.core.model.outside_text import one_line, without_addresses
-from multikueued.logserver.answers import NOTE
+from multikueued.api_answers import NOTE
 
 AHEAD: Final = 256 << 10
 """Bytes that are kept for a reader who is slow, before no more is read from the worker."""

@@ -13,10 +13,9 @@ import attrs
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, MultiKueueError
 from multikueue.kube.http.requests import LogQuery
-from multikueued.cli import known_error
-from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, in_words
+from multikueued.api_answers import END
+from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, in_words, known_error
 from multikueued.logserver.access import Check, RefusedError, until_refused
-from multikueued.logserver.answers import END
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.resolving import told_of_worker
 from multikueued.remote.log_output import LogSelection, LogShower

@@ -27,8 +27,8 @@ from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
 from multikueued.remote.placed_job import PlacedJob, siblings_of
 from multikueued.remote.pod_lookup import RETENTION, UnplacedJob
+from multikueued.remote.worker_access import key_in
 from multikueued.reports.typenames import JobName, matching, meant, type_name
-from multikueued.run.copy_key import key_in
 
 LIMITS: Final = AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=10_000)
 """Of the objects of one namespace: a tenant may make as many as a quota of objects lets him."""

@@ -20,18 +20,18 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.loop import utc_now
+from multikueued.api_answers import documents
 from multikueued.logserver.access import FrontProxyRights, Slots
 from multikueued.logserver.answering import Handler, fixed
-from multikueued.logserver.answers import documents
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.resolving import CLIENT, LocatorOfTenant, ReadableWorkers
 from multikueued.logserver.tls import FrontTls, follow_front_proxy
 from multikueued.remoteapi.handlers import JobHandlers
 from multikueued.remoteapi.manager_view import ManagerView
+from multikueued.serving.certificate_files import CertificateFolder
 from multikueued.serving.gate import Limits
 from multikueued.serving.port import listening
-from multikueued.webhook.files import CertificateFolder
 
 WHOLE: Final = attrs.evolve(CLIENT, limits=LISTS_UNLIMITED)
 """For its informers, which read the Workloads of all namespaces."""

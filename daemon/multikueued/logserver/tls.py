@@ -20,7 +20,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import ApiError
 from multikueue.webhook.certificates import UnusableError
 from multikueued.logserver.frontproxy import CONFIG_KEY, CONFIG_MAP, FrontProxy
-from multikueued.webhook.server import ServingTls
+from multikueued.serving.serving_tls import ServingTls
 
 INTERVAL: Final = 30.0
 """Seconds between two reads of the ConfigMap."""

@@ -28,8 +28,8 @@ from multikueued.metrics.collectors import (
     StatusSource,
     WithKueuesPrefix,
 )
+from multikueued.metrics.tokens import TokenMetrics
 from multikueued.reports.usage import Payer
-from multikueued.tokens.metrics import TokenMetrics
 
 MAX_CONFIGS: Final = 40
 """Configs with series of their own; those beyond are not shown: their figures cannot be added up."""

@@ -11,7 +11,7 @@ from multikueue import JobKind
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.model.kinds import CORE_EVENT, EVENT, KUEUE_GROUP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB
+from multikueued.api_answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB
 from multikueued.rbac.logs import (
     api_server_rules,
     daemon_rules,
@@ -30,8 +30,8 @@ from multikueued.rbac.rules import (
     own_token_rules,
 )
 from multikueued.rbac.spokes import GRANTING, spoke_agent_rules
-from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
+from multikueued.settings.kinds import chosen_kinds
 
 READ: Final = ("get", "list", "watch")
 WRITE: Final = ("create", "delete", "patch", "update")

@@ -19,9 +19,9 @@ from multikueued.rbac.logs import log_rules
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.role_rule import merged, rule
 from multikueued.rbac.spokes import PROFILES, SPOKES, SPOKES_IN_NAMESPACE, impersonation_rules, spokes_wanted
-from multikueued.run.dispatcher import dispatcher_name, looks_at_queues
-from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
+from multikueued.settings.dispatcher import dispatcher_name, looks_at_queues
+from multikueued.settings.kinds import chosen_kinds
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 

@@ -22,8 +22,8 @@ from multikueue.kube import KubeClient
 from multikueue.kube.pod_exec import ExecRequest, Execution
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, for_people
 from multikueued.commands.options import CLIENT, JOB_NAME, target_of, target_options
+from multikueued.commands.owned import Owned
 from multikueued.remote.command import origin_option
-from multikueued.remote.owned import Owned
 from multikueued.remote.pod_lookup import Asked, WorkerPods, sought_job, why_no_pods
 from multikueued.remote.pods import container_of, has_ended, in_order, phase_of
 from multikueued.remote.worker_access import OPTIONS, worker_config, worker_for_people

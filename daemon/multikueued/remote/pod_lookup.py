@@ -18,7 +18,7 @@ from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError, f
 from multikueued.commands.job_lookup import Found, find_job
 from multikueued.commands.manager_lists import job_resource
 from multikueued.commands.options import ReportTarget
-from multikueued.remote.owned import Owned, owned_pods
+from multikueued.commands.owned import Owned, owned_pods
 from multikueued.remote.placed_job import PlacedJob, siblings_of
 from multikueued.remote.worker_access import mark_key, worker_client
 from multikueued.reports.jobs import JobState, reason_of, state_of

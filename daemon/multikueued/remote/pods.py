@@ -13,8 +13,8 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
 from multikueued.commands.exits import NOT_FOUND, CommandError
+from multikueued.commands.owned import Owned
 from multikueued.commands.tables import age, table
-from multikueued.remote.owned import Owned
 from multikueued.remote.placed_job import PlacedJob
 from multikueued.reports.pod_reasons import PodReason, reason_of_pod
 from multikueued.reports.remedies.pod_remedies import TroubledPod

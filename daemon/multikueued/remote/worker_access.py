@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
 from typing import Final
 
+import structlog
+
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, Forbidden, NotFound, Unauthorized, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient, Lack, NoAccess, access_to
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError, in_words
-from multikueued.run.copy_key import key_in
 from multikueued.settings.config import Settings
 
+FIELD: Final = "key"
+"""Where the Secret has it."""
+SHORTEST: Final = 16
+"""Bytes that one must have that somebody else has put there: a shorter one might be guessed."""
 OPTIONS: Final = ClientOptions(deadline=20.0, connection_wait=10.0, connections=8)
 """For workers: what is read of them is bounded, unlike what is read of the manager."""
 _WITHOUT: Final = "ask an operator who may, or for multikueue api-server, which shows pods and logs without that"
@@ -26,6 +33,8 @@ _REMEDIES: Final = {
     Lack.UNUSABLE: ("multikueue explain JOB says how to mend it", FINDING),
 }
 """What to do, and the command's exit code."""
+
+log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
@@ -90,3 +99,17 @@ def told_of(worker: str, error: ApiError) -> str:
                 f'worker cluster "{worker}" cannot be reached from this machine ({error}): is it up, and routed here?'
             )
     return f'worker cluster "{worker}" answers with an error: {error}'
+
+
+def key_in(found: Json) -> bytes | None:
+    """The key in a Secret; None if it has none that can be used."""
+    text = dig(found, "data", FIELD)
+    if not text:
+        return None
+    key = base64.b64decode(text)
+    if len(key) < SHORTEST:
+        log.warning(
+            f"the key is not usable and is replaced: it must be {SHORTEST} bytes or more, in base64", field=FIELD
+        )
+        return None
+    return key

@@ -17,13 +17,13 @@ from aiohttp import web
 from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError
+from multikueued.api_answers import GROUP, LOG_PATH, REMOTE_JOB, SUBRESOURCE, VERSION
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import CommandError, in_words
 from multikueued.commands.manager_lists import events_of, not_checked
 from multikueued.commands.structured import plain
 from multikueued.logserver.access import Check, RefusedError, Rights, Slots, until_refused
 from multikueued.logserver.answering import AUDIT, Answering, Handler, as_json
-from multikueued.logserver.answers import GROUP, LOG_PATH, REMOTE_JOB, SUBRESOURCE, VERSION
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.reading import Bounds, Query, flag, job_name, number_in, read
 from multikueued.logserver.resolving import told_of_worker

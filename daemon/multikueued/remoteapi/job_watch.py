@@ -8,7 +8,7 @@ from typing import Final
 import anyio
 
 from multikueue.core.model.names import Json
-from multikueued.logserver.answers import REMOTE_JOB, status
+from multikueued.api_answers import REMOTE_JOB, status
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION
 

@@ -17,7 +17,7 @@ from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
-from multikueued.doctor.published import Published, published_in
+from multikueued.reports.published import Published, published_in
 from multikueued.reports.worker_names import names_by, says_manager
 
 _CONFIG: Final = "MultiKueueConfig"

@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import thousandths, written
-from multikueued.doctor.published import Published
+from multikueued.reports.published import Published
 
 NOBODY_SAW = "the daemon has not published it, or you may not read that"
 

@@ -22,7 +22,7 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.cause_remedies import CORDONED, NO_NAMESPACE, SECOND_NAME
-from multikueued.workers.move_targets import quota_mismatch
+from multikueued.reports.worker_queues import quota_mismatch
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
 

@@ -13,15 +13,15 @@ import click
 import structlog
 
 from multikueue.kube import load_incluster
-from multikueued.cli import known_error
+from multikueued.commands.exits import known_error
 from multikueued.commands.options import named_cluster
 from multikueued.run.daemon import serve
-from multikueued.run.dispatcher import chosen_dispatcher
-from multikueued.run.kinds import chosen_kinds
 from multikueued.run.leadership import collected_rarely
-from multikueued.run.logs import configure_logging
 from multikueued.run.memory import small_buffers
+from multikueued.serving.logs import configure_logging
+from multikueued.settings.dispatcher import chosen_dispatcher
 from multikueued.settings.file import Loaded, load_settings
+from multikueued.settings.kinds import chosen_kinds
 from multikueued.settings.kueue_configuration import Remark
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -17,18 +17,15 @@ from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, resource_version
+from multikueue.core.model.objects import annotations_of, resource_version
 from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound, SettingsError
 from multikueue.protocols import ApiClient
+from multikueued.remote.worker_access import FIELD, key_in
 
-FIELD: Final = "key"
-"""Where the Secret has it."""
 ORIGIN: Final = f"{OWN_PREFIX}origin"
 """Annotation of the Secret: the setting `origin` of whoever has led."""
 LENGTH: Final = 32
 """Bytes of a key that is made."""
-SHORTEST: Final = 16
-"""Bytes that one must have that somebody else has put there: a shorter one might be guessed."""
 _BACKOFF: Final = Backoff(base=0.2, cap=30.0, jitter=0.2)
 
 log = structlog.get_logger(__name__)
@@ -122,20 +119,6 @@ def _refuse_another(secret: ObjectKey, found: Json, origin: str) -> None:
         f"run once more, beside them. Set it to {noted!r} again; or give this daemon another name, "
         f"if another one uses this Secret; or, once nothing runs on any worker: {command}"
     )
-
-
-def key_in(found: Json) -> bytes | None:
-    """The key in a Secret; None if it has none that can be used."""
-    text = dig(found, "data", FIELD)
-    if not text:
-        return None
-    key = base64.b64decode(text)
-    if len(key) < SHORTEST:
-        log.warning(
-            f"the key is not usable and is replaced: it must be {SHORTEST} bytes or more, in base64", field=FIELD
-        )
-        return None
-    return key
 
 
 def _is_final(error: ApiError) -> bool:

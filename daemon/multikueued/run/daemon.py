@@ -35,13 +35,14 @@ from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.copy_key import check_origin, shared_key
-from multikueued.run.dispatcher import chosen_dispatcher, dispatcher_name, placement_options
-from multikueued.run.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
+from multikueued.run.kinds import known_kinds, until_more_served, with_assigned_kinds
 from multikueued.run.leader_tasks import run_beside
 from multikueued.run.leadership import Beside, Leadership, postponed
 from multikueued.run.ocm_workers import granting_client, profile_settings, spoke_settings
 from multikueued.serving.health import serving
 from multikueued.settings.config import Settings
+from multikueued.settings.dispatcher import chosen_dispatcher, dispatcher_name, placement_options
+from multikueued.settings.kinds import chosen_kinds
 
 if TYPE_CHECKING:
     from multikueued.webhook.run import Webhook

@@ -1,24 +1,18 @@
-"""The job kinds the daemon dispatches: from the settings, from installed packages, and as the manager serves them."""
+"""The job kinds as the manager serves them: it is asked at the start, and again for those that it lacks."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Final
 
 import anyio
-import attrs
 import structlog
 
-from multikueue import AVAILABLE, GVK, AdapterRegistry, ApiError, JobKind
+from multikueue import AdapterRegistry, ApiError, JobKind
 from multikueue.protocols import Reader
 from multikueue.runtime.caches.discovery import Discoverer, newly_served, resolve
 from multikueue.runtime.caches.unregistered_kinds import RunningKinds, with_running_kinds
-from multikueue.runtime.plugins import installed_kinds
-from multikueued.settings.config import Settings
-from multikueued.settings.frameworks import AUTO, UNSUPPORTED, rows_of
-from multikueued.settings.kueue_configuration import Remark
 
 log = structlog.get_logger(__name__)
 
@@ -29,80 +23,6 @@ PATIENCE: Final = 6
 kinds must not wait for it."""
 LOOK_AGAIN: Final = 60.0
 """Seconds after which a manager that does not serve a kind is asked about it again: its CRD may be installed later."""
-
-
-def configured_kinds(settings: Settings) -> list[JobKind]:
-    """The rows of the kinds in the settings, which must have no `kind_contradictions`."""
-    kinds, complaints = _rows(settings)
-    assert not complaints, complaints
-    return _with_auto(kinds, settings)
-
-
-def _with_auto(kinds: list[JobKind], settings: Settings) -> list[JobKind]:
-    """These rows and, for `auto`, the built-in ones of all other kinds that are not made of pods."""
-    named = {kind.resource.gvk for kind in kinds}
-    places = [number for number, name in enumerate(settings.integrations.frameworks) if name == AUTO][:1]
-    source = f"integrations.frameworks[{places[0]}] ({AUTO})" if places else ""
-    others = (kind for kind in AVAILABLE if kind.resource.gvk not in named and not kind.keeps_check_pending)
-    return [*kinds, *(_as_set(attrs.evolve(kind, source=source), settings) for kind in others if places)]
-
-
-def _as_set(kind: JobKind, settings: Settings) -> JobKind:
-    """A built-in row with what settings say of all kinds."""
-    shown = attrs.evolve(kind.status, addresses=()) if settings.pods.copy_addresses else kind.status
-    return attrs.evolve(kind, status=shown, deletes_expired=settings.retention.delete_expired_jobs)
-
-
-def kind_remarks(settings: Settings) -> Iterator[Remark]:
-    """Kinds in the settings that are passed over."""
-    for number, name in enumerate(settings.integrations.frameworks):
-        if name in UNSUPPORTED:
-            told = f"jobs of this kind are not dispatched: {UNSUPPORTED[name]}"
-            yield Remark(f"integrations.frameworks[{number}] ({name})", told, important=True)
-
-
-def kind_contradictions(settings: Settings) -> Iterator[str]:
-    """Kinds that cannot be used: the setting, why, and what to do."""
-    kinds, complaints = _rows(settings)
-    yield from complaints
-    first: dict[GVK, JobKind] = {}
-    for kind in kinds:
-        gvk = kind.resource.gvk
-        earlier = first.setdefault(gvk, kind)
-        if earlier is not kind:
-            yield f"{kind.source}: two adapters for {gvk}, this one and {earlier.source}: leave one out"
-
-
-def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
-    built_in: dict[GVK, JobKind] = {}
-    for number, name in enumerate(settings.integrations.frameworks):
-        for kind in rows_of(name):  # `pod` and `deployment` are the same kind
-            source = f"integrations.frameworks[{number}] ({name})"
-            built_in.setdefault(kind.resource.gvk, _as_set(attrs.evolve(kind, source=source), settings))
-    kinds = list(built_in.values())
-    complaints: list[str] = []
-    for number, declaration in enumerate(settings.external_frameworks):
-        setting = f"externalFrameworks[{number}]"
-        # Imported here because the CEL compiler takes 0.3 s to import, and only declared kinds need it.
-        from multikueue.adapters.declared import DeclarationError, declared_kind
-
-        try:
-            kinds.append(declared_kind(declaration, setting))
-        except DeclarationError as error:
-            complaints += [f"{setting}.{field}: {why}" for field, why in error.faults]
-    return kinds, complaints
-
-
-def chosen_kinds(settings: Settings) -> list[JobKind]:
-    """The rows of all kinds, before the manager is asked about them.
-
-    Raises:
-        AdapterError: an installed package's row cannot be used, or there are two for one kind.
-    """
-    named, _ = _rows(settings)
-    kinds = [*named, *installed_kinds()]
-    AdapterRegistry(kinds)  # refuses two rows for one kind
-    return _with_auto(kinds, settings)
 
 
 async def known_kinds(kinds: list[JobKind], manager: Discoverer) -> AdapterRegistry:

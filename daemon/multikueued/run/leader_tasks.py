@@ -28,12 +28,12 @@ from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueued.doctor.publisher import Reached
 from multikueued.metrics.hooks import Metrics
-from multikueued.run.kinds import chosen_kinds
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.run.memory import give_back
 from multikueued.run.use_count import UseCount
 from multikueued.settings.config import Settings
-from multikueued.tokens.renewal import Renewer
-from multikueued.workers.move_targets import QueuesOnWorker
+from multikueued.settings.kinds import chosen_kinds
+from multikueued.workers.renewal import Renewer
 
 AGAIN: Final = 60.0
 """Seconds after an unexpected exception."""

@@ -23,11 +23,11 @@ from multikueue.errors import ApiError
 from multikueue.runtime.loop import utc_now
 from multikueued.metrics.exposition import Exposition
 from multikueued.metrics.hooks import Metrics
+from multikueued.serving.certificate_files import CertificateFolder
 from multikueued.serving.port import listening
 from multikueued.serving.reviews import ACCESS_REVIEW, TOKEN_REVIEW, Create, reviewed
+from multikueued.serving.serving_tls import ServingTls
 from multikueued.settings.config import ServingSettings
-from multikueued.webhook.files import CertificateFolder
-from multikueued.webhook.server import ServingTls
 
 PATH: Final = "/metrics"
 ALLOWED_FOR: Final = 60.0

@@ -14,12 +14,12 @@ from cattrs.gen import make_dict_structure_fn, override
 from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
-from multikueued.run.dispatcher import dispatcher_contradictions, dispatcher_remarks
-from multikueued.run.kinds import kind_contradictions, kind_remarks
 from multikueued.settings.config import IntegrationSettings, Settings
+from multikueued.settings.dispatcher import dispatcher_contradictions, dispatcher_remarks
 from multikueued.settings.documents import read_text, reading
 from multikueued.settings.frameworks import AUTO
 from multikueued.settings.inventory import ocm_contradictions, ocm_remarks
+from multikueued.settings.kinds import kind_contradictions, kind_remarks
 from multikueued.settings.kueue_configuration import Remark, Translated, translated
 from multikueued.settings.profiles import profile_contradictions
 from multikueued.settings.sections import dependency_contradictions

@@ -19,9 +19,10 @@ from multikueue.webhook.certificates import pem
 from multikueue.webhook.registrar import WebhookRegistrar
 from multikueue.webhook.reviewer import Reviewer
 from multikueue.webhook.rotation import WebhookCredentials
+from multikueued.serving.certificate_files import CertificateFolder
+from multikueued.serving.serving_tls import ServingTls
 from multikueued.settings.config import Settings
-from multikueued.webhook.files import CertificateFolder
-from multikueued.webhook.server import ServingTls, reviewing
+from multikueued.webhook.server import reviewing
 
 log = structlog.get_logger(__name__)
 

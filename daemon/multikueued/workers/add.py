@@ -6,6 +6,9 @@ connected. Each step can be repeated, so the same command again goes on where it
 
 from __future__ import annotations
 
+from typing import Final
+
+import anyio
 import attrs
 
 from multikueue.core.model.conditions import is_true
@@ -13,6 +16,7 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MUL
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
+from multikueue.core.model.second_names import held_as_second, second_name
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
@@ -28,11 +32,14 @@ from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.addresses import check_server
 from multikueued.workers.bound_token import authority, check_bound, issued, still_good
-from multikueued.workers.connection_wait import until_connected
+from multikueued.workers.connection_wait import INTERVAL, until_connected
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, change_list, decoded, make_namespace
 from multikueued.workers.tokens import account_secrets, filled, kubeconfig_secret, server_in, token_in
 from multikueued.yaml_output import to_yaml
+
+SECOND_NAME_WAIT: Final = 3.0
+"""Seconds for the daemon to say that a worker leads to the cluster of another one."""
 
 
 @attrs.frozen
@@ -125,6 +132,7 @@ async def add(manager: ManagerAccess, worker: ClusterClient, joining: Joining) -
         raise
     manager.say(f"{joining.name} is connected, and MultiKueueConfig {config} lists it.")
     await _tell_unused(manager, config)
+    await _tell_second_name(manager, joining.name)
 
 
 async def check(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> tuple[str, Json | None]:
@@ -261,6 +269,20 @@ async def _tell_unused(manager: ManagerAccess, config: str) -> None:
         manager.say(
             f"No AdmissionCheck uses {config} yet: make one with controllerName {controller} and name it in a queue."
         )
+
+
+async def _tell_second_name(manager: ManagerAccess, worker: str) -> None:
+    """Whoever adds a cluster that is a worker already waits for jobs in vain. The daemon says so after `Active`."""
+    if len((await manager.client.list(MULTIKUEUE_CLUSTER)).items) == 1:
+        return
+    with anyio.move_on_after(SECOND_NAME_WAIT):
+        while True:
+            found = second_name(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) or {})
+            if found is not None:
+                told = f"{worker} gets no jobs: {held_as_second(found.first)}."
+                manager.say(f"{told} Undo: multikueue worker remove {worker}; multikueue doctor says what else may be.")
+                return
+            await anyio.sleep(INTERVAL)
 
 
 async def printed(manager: ManagerAccess, worker: ApiClient | None, joining: Joining) -> str:

@@ -63,11 +63,8 @@ def why_not_connected(cluster: Json | None, namespace: str) -> str:
 
 async def until_connected(
     manager: ManagerAccess, worker: str, kubeconfig: bytes, timeout: float, *, must_tell: bool
-) -> Json:
+) -> None:
     """Wait until the daemon is connected with this kubeconfig.
-
-    Returns:
-        The MultiKueueCluster then.
 
     Raises:
         WorkerError: it is not, after `timeout` seconds; the message says what the daemon says.
@@ -77,7 +74,7 @@ async def until_connected(
         while True:
             cluster = await read(manager.client, MULTIKUEUE_CLUSTER, key)
             if cluster is not None and is_connected(cluster, digest, must_tell=must_tell):
-                return cluster
+                return
             why = why_not_connected(cluster, manager.namespace)
             if cluster is None:
                 break

@@ -22,7 +22,7 @@ from multikueued.clusters import NoAccess, access_to
 from multikueued.commands.exits import WorkerError
 from multikueued.commands.tables import span
 from multikueued.reports.ending_copies import EndingCopy
-from multikueued.run.kinds import chosen_kinds
+from multikueued.settings.kinds import chosen_kinds
 from multikueued.workers.copy_reader import CopyReader
 from multikueued.workers.jobs import known_kinds
 from multikueued.workers.places import ManagerAccess

@@ -21,8 +21,8 @@ from multikueue.core.model.objects import annotations_of, controller_of, dig, is
 from multikueue.core.model.workloads import CheckState, is_serving_pod
 from multikueue.protocols import read
 from multikueued.reports.typenames import title
-from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
+from multikueued.settings.kinds import chosen_kinds
 from multikueued.workers.places import ManagerAccess
 
 _MAKERS: Final = ("ReplicaSet", "Deployment", "StatefulSet", "LeaderWorkerSet")

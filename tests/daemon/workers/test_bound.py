@@ -25,8 +25,8 @@ from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
 from multikueued.settings.config import LeaderElectionSettings
 from multikueued.settings.sections import BoundTokenSettings
-from multikueued.tokens import renewal
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
+from multikueued.workers import renewal
 from multikueued.workers.connection_wait import digest_in_use, digest_of
 from multikueued.workers.places import decoded
 from multikueued.workers.tokens import token_in

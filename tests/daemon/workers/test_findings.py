@@ -22,9 +22,9 @@ from multikueue.sandbox.setting_up import (
     set_up_queues,
 )
 from multikueued.doctor import publisher
-from multikueued.doctor.published import Published, published_in
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from multikueued.rbac.rules import ON_WORKER
+from multikueued.reports.published import Published, published_in
 from multikueued.settings.config import DispatcherSettings
 from multikueued.settings.sections import FindingsSettings
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until

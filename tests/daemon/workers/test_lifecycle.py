@@ -72,6 +72,14 @@ async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
         assert await here.clusters() == ["worker1"]
 
 
+async def test_a_cluster_that_is_a_worker_already_is_said_to_get_nothing_by_another_name(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
+        said = await here.done("worker", "add", "worker1-too", "--worker-context", "worker1", "--outside")
+        assert "worker1-too gets no jobs: it leads to the same cluster as worker1, and gets nothing beside it." in said
+        again = await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
+        assert "gets no jobs" not in again
+
+
 async def test_the_same_with_other_options_takes_no_grant_away(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1) as here:
         command = ("worker", "add", "worker1", "--worker-context", "worker1", "--outside")

@@ -19,8 +19,9 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_names import WorkerNames
 from multikueued.reports.typenames import title
+from multikueued.reports.worker_queues import QueuesOnWorker, quota_mismatch
 from multikueued.workers.jobs import never_ends, why_not_moved
-from multikueued.workers.move_targets import QueuesOnWorker, annotations_mismatch, queues_mismatch, quota_mismatch
+from multikueued.workers.move_targets import annotations_mismatch, queues_mismatch
 from tests.reports.objects import worker
 
 KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}

@@ -18,9 +18,9 @@ from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, 
 from multikueue.webhook.certificates import make_authority, pem
 from multikueued.doctor.checks.webhooks import KUEUES
 from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, Permission, WorkerFacts
+from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, Permission, WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.config import Settings, WebhookSettings
-from multikueued.workers.move_targets import QueuesOnWorker
 from tests.reports.objects import NOW, fleet, worker
 
 JOB_KIND = next(kind for kind in AVAILABLE if kind.resource.plural == "jobs")

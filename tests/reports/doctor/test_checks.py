@@ -42,14 +42,14 @@ from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.doctor.fixes import fixes
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, Need, NotChecked, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.events import EventReport
+from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, Need, NotChecked, stranded_pods
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings
 from multikueued.tokens.bound import Bound
-from multikueued.workers.move_targets import QueuesOnWorker
 from tests.core.door import RefusalFacts
 from tests.reports.doctor.healthy import (
     ALLOWED,
@@ -498,6 +498,12 @@ def test_the_first_thing_to_do_on_a_manager_without_workers_is_to_add_one() -> N
     first = diagnose(facts, CHECKS).findings[0]
     assert (first.id, first.where) == ("config-missing", f"AdmissionCheck {CHECK}")
     assert first.remedy.startswith("multikueue worker add NAME")
+
+
+def test_a_clock_here_that_is_ahead_says_nothing_about_the_daemon() -> None:
+    """Its Lease is as old as the manager's clock says."""
+    ahead = healthy(now=NOW + timedelta(minutes=10), clock=ClockBound(-601.0, -600.0), workers={})
+    assert [one.id for one in findings(ahead)][:1] == ["own-clock"]
 
 
 def test_a_lost_worker_is_connected_with_no_credentials() -> None:

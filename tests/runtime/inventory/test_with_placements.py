@@ -18,9 +18,9 @@ from multikueue.sandbox.apiserver import Fault, Refuse
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, admission_check
 from multikueued.rbac import spokes
 from multikueued.rbac.rules import in_namespace, on_manager
-from multikueued.run.dispatcher import placement_options
 from multikueued.run.ocm_workers import profile_settings, spoke_settings
 from multikueued.settings.config import Settings
+from multikueued.settings.dispatcher import placement_options
 from multikueued.settings.file import parse_settings
 from tests.integration.permissions import NotGranted, granted
 from tests.runtime.fleet import until

@@ -9,7 +9,7 @@ from typing import Final
 from multikueue.core.model.conditions import is_true, timestamp
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
-from multikueued.doctor.worker_facts import Permission
+from multikueued.reports.worker_facts import Permission
 from multikueued.workers.connection_wait import digest_in_use
 
 SOON: Final = timedelta(days=7)

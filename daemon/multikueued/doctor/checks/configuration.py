@@ -57,7 +57,7 @@ def _of_checks(id: str, finds: str) -> Check:
 @check("daemon-not-running", Severity.ERROR, "nothing is dispatched", "look whether the daemon runs")
 def nobody_leads(facts: Facts) -> Iterator[Spot]:
     """Nobody leads: the daemon's Lease is free, or was not renewed."""
-    found = daemon_findings(daemon_report(facts.objects.lease, facts.now), facts.daemon_namespace)
+    found = daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace)
     yield from map(spot_of, found)
 
 

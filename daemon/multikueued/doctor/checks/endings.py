@@ -11,9 +11,9 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
-from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.remedies.earlier_runs import DOES_NOT_END
+from multikueued.reports.worker_facts import WorkerFacts
 
 MOST: Final = 5
 """Job copies with one cause that are named."""

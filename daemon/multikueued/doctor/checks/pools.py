@@ -16,8 +16,8 @@ from multikueue.core.model.quantities import written
 from multikueued.doctor.facts import Facts, KueueFacts
 from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.reports.quotas import nominal
-from multikueued.run.dispatcher import dispatcher_name
-from multikueued.workers.move_targets import QueuesOnWorker
+from multikueued.reports.worker_queues import QueuesOnWorker
+from multikueued.settings.dispatcher import dispatcher_name
 
 on_worker = partial(check, side="worker")
 

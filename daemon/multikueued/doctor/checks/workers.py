@@ -21,7 +21,7 @@ from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
-from multikueued.workers.move_targets import queue_flaw, quota_mismatch
+from multikueued.reports.worker_queues import queue_flaw, quota_mismatch
 
 SKEW: Final = 10.0
 """Seconds by which clocks may differ."""

@@ -25,8 +25,8 @@ from multikueue.protocols import Writer
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.clusters import ClusterClient
+from multikueued.metrics.tokens import TokenMetrics
 from multikueued.tokens.bound import Bound, bound_in, issue
-from multikueued.tokens.metrics import TokenMetrics
 from multikueued.workers.objects import location
 from multikueued.workers.rotate import store, with_token
 

@@ -15,8 +15,8 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig, finalizers_of, is_terminating, namespace_of
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueued.reports.ending_copies import EndingCopy
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.tokens.bound import Bound
-from multikueued.workers.move_targets import QueuesOnWorker
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ import structlog
 
 from multikueue.errors import SettingsError
 from multikueue.webhook.certificates import UnusableError, read_certificates
-from multikueued.webhook.server import ServingTls
+from multikueued.serving.serving_tls import ServingTls
 
 INTERVAL: Final = 30.0
 """Seconds between two reads: a certificate is renewed long before the old one expires."""

@@ -19,10 +19,10 @@ from multikueue.core.model.conditions import condition, parse_timestamp, timesta
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.outside_text import plain
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
+from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import Bound, bound_in
-from multikueued.workers.move_targets import QueuesOnWorker
 
 NAME: Final = Settings().findings_config_map
 """The ConfigMap's name, unless the daemon's settings name another."""
