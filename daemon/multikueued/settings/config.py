@@ -286,6 +286,21 @@ class Settings:
         return f"{self.name}-mirrors"
 
     @property
+    def mirrors_policy(self) -> str:
+        """The ValidatingAdmissionPolicy, and its binding, that bounds who makes mirrors."""
+        return f"{self.name}-mirrors"
+
+    @property
+    def mirrors_certificate_secret(self) -> str:
+        """The Secret with the certificate of who answers for mirrors."""
+        return self.mirror_pods.certificate_secret or f"{self.mirrors_secret}-tls"
+
+    @property
+    def mirrors_certificate_is_brought(self) -> bool:
+        """Whether somebody else writes that Secret."""
+        return bool(self.mirror_pods.certificate_secret) and not self.mirror_pods.signer
+
+    @property
     def findings_config_map(self) -> str:
         """The ConfigMap of what the leader sees of workers."""
         return f"{self.name}-findings"

@@ -79,7 +79,8 @@ class MirrorPodSettings:
     port: Port = 10260
     """HTTPS, of every replica."""
     certificate_secret: ObjectName = ""
-    """A Secret of the daemon's namespace with `tls.crt` and `tls.key` for that address, which somebody else renews."""
+    """A Secret of the daemon's namespace with `tls.crt` and `tls.key` for that address, which somebody else renews.
+    Empty, and no `signer`: one is made and renewed that API servers without `--kubelet-certificate-authority` take."""
     signer: SignerName = ""
     """Instead of such a Secret: who signs the certificate that the daemon asks for by a CertificateSigningRequest, as
     `kubernetes.io/kubelet-serving`. An administrator approves it."""
