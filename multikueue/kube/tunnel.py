@@ -15,7 +15,6 @@ import aiohttp
 import anyio
 import attrs
 import yarl
-from multidict import CIMultiDict
 
 from multikueue.errors import DeadlineExceeded, Unreachable
 from multikueue.kube.credentials.credential import Credential
@@ -99,12 +98,11 @@ async def _connected(exchange: Requester, credential: Credential) -> tuple[aioht
     wanted = aiohttp.ClientRequest(
         "GET",
         yarl.URL(config.server),
-        headers=CIMultiDict(),
         loop=asyncio.get_running_loop(),
         session=session,
         ssl=tls,
         proxy=yarl.URL(config.proxy) if config.proxy else None,
-        proxy_headers=CIMultiDict(config.proxy_headers) or None,
+        proxy_headers=dict(config.proxy_headers) or None,
         server_hostname=config.tls_server_name or None,
     )
     assert session.connector is not None, "a session that is open has one"
