@@ -7,7 +7,7 @@ errors of `multikueue.errors`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from http import HTTPStatus
 from typing import Self
@@ -32,6 +32,7 @@ from multikueue.kube.kubeconfigs.config import ClusterConfig
 from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
 from multikueue.kube.served_kinds import ServedKind, published_schema, served, served_by
+from multikueue.kube.tunnel import Tunnel, opened_tunnel
 from multikueue.protocols import ObjectList, Propagation, Received, RequestHook, Subresource, WatchEvent
 
 
@@ -250,6 +251,12 @@ class KubeClient:
     def exec(self, asked: ExecRequest) -> AbstractAsyncContextManager[Execution]:
         """Run a command in a container: see `pod_exec.execution`."""
         return execution(self._exchange, asked)
+
+    def tunnel(
+        self, request: requests.Request, headers: Iterable[tuple[str, str]]
+    ) -> AbstractAsyncContextManager[Tunnel]:
+        """Send a request, and then bytes both ways: see `tunnel.opened_tunnel`."""
+        return opened_tunnel(self._exchange, request, headers)
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer.create`."""

@@ -44,14 +44,39 @@ class ServerKeyPair:
     @property
     def key_pem(self) -> str:
         """The private key, as PEM, not encrypted: never to be logged."""
-        return self.key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ).decode()
+        return private_pem(self.key)
+
+
+def make_key() -> ec.EllipticCurvePrivateKey:
+    """Make a private key."""
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def private_pem(key: ec.EllipticCurvePrivateKey) -> str:
+    """A private key, as PEM, not encrypted: never to be logged."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+
+
+def read_key(key_pem: str) -> ec.EllipticCurvePrivateKey:
+    """Read a private key that was made here.
+
+    Raises:
+        UnusableError: it is none.
+    """
+    try:
+        key = serialization.load_pem_private_key(key_pem.encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise UnusableError("the key is not a PEM private key without a password") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise UnusableError("the key is not of an elliptic curve")
+    return key
 
 
 def make_authority(name: str, now: datetime, lifetime: timedelta) -> ServerKeyPair:
     """Make an authority that signs itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = make_key()
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
     builder = (
         _builder(subject, subject, key, now, now + lifetime)
@@ -70,7 +95,7 @@ def make_certificate(authority: ServerKeyPair, host: str, now: datetime, lifetim
         now: the wall clock.
         lifetime: how long it is valid.
     """
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = make_key()
     issuer = authority.certificate
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
     ends = min(now + lifetime, issuer.not_valid_after_utc)
@@ -80,7 +105,7 @@ def make_certificate(authority: ServerKeyPair, host: str, now: datetime, lifetim
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage("digital_signature", "key_encipherment"), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([general_name(host)]), critical=False)
         .add_extension(signer, critical=False)
     )
     return ServerKeyPair(builder.sign(authority.key, hashes.SHA256()), key)
@@ -97,13 +122,7 @@ def read_pair(certificate_pem: str, key_pem: str) -> ServerKeyPair:
     Raises:
         UnusableError: it is none.
     """
-    certificate = read_certificates(certificate_pem)[0]
-    try:
-        key = serialization.load_pem_private_key(key_pem.encode(), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise UnusableError("the key is not a PEM private key without a password") from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise UnusableError("the key is not of an elliptic curve")
+    certificate, key = read_certificates(certificate_pem)[0], read_key(key_pem)
     if key.public_key() != _public_key(certificate):
         raise UnusableError("the key is not the certificate's")
     return ServerKeyPair(certificate, key)
@@ -134,7 +153,7 @@ def is_for(certificate: x509.Certificate, host: str) -> bool:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):  # there are none, or they are damaged
         return False
-    return list(names) == [_general_name(host)]
+    return list(names) == [general_name(host)]
 
 
 def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -167,7 +186,8 @@ def _usage(*allowed: str) -> x509.KeyUsage:
     return x509.KeyUsage(**{name: name in allowed for name in _USAGES})
 
 
-def _general_name(host: str) -> x509.GeneralName:
+def general_name(host: str) -> x509.GeneralName:
+    """A host as certificates have it: a DNS name, or an IP address."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

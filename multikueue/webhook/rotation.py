@@ -103,7 +103,7 @@ def is_usable(known: WebhookCredentials, now: datetime) -> bool:
 def _with_authority(known: WebhookCredentials, now: datetime) -> WebhookCredentials:
     """With the expired authorities gone, and a new one if the newest is old."""
     kept = tuple(one for one in known.authorities if not _has_expired(one, now))
-    if not _is_due(known.authority.certificate, now):
+    if not is_due(known.authority.certificate, now):
         return attrs.evolve(known, authorities=kept)
     authority = make_authority(AUTHORITY_NAME, now, AUTHORITY_LIFETIME)
     return attrs.evolve(known, authorities=(authority.certificate, *kept), authority=authority)
@@ -117,14 +117,15 @@ def _needs_certificate(known: WebhookCredentials, host: str, now: datetime, trus
     settled = authority.certificate.not_valid_before_utc + BACKDATED + SETTLING <= now
     if not settled or pem(authority.certificate) not in trusted:
         return False
-    return _is_due(serving, now) or not is_signed_by(serving, authority.certificate)
+    return is_due(serving, now) or not is_signed_by(serving, authority.certificate)
 
 
 def _issue(authority: ServerKeyPair, host: str, now: datetime) -> ServerKeyPair:
     return make_certificate(authority, host, now, SERVING_LIFETIME)
 
 
-def _is_due(certificate: x509.Certificate, now: datetime) -> bool:
+def is_due(certificate: x509.Certificate, now: datetime) -> bool:
+    """Whether a certificate is to be renewed: a third of its life is left."""
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return ends - now <= (ends - begins) / 3
 

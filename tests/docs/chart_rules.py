@@ -12,12 +12,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import yaml
+
 from multikueue import AVAILABLE, JobKind
 from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.dependencies import COPIED
 from multikueue.core.model.names import Json
 from multikueued.api_answers import API_SERVICE_NAME
 from multikueued.rbac.logs import api_server_rules, daemon_rules, named_secret_rules, own_certificate_rules
+from multikueued.rbac.mirrors import (
+    endpoint_rules,
+    endpoint_secret_rules,
+    mirror_key_rules,
+    mirror_policy_objects,
+    mirroring_rules,
+    node_lease_rules,
+)
 from multikueued.rbac.objects import AGGREGATED, user_kind_rules, verbs_of, viewer_rules
 from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import (
@@ -46,6 +56,8 @@ _BOUND_NAMES: Final = """\
     resourceNames: {{ toJson .Values.settings.boundTokens.secretNames }}
 {{- end }}
 """
+_MIRRORS: Final = f"{_LEASE}-mirrors"
+_DAEMON: Final = "system:serviceaccount:{{ .Release.Namespace }}:{{ .Release.Name }}-multikueued"
 _FINDINGS: Final = f"{_LEASE}-findings"
 _GRANTING: Final = (
     '{{ ((.Values.settings.ocm).clusterPermissions).serviceAccountName | default "multikueue-permissions" }}'
@@ -104,7 +116,33 @@ def blocks() -> dict[str, str]:
         "logsown": _own_secrets(),
         "logsmarks": _text(daemon_rules(_MARKS, _FINDINGS, _LEASE)),
         "impersonation": _text(impersonation_rules(_GRANTING)),
+        "mirrors": _text(mirroring_rules(_MIRRORS)),
+        "mirrorleases": _text(node_lease_rules()),
+        "mirrorkey": _text(mirror_key_rules(_MIRRORS)),
+        "mirrorpolicy": _documents(mirror_policy_objects(_MIRRORS, _DAEMON)),
+        "mirrorendpoint": _mirror_endpoint(),
+        "mirrorsecrets": _mirror_secrets(),
     }
+
+
+def _documents(objects: list[Json]) -> str:
+    return yaml.safe_dump_all(objects, sort_keys=False, width=10_000)
+
+
+def _mirror_endpoint() -> str:
+    """What is read of pods; with a signer a certificate is asked for as well."""
+    least = endpoint_rules(signed=False)
+    signed = [one for one in endpoint_rules(signed=True) if one not in least]
+    return f"{_text(least)}{{{{- if $mirrors.signer }}}}\n{_text(signed)}{{{{- end }}}}\n"
+
+
+def _mirror_secrets() -> str:
+    """A certificate that somebody else writes is read only."""
+    key, brought = endpoint_secret_rules(_MIRRORS, "{{ $mirrors.certificateSecret }}", brought=True)
+    name = '{{ $mirrors.certificateSecret | default (printf "%s-mirrors-tls" $name) }}'
+    own = endpoint_secret_rules(_MIRRORS, name, brought=False)[1]
+    choice = f"{{{{- if $brought }}}}\n{_text([brought])}{{{{- else }}}}\n{_text([own])}{{{{- end }}}}\n"
+    return f"{_text([key])}{choice}"
 
 
 def _frameworks(found: Mapping[str, list[Json]]) -> Iterator[str]:

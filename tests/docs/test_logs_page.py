@@ -11,8 +11,9 @@ import yaml
 
 from multikueue.kube import log_stream
 from multikueued.api_answers import API_SERVICE_NAME, LOG_PATH, NOTE
-from multikueued.logserver import access, outgoing, reading, resolving, tls
+from multikueued.logserver import access, outgoing, reading, resolving
 from multikueued.logserver.command import api_server
+from multikueued.serving import caller_tls
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "logs.md").read_text()
@@ -48,7 +49,7 @@ def test_the_bounds_are_those_in_the_code() -> None:
     listed = f"{limits.list_bytes >> 20} MiB, {limits.list_objects:,} objects"
     assert BOUNDS["what is listed of one namespace on a worker"] == listed
     assert BOUNDS["the manager's word on a user"] == f"{access.TIMEOUT:g} s, {access.REVIEWS} users at a time"
-    assert (access.CHECK, tls.INTERVAL) == (60, 30)
+    assert (access.CHECK, caller_tls.INTERVAL) == (60, 30)
 
 
 def of_one_namespace(slots: access.Slots) -> int:

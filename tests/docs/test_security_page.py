@@ -11,6 +11,11 @@ from multikueue.kube.credentials.exec_run import MAX_OUTPUT, PLUGIN_DEADLINE
 from multikueue.kube.http.response_limits import LARGE, MAX_LINE, MAX_OBJECT, PAGE_BYTES
 from multikueue.kube.kubernetes_yaml import MAX_DEPTH, MAX_NUMBER, MAX_SIZE, MAX_VALUES
 from multikueue.runtime.reconcilers.configuration import SMALL
+from multikueued.mirrors.endpoint.callers import ALLOWED_FOR, REVIEWS, TIMEOUT
+from multikueued.mirrors.endpoint.heads import MAX_HEAD
+from multikueued.mirrors.endpoint.places import Places
+from multikueued.mirrors.endpoint.serving import DRAIN
+from multikueued.serving.gate import Limits
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -40,3 +45,23 @@ def test_the_bounds_are_those_in_the_code() -> None:
     assert ROWS["runs of one that fails"] == f"after {PAUSE:g} s, then twice that, up to {LONGEST_PAUSE:g} s"
     assert ROWS["credentials that nobody asks for"] == f"{KEPT / 60:g} minutes"
     assert ROWS["what is parsed in the event loop of a kubeconfig"] == f"{SMALL >> 10} KiB"
+
+
+def test_the_bounds_of_mirrors_are_those_in_the_code() -> None:
+    places = Places()
+    assert ROWS["streams of mirrors at a time, of all"] == str(places.most)
+    assert ROWS["streams of one mirror"] == str(places.of_a_mirror)
+    assert ROWS["streams of one program, by its User-Agent"] == str(places.of_a_program)
+    assert ROWS["the head of a request"] == f"{MAX_HEAD >> 10} KiB, {Limits().head_timeout:g} s"
+    told = f"{TIMEOUT:g} s, {REVIEWS} at a time, kept for {ALLOWED_FOR:g} s"
+    assert ROWS["the manager's word on who may"] == told
+    assert ROWS["the end of the process"].startswith(f"{DRAIN:g} s ")
+
+
+def test_what_is_said_to_be_impossible_is_a_test() -> None:
+    section = PAGE.partition("## What reaches the logs of mirrors")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`((?:test_|Test)\w+)`", section))
+    files = [*(ROOT / "tests" / "mirrors").rglob("*.py"), *(ROOT / "tests" / "integration").glob("*.py")]
+    defined = set(re.findall(r"^ *(?:async def|def|class) (\w+)", "\n".join(map(Path.read_text, files)), re.MULTILINE))
+    assert named
+    assert named <= defined

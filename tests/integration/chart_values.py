@@ -54,6 +54,30 @@ VALUES: Final[dict[str, Json]] = {
         "apiServer": {"enabled": True, "workers": {"oslo": "logs-oslo", "rome": "logs-rome"}, "aggregateToView": True},
         "networkPolicy": {"enabled": True, "logsFrom": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]},
     },
+    "mirrors": {
+        "settings": {"mirrorPods": {"logs": True, "exec": True, "address": "10.0.0.7"}},
+        "apiServer": {"enabled": True, "workers": {"oslo": "logs-oslo"}},
+        "networkPolicy": {"enabled": True, "logsFrom": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]},
+    },
+    "mirrors that are taken away": {"settings": {"mirrorPods": {"logs": False}}},
+    "mirrors with a certificate that is signed": {
+        "settings": {
+            "mirrorPods": {
+                "logs": True,
+                "address": "10.0.0.7",
+                "signer": "kubernetes.io/kubelet-serving",
+                "port": 10261,
+            }
+        },
+        "apiServer": {"enabled": True, "workers": {"oslo": "logs-oslo"}},
+    },
+    "mirrors with a certificate of one's own": {
+        "settings": {
+            "name": "another",
+            "mirrorPods": {"logs": True, "address": "10.0.0.7", "certificateSecret": "own"},
+        },
+        "apiServer": {"enabled": True, "workers": {"oslo": "logs-oslo"}},
+    },
     "logs with a certificate of one's own": {
         "apiServer": {
             "enabled": True,

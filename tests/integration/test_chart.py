@@ -140,3 +140,19 @@ async def test_helm_installs_changes_and_removes_it_and_warns_of_replicas_withou
     run("uninstall")
     left = await cluster.admin.get(f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments")
     assert left["items"] == []
+
+
+async def test_mirrors_need_who_answers_for_their_logs() -> None:
+    result = helm("template", "release", str(_CHART), values={"settings": {"mirrorPods": {"logs": True}}})
+    assert result.returncode != 0
+    assert "set apiServer.enabled: true" in result.stderr
+
+
+async def test_who_made_mirrors_may_take_them_away_after_they_are_switched_off() -> None:
+    on, off = (rendered(VALUES[name]) for name in ("mirrors", "mirrors that are taken away"))
+    (role,) = (
+        one for one in on if one["metadata"]["name"] == "release-multikueued-mirrors" and one["kind"] == "ClusterRole"
+    )
+    assert role in off
+    assert {one["kind"] for one in off} >= {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert not [one for one in off if one["metadata"]["name"].endswith("-logs-mirrors")]

@@ -15,18 +15,16 @@ import attrs
 import orjson
 import trustme
 
-from multikueue.core.model.kinds import JOB, SECRET, WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, JOB, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Refuse
 from multikueue.testing.waiting import until
 from multikueued.api_answers import GROUP, VERSION
-from multikueued.logserver.frontproxy import CONFIG_KEY, CONFIG_MAP
 from multikueued.logserver.running import Options, running
-from multikueued.rbac.logs import logs_on_worker
-from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, Account, logs_worker_objects
+from multikueued.serving.caller_tls import CONFIG_KEY
 from multikueued.settings.config import Settings
-from multikueued.settings.kinds import chosen_kinds
 from tests.integration.permissions import NotGranted, granted
 from tests.remote.test_on_servers import Fleet, fleet
 
@@ -164,10 +162,19 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
         manager = here.person.server
         manager.access.enforce_roles()
         await here.person.admin.create(_NAMESPACES, {"metadata": {"name": NAMESPACE}, **_kind(_NAMESPACES)})
-        await here.person.admin.merge_patch(CONFIG_MAP, CONFIG_KEY, {"data": config_map(proxies)["data"]})
+        mirrors = options.get("mirrors")
+        callers = {"client-ca-file": pem(proxies)} if mirrors is not None else {}
+        said = config_map(proxies, **callers)["data"]
+        await here.person.admin.merge_patch(CONFIG_MAP, CONFIG_KEY, {"data": said})
+        if mirrors is not None:
+            for one in (
+                secret(mirrors.mirrors_secret, str(mirrors.namespace), key=KEY),
+                secret(mirrors.mirrors_certificate_secret, str(mirrors.namespace)),
+            ):
+                await here.person.admin.create(SECRET, one)
         await here.person.admin.create(SECRET, secret("multikueue-marks", "kueue-system", key=KEY))
         for name, worker in here.workers.items():
-            kubeconfig = orjson.dumps(as_granted(worker))
+            kubeconfig = orjson.dumps(as_granted(worker, mirrors))
             await here.person.admin.create(SECRET, secret(f"logs-{name}", NAMESPACE, kubeconfig=kubeconfig))
         chosen = Options(
             manager=parse_worker_kubeconfig(orjson.dumps(manager.kubeconfig("admin"))),
@@ -191,11 +198,12 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
             yield made
 
 
-def as_granted(worker: ApiServer) -> Json:
+def as_granted(worker: ApiServer, mirrors: Settings | None = None) -> Json:
     """The server's kubeconfig for a worker, where it may do what `multikueue rbac logs-worker` prints and no more."""
     assert worker.access.tokens is not None
     worker.access.tokens["logs-token"] = LOGS
-    rules = granted(logs_on_worker(chosen_kinds(Settings())))
+    found = logs_worker_objects(mirrors or Settings(), "logs", Account("logs", "logs"))
+    rules = granted(rule for one in found for rule in one.get("rules", ()))
     worker.faults.add(Refuse(403), on=NotGranted(user=LOGS, granted=rules))
     return worker.kubeconfig(LOGS)
 

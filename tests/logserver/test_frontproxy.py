@@ -15,7 +15,8 @@ from multidict import CIMultiDict
 from multikueue.errors import Forbidden
 from multikueue.webhook.certificates import UnusableError
 from multikueued.logserver.frontproxy import FrontProxy, User
-from multikueued.logserver.tls import RETRY, FrontTls, follow_front_proxy, peer_of
+from multikueued.logserver.tls import FrontTls
+from multikueued.serving.caller_tls import RETRY, follow_authorities, peer_of
 from tests.logserver.stage import PROXY, config_map
 
 AUTHORITY = trustme.CA()
@@ -115,7 +116,7 @@ async def test_what_was_believed_stays_while_the_config_map_cannot_be_read() -> 
         return found
 
     with anyio.move_on_after(120):
-        await follow_front_proxy(get, tls)
+        await follow_authorities(get, tls)
     assert tls.front == FRONT
     assert asked[1] - asked[0] == pytest.approx(RETRY)
     assert len(asked) > 3

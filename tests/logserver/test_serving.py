@@ -11,18 +11,19 @@ import pytest
 import trustme
 from structlog.testing import capture_logs
 
-from multikueue.core.model.kinds import SECRET
+from multikueue.core.model.kinds import CONFIG_MAP, SECRET
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.kube import ClientOptions
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing.waiting import until
 from multikueued.api_answers import NOTE
-from multikueued.logserver import access, reading, resolving, tls
+from multikueued.logserver import access, reading, resolving
 from multikueued.logserver.access import RefusedError, Slots
-from multikueued.logserver.frontproxy import CONFIG_KEY, CONFIG_MAP
 from multikueued.logserver.reading import Bounds
 from multikueued.rbac.objects import CLUSTER_ROLE_BINDING
+from multikueued.serving import caller_tls
+from multikueued.serving.caller_tls import CONFIG_KEY
 from tests.logserver.stage import BASE, HOST, LOG, LOGS, NAMESPACE, PROXY, TENANT, Stage, config_map, secret, stage
 
 LINES = ["started", "step 1", "step 2", "ended with exit code 0"]
@@ -98,7 +99,7 @@ class TestWhoIsBelieved:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, code: int
     ) -> None:
         """Who could sign the front proxy's certificate before may have been taken off the list because it leaked."""
-        monkeypatch.setattr(tls, "INTERVAL", 0.1)
+        monkeypatch.setattr(caller_tls, "INTERVAL", 0.1)
         url, headers = f"https://{HOST}:{{}}{path}", {"X-Remote-User": TENANT}
         async with stage(tmp_path) as here, aiohttp.ClientSession(headers=headers) as session:
             kept, place = here.tls(), url.format(here.port)

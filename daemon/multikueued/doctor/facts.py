@@ -43,6 +43,27 @@ class WebhookFacts:
     """Whether the Services that they name exist, of those that could be asked for."""
 
 
+@attrs.frozen
+class MirrorWay:
+    """How the manager's API server reached who answers for mirrors."""
+
+    node: str
+    """The Node that was asked for."""
+    said: str = ""
+    """What went wrong, in the API server's words; empty: nothing did."""
+    is_missing: bool = False
+    """Whether there is no such Node."""
+
+
+@attrs.frozen
+class MirrorFacts:
+    """Mirrors are on."""
+
+    is_bounded: bool | None = None
+    """Whether their policy and its binding exist."""
+    way: MirrorWay | None = None
+
+
 @attrs.frozen(slots=False)
 class Facts:
     """All that was read."""
@@ -70,6 +91,8 @@ class Facts:
     status_writers: Mapping[str, tuple[StatusWriter, ...]] = attrs.field(factory=dict)
     """By MultiKueueCluster."""
     webhooks: WebhookFacts | None = None
+    mirrors: MirrorFacts | None = None
+    """None: they are off, or it is not known."""
     account: str = ""
     """Whose permissions were asked for."""
     permissions: tuple[Permission, ...] = ()

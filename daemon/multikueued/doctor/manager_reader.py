@@ -38,6 +38,7 @@ from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.credentials import HeldCredentials, held_for
 from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.doctor.installation import Daemon
+from multikueued.doctor.mirror_reader import mirrors_of
 from multikueued.doctor.worker_reader import lacking_of
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.reports.events import EventReport, event_reports
@@ -94,7 +95,8 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         permissions=await _permissions(sight, daemon, kinds, lacking),
         credentials={name: one.credentials for name, one in known.items()},
     )
-    return attrs.evolve(facts, webhooks=await _webhooks(sight, facts)), known
+    facts = attrs.evolve(facts, webhooks=await _webhooks(sight, facts))
+    return attrs.evolve(facts, mirrors=await mirrors_of(sight, facts)), known
 
 
 async def _objects(sight: Sight, settings: Settings) -> tuple[ManagerObjects, frozenset[str]]:

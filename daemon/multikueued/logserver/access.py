@@ -17,7 +17,8 @@ from multikueue.errors import ApiError
 from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.logserver.frontproxy import User
-from multikueued.logserver.tls import FrontTls, peer_of
+from multikueued.logserver.tls import FrontTls
+from multikueued.serving.caller_tls import peer_of
 from multikueued.serving.reviews import ACCESS_REVIEW, Create, reviewed
 
 CHECK: Final = 60.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 import anyio
@@ -16,6 +17,7 @@ from multikueued.logserver.reading import Bounds
 from multikueued.logserver.running import Options, serve
 from multikueued.serving.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, Settings
+from multikueued.settings.file import load_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,6 +75,13 @@ _WHERE: Final = (
         default=str(Settings().name),
         show_default=True,
         help="The daemon's setting name, after which that Secret, its Lease and the ConfigMap of findings are named.",
+    ),
+    click.option(
+        "--config",
+        "--config-file",
+        "config_file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="The daemon's settings: with mirrorPods.logs in them, it also answers for logs of mirrors.",
     ),
     click.option("--origin", default=str(Settings().origin), show_default=True, help="The daemon's setting origin."),
     click.option("--service", default="multikueue-logs", show_default=True, help="The Service in front of it."),
@@ -139,6 +148,7 @@ def api_server(
     workers: tuple[tuple[str, str], ...],
     daemon_namespace: str,
     daemon_name: str,
+    config_file: Path | None,
     max_bytes: int,
     max_time: float,
     log_format: Literal["json", "console"],
@@ -152,7 +162,8 @@ def api_server(
     multikueue rbac logs-worker grants them. It is called through an APIService by API servers alone.
     """
     manager = manager_config(options.pop("kubeconfig"), options.pop("context"))
-    daemon = Settings(namespace=daemon_namespace, name=daemon_name)
+    mirrors = load_settings(config_file).settings.mirror_pods
+    daemon = Settings(namespace=daemon_namespace, name=daemon_name, mirror_pods=mirrors)
     chosen = Options(
         manager=manager,
         namespace=options.pop("namespace") or manager.namespace or "default",
@@ -160,6 +171,7 @@ def api_server(
         findings=ObjectKey(daemon_namespace, daemon.findings_config_map),
         lease=ObjectKey(daemon_namespace, str(daemon.name)),
         marks=ObjectKey(daemon_namespace, daemon.marks_secret),
+        mirrors=daemon if mirrors.logs else None,
         bounds=Bounds(max_bytes, max_time),
         **options,
     )

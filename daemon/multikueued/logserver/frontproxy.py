@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol, Self
+from typing import Any, Protocol, Self
 from urllib.parse import unquote
 
 import attrs
 
-from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.webhook.certificates import UnusableError, read_certificates
-
-CONFIG_MAP: Final = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
-CONFIG_KEY: Final = ObjectKey("kube-system", "extension-apiserver-authentication")
 
 
 class Headers(Protocol):

@@ -57,7 +57,7 @@ class ReadableWorkers:
     _turns: dict[str, anyio.CapacityLimiter] = attrs.field(factory=dict, init=False)
 
     @asynccontextmanager
-    async def open(self, worker: str) -> AsyncIterator[ClusterClient]:
+    async def open(self, worker: str) -> AsyncIterator[KubeClient]:
         """A client of a worker.
 
         Raises:

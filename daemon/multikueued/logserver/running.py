@@ -26,12 +26,15 @@ from multikueued.logserver.answering import Handler, fixed
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.resolving import CLIENT, LocatorOfTenant, ReadableWorkers
-from multikueued.logserver.tls import FrontTls, follow_front_proxy
+from multikueued.logserver.tls import FrontTls
+from multikueued.mirrors.endpoint.running import run_endpoint
 from multikueued.remoteapi.handlers import JobHandlers
 from multikueued.remoteapi.manager_view import ManagerView
+from multikueued.serving.caller_tls import follow_authorities
 from multikueued.serving.certificate_files import CertificateFolder
 from multikueued.serving.gate import Limits
 from multikueued.serving.port import listening
+from multikueued.settings.config import Settings
 
 WHOLE: Final = attrs.evolve(CLIENT, limits=LISTS_UNLIMITED)
 """For its informers, which read the Workloads of all namespaces."""
@@ -68,6 +71,10 @@ class Options:
     streams: int = 32
     streams_per_user: int = 4
     bounds: Bounds = attrs.field(factory=Bounds)
+    mirrors: Settings | None = None
+    """The daemon's, with `mirrorPods`; None: nobody is answered for mirrors."""
+    on_mirrors: Callable[[int], None] = lambda _: None
+    """Called with the port on which it answers for mirrors."""
 
     @property
     def host(self) -> str:
@@ -116,7 +123,9 @@ async def running(options: Options) -> AsyncIterator[int]:
         async with serving_logs(tls, jobs, options.address, options.port) as port, anyio.create_task_group() as tasks:
             tasks.start_soon(certificate.run)
             tasks.start_soon(view.run)
-            tasks.start_soon(follow_front_proxy, client.get, tls)
+            tasks.start_soon(follow_authorities, client.get, tls)
+            if options.mirrors is not None:
+                tasks.start_soon(run_endpoint, client, workers, options.mirrors, options.on_mirrors)
             yield port
             tasks.cancel_scope.cancel()
 

@@ -19,6 +19,14 @@ from multikueued.rbac.logs import (
     named_secret_rules,
     own_certificate_rules,
 )
+from multikueued.rbac.mirrors import (
+    NODE_LEASES,
+    endpoint_rules,
+    endpoint_secret_rules,
+    mirror_policy_objects,
+    mirrored_rules,
+    node_lease_rules,
+)
 from multikueued.rbac.policies import policy_objects, taking_objects
 from multikueued.rbac.role_rule import merged, rule
 from multikueued.rbac.rules import (
@@ -150,6 +158,24 @@ def manager_objects(settings: Settings, name: str, account: Account) -> list[Jso
             "metadata": {"name": settings.marks_secret, "namespace": namespace},
         },
         *(granting_objects(settings) if settings.ocm.grants else ()),
+        *(mirroring_objects(settings, name, account) if settings.mirror_pods.logs else ()),
+    ]
+
+
+def mirroring_objects(settings: Settings, name: str, account: Account) -> list[Json]:
+    """What the daemon's account needs to make Nodes and mirrors beside its role, and the policy that bounds it."""
+    secrets = [settings.mirrors_secret]
+    if not settings.mirrors_certificate_is_brought:
+        secrets.append(settings.mirrors_certificate_secret)
+    return [
+        role(name, node_lease_rules(), NODE_LEASES),
+        binding(name, account, NODE_LEASES),
+        # Empty: the first has its key put there by the daemon, the other its certificate by who answers for mirrors.
+        *(
+            {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(secret, str(settings.namespace))}
+            for secret in secrets
+        ),
+        *mirror_policy_objects(settings.mirrors_policy, account.user),
     ]
 
 
@@ -184,13 +210,17 @@ def api_server_objects(settings: Settings, name: str, account: Account, secrets:
     marks, there = f"{name}-marks", str(settings.namespace)
     secret, findings = settings.marks_secret, settings.findings_config_map
     own = [*own_certificate_rules(name), *named_secret_rules(secrets)]
+    brought, mirrors = settings.mirrors_certificate_is_brought, settings.mirror_pods
+    pair = settings.mirrors_secret, settings.mirrors_certificate_secret
+    everywhere = endpoint_rules(signed=bool(mirrors.signer)) if mirrors.logs else []
+    shared = endpoint_secret_rules(*pair, brought=brought) if mirrors.logs else []
     return [
         account.object,
-        role(name, api_server_rules(API_SERVICE_NAME)),
+        role(name, [*api_server_rules(API_SERVICE_NAME), *everywhere]),
         binding(name, account),
         role(name, own, account.namespace),
         binding(name, account, account.namespace),
-        role(marks, daemon_rules(secret, findings, str(settings.name)), there),
+        role(marks, [*daemon_rules(secret, findings, str(settings.name)), *shared], there),
         binding(marks, account, there),
         {
             **binding(f"{name}-front-proxy", account, "kube-system"),
@@ -201,7 +231,10 @@ def api_server_objects(settings: Settings, name: str, account: Account, secrets:
 
 def logs_worker_objects(settings: Settings, name: str, account: Account) -> list[Json]:
     """What the account of `multikueue api-server` needs on a worker."""
-    return [account.object, role(name, logs_on_worker(chosen_kinds(settings))), binding(name, account)]
+    mirrors = settings.mirror_pods
+    more = mirrored_rules(exec=mirrors.exec) if mirrors.logs else []
+    rules = merged([*logs_on_worker(chosen_kinds(settings)), *more])
+    return [account.object, role(name, rules), binding(name, account)]
 
 
 def user_objects(settings: Settings, name: str, *, aggregate: bool = False) -> list[Json]:

@@ -12,10 +12,15 @@ from multikueue.core.model.names import GVK, Json, Resource
 
 _ROLE: Final = "has(object.spec.clusterRole)"
 _BINDING: Final = "has(object.spec.clusterRoleBinding)"
-_API: Final = "admissionregistration.k8s.io/v1"
+API: Final = "admissionregistration.k8s.io/v1"
 TAKING: Final = Resource(
     GVK("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding"),
     "validatingadmissionpolicybindings",
+    namespaced=False,
+)
+POLICY: Final = Resource(
+    GVK("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy"),
+    "validatingadmissionpolicies",
     namespaced=False,
 )
 _PRINTED: Final = (
@@ -105,7 +110,7 @@ def _policy(name: str, user: str, written: Iterable[Resource], spec: Json) -> li
     }
     bound = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        {"apiVersion": _API, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": {"name": name}, "spec": one}
+        {"apiVersion": API, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": {"name": name}, "spec": one}
         for kind, one in (("", {**common, **spec}), ("Binding", bound))
     ]
 

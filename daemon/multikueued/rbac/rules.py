@@ -16,6 +16,7 @@ from multikueue.core.model.names import Json, Resource
 from multikueue.runtime.workers.cluster_identity import KUBE_SYSTEM
 from multikueue.runtime.workers.kueue_check import CONTROLLER
 from multikueued.rbac.logs import log_rules
+from multikueued.rbac.mirrors import mirror_key_rules, mirroring_rules, shown_rules
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.role_rule import merged, rule
 from multikueued.rbac.spokes import PROFILES, SPOKES, SPOKES_IN_NAMESPACE, impersonation_rules, spokes_wanted
@@ -204,12 +205,14 @@ def on_manager(settings: Settings) -> list[Json]:
         rules.append(rule("admissionregistration.k8s.io", ["mutatingwebhookconfigurations"], ["create"]))
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_manager(kind)
+    rules += mirroring_rules(settings.mirrors_policy) if settings.mirror_pods.logs else []
     return merged(rules)
 
 
 def in_namespace(settings: Settings) -> list[Json]:
     """The rules of the Role on the manager in the settings' namespace."""
     rules = secret_rules(settings.marks_secret)
+    rules += mirror_key_rules(settings.mirrors_secret) if settings.mirror_pods.logs else []
     if settings.findings.enabled:
         rules += findings_rules(settings.findings_config_map)
     if settings.bound_tokens.enabled:
@@ -247,6 +250,7 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False,
         rules += kind_rules_on_worker(kind)
     rules += taking_rules(settings.manager_name) if settings.manager_name else []
     rules += log_rules(chosen_kinds(settings)) if logs or exec else []
+    rules += shown_rules(chosen_kinds(settings)) if settings.mirror_pods.logs else []
     return merged(rules)
 
 

@@ -143,12 +143,16 @@ class ConnectionLimit:
                 await self._place()
                 tasks.start_soon(self._serve, accepted)
 
+    def connection(self, inner: asyncio.Protocol) -> GuardedConnection | None:
+        """The connection of one of the server's own protocols; None: it is closed."""
+        return self._open.get(inner)
+
     @web.middleware
     async def middleware(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         """Of the application: tells a connection when its request begins and when it has an answer."""
-        connection = self._open.get(request.protocol)
+        connection = self.connection(request.protocol)
         if connection is None:
             return await handler(request)
         connection.began()

@@ -53,10 +53,7 @@ async def listening(
         application, access_log=None, shutdown_timeout=closing, auto_decompress=False, handler_cancellation=streams
     )
     with ExitStack() as stack:
-        try:
-            listeners = [stack.enter_context(listener) for listener in await bind(address, port)]
-        except OSError as error:
-            raise SettingsError(_error_message(error, address, port, settings)) from error
+        listeners = [stack.enter_context(listener) for listener in await opened(address, port, settings)]
         await runner.setup()
         assert runner.server is not None
         gate.protocol = runner.server
@@ -69,6 +66,14 @@ async def listening(
                 with anyio.move_on_after(_CLOSE_TIMEOUT, shield=True):
                     await runner.cleanup()
                 tasks.cancel_scope.cancel()
+
+
+async def opened(address: str, port: int, settings: str) -> list[socket.socket]:
+    """Listen; arguments and errors as for `listening`."""
+    try:
+        return await bind(address, port)
+    except OSError as error:
+        raise SettingsError(_error_message(error, address, port, settings)) from error
 
 
 async def bind(address: str, port: int) -> list[socket.socket]:

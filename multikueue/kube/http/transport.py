@@ -113,11 +113,16 @@ def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     """A socket with TCP keepalive."""
     family, kind, protocol = address[:3]
     sock = socket.socket(family, kind, protocol)
+    keep_alive(sock)
+    return sock
+
+
+def keep_alive(sock: socket.socket | asyncio.trsock.TransportSocket) -> None:
+    """Have a dead peer noticed."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE.items():
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return sock
 
 
 def ssl_context(config: ClusterConfig, pair: KeyPair | None = None) -> ssl.SSLContext:

@@ -67,6 +67,7 @@ from tests.reports.doctor.healthy import (
     saying_digest,
     worker_facts,
 )
+from tests.reports.doctor.mirror_cases import mirror_cases
 from tests.reports.objects import job, judged, refused, saying, worker
 
 Case: TypeAlias = tuple[str, Facts, str, str]
@@ -483,7 +484,15 @@ def job_cases() -> Iterator[Case]:
         yield name, healthy(saying(offered, f"asked — worker1: {again}{told}")), "worker1", ""
 
 
-CASES = [*manager_cases(), *webhook_cases(), *worker_cases(), *own_worker_cases(), *pool_cases(), *job_cases()]
+CASES = [
+    *manager_cases(),
+    *mirror_cases(),
+    *webhook_cases(),
+    *worker_cases(),
+    *own_worker_cases(),
+    *pool_cases(),
+    *job_cases(),
+]
 ABSENT = {one.id for one in CHECKS} - {"worker-says", "worker-answers", "job-waits"}
 """Rows with an id of their own; the others have that of the reason."""
 

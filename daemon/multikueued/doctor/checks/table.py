@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueued.doctor.checks import access, configuration, endings, jobs, kueue, own_worker, pools, webhooks, workers
+from multikueued.doctor.checks import (
+    access,
+    configuration,
+    endings,
+    jobs,
+    kueue,
+    mirrors,
+    own_worker,
+    pools,
+    webhooks,
+    workers,
+)
 from multikueued.doctor.findings import Check, checks_of
 
 GROUPS: Final[dict[str, tuple[Check, ...]]] = {
     "On the manager": (*checks_of(kueue), *checks_of(configuration), *checks_of(access)),
     "The webhook's registration": checks_of(webhooks),
+    "Pods of the runs on the manager": checks_of(mirrors),
     "On workers": (*checks_of(workers), *checks_of(endings)),
     "On the manager as a worker": checks_of(own_worker),
     "What the scored dispatcher holds by": checks_of(pools),

@@ -1,0 +1,154 @@
+"""Checks of mirrors: whether the manager's API server reaches who answers for their logs, and why it does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from multikueued.doctor.facts import Facts
+from multikueued.doctor.findings import Severity, Spot, check
+
+LOST: Final = "kubectl logs and exec fail on the manager, for every job"
+SEE: Final = "; by kind of cluster: docs/mirror-network.md"
+
+
+@attrs.frozen
+class Cause:
+    """Why an API server gets no answer."""
+
+    pattern: re.Pattern[str]
+    """Of what it says."""
+    what: str
+
+    def fits(self, said: str) -> bool:
+        """Whether it is this one."""
+        return self.pattern.search(said) is not None
+
+
+def _cause(pattern: str, what: str) -> Cause:
+    return Cause(re.compile(pattern, re.IGNORECASE), what)
+
+
+CLIENT: Final = _cause(
+    # A handshake that we end is an EOF to an API server, or a reset.
+    r"tls: (certificate required|bad certificate|unknown certificate|handshake failure)|HTTP 40[13]|unauthorized"
+    r"|\bEOF\b|connection reset|broken pipe",
+    "it shows no certificate by which it is known as an API server",
+)
+CERTIFICATE: Final = _cause(r"x509:|tls: failed to verify", "it does not accept our certificate")
+FIREWALL: Final = _cause(
+    r"i/o timeout|deadline exceeded|timed out|no answer within|HTTP 504", "no packet comes back from our address"
+)
+ADDRESS: Final = _cause(
+    r"no such host|connection refused|no route to host|network is unreachable|not allowed|address",
+    "nobody listens at our address",
+)
+CAUSES: Final = (CLIENT, CERTIFICATE, FIREWALL, ADDRESS)
+"""In the order in which they are looked for."""
+
+
+def _spots(facts: Facts, cause: Cause | None) -> Iterator[Spot]:
+    way = facts.mirrors.way if facts.mirrors is not None else None
+    if way is None or not way.said or next((one for one in CAUSES if one.fits(way.said)), None) is not cause:
+        return
+    what = cause.what if cause is not None else "who answers is not multikueue"
+    yield Spot(f"Node {way.node}", f"{what}: {way.said}", {"node": way.node})
+
+
+@check(
+    "mirror-policy",
+    Severity.ERROR,
+    "the daemon makes no mirrors without it",
+    "apply what multikueue rbac manager prints for the daemon's settings, or upgrade the chart's release",
+)
+def policy(facts: Facts) -> Iterator[Spot]:
+    """Mirrors are on, and the ValidatingAdmissionPolicy that bounds them, or its binding, is not there."""
+    if facts.mirrors is not None and facts.mirrors.is_bounded is False:
+        yield Spot(f"ValidatingAdmissionPolicy {facts.settings.mirrors_policy}", "it, or its binding, does not exist")
+
+
+@check(
+    "mirror-node",
+    Severity.ERROR,
+    LOST,
+    "look in the daemon's log for why it makes no Nodes: the policy, a permission, or a daemon without these settings",
+)
+def node(facts: Facts) -> Iterator[Spot]:
+    """Mirrors are on, and there is no Node of a worker."""
+    way = facts.mirrors.way if facts.mirrors is not None else None
+    if way is not None and way.is_missing:
+        yield Spot(f"Node {way.node}", "it does not exist")
+
+
+@check(
+    "mirror-client-certificate",
+    Severity.ERROR,
+    LOST,
+    "start the manager's API server with --kubelet-client-certificate and --kubelet-client-key, signed by its "
+    f"--client-ca-file, and let that user ask nodes/proxy (role system:kubelet-api-admin){SEE}",
+)
+def client_certificate(facts: Facts) -> Iterator[Spot]:
+    """The manager's API server shows no client certificate to kubelets, or one that may not ask them."""
+    yield from _spots(facts, CLIENT)
+
+
+@check(
+    "mirror-certificate",
+    Severity.ERROR,
+    LOST,
+    "have the certificate signed by the authority of the API server's --kubelet-certificate-authority, for "
+    f"mirrorPods.address: mirrorPods.signer asks for one, mirrorPods.certificateSecret brings one{SEE}",
+)
+def certificate(facts: Facts) -> Iterator[Spot]:
+    """The manager's API server does not accept the certificate of who answers for mirrors."""
+    yield from _spots(facts, CERTIFICATE)
+
+
+@check(
+    "mirror-firewall",
+    Severity.ERROR,
+    LOST,
+    "let the manager's API server reach mirrorPods.address at mirrorPods.port: security groups, firewall rules, a "
+    f"NetworkPolicy of our pods{SEE}",
+)
+def firewall(facts: Facts) -> Iterator[Spot]:
+    """The manager's API server gets no packet back from who answers for mirrors."""
+    yield from _spots(facts, FIREWALL)
+
+
+@check(
+    "mirror-address",
+    Severity.ERROR,
+    LOST,
+    "set mirrorPods.address to one that the manager's API server reaches and multikueue api-server listens on, with "
+    f"mirrorPods.port; and look whether that runs with the daemon's settings (--config){SEE}",
+)
+def address(facts: Facts) -> Iterator[Spot]:
+    """Nobody listens at the address of who answers for mirrors."""
+    yield from _spots(facts, ADDRESS)
+
+
+@check(
+    "mirror-way",
+    Severity.ERROR,
+    LOST,
+    f"look at what answers at mirrorPods.address and mirrorPods.port: kubectl get node {{node}} -o wide{SEE}",
+)
+def way(facts: Facts) -> Iterator[Spot]:
+    """Something else than multikueue answers for mirrors, or it is not known what."""
+    yield from _spots(facts, None)
+
+
+@check(
+    "mirror-logs-not-kept",
+    Severity.WARNING,
+    "programs that read a log at its end find nothing: kubectl logs, Airflow, GitLab",
+    "retention.finished: 10m in the daemon's settings, or however long your clients take to read",
+)
+def not_kept(facts: Facts) -> Iterator[Spot]:
+    """Mirrors are on, and copies of jobs that have succeeded go at once: their logs with them."""
+    if facts.mirrors is not None and not facts.settings.retention.finished:
+        yield Spot("the daemon's settings", "mirrorPods.logs is on, and retention.finished is 0")

@@ -1,0 +1,272 @@
+"""From a request about a mirror to the pod that it shows, and its bytes back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+import anyio
+import attrs
+import orjson
+import structlog
+
+from multikueue.core.model.kinds import POD, SECRET
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.outside_text import one_line, without_addresses
+from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, Unauthorized
+from multikueue.kube import KubeClient
+from multikueue.kube.http.error_mapping import MAX_MESSAGE, decoded
+from multikueue.kube.http.requests import Request
+from multikueue.kube.tunnel import Tunnel
+from multikueue.protocols import Reader, read
+from multikueued.commands.exits import CommandError
+from multikueued.logserver.frontproxy import User
+from multikueued.mirrors.endpoint.callers import NodeRights, caller
+from multikueued.mirrors.endpoint.heads import (
+    END,
+    AnswerHead,
+    RefusedError,
+    RequestHead,
+    answer,
+    answer_head,
+    passed_back,
+    passed_on,
+    request_head,
+    text,
+)
+from multikueued.mirrors.endpoint.places import Places
+from multikueued.mirrors.endpoint.routes import HEALTH, WELL, Asked, asked_in, is_pod
+from multikueued.mirrors.names import node_name
+from multikueued.mirrors.proof import ProvenMirror, proven
+from multikueued.remote.worker_access import key_in
+
+CHUNK: Final = 64 << 10
+"""Bytes that are passed on at a time."""
+REFUSAL: Final = 64 << 10
+"""Bytes of a worker's refusal that are read."""
+PATIENCE: Final = 20.0
+"""Seconds for that."""
+
+log = structlog.get_logger(__name__)
+
+
+class Workers(Protocol):
+    """How workers are reached."""
+
+    def open(self, worker: str) -> AbstractAsyncContextManager[KubeClient]:
+        """A client of one; raises CommandError if it cannot be asked."""
+
+
+@attrs.define(eq=False)
+class Relay:
+    """Answers one request after the other, each with a connection of its own."""
+
+    manager: Reader
+    key: ObjectKey
+    """The Secret with the key of mirrors."""
+    rights: NodeRights
+    workers: Workers
+    places: Places
+    enters: bool
+    """Whether containers may be entered: exec, attach, cp, port-forward."""
+
+    async def serve(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        certificate: Mapping[str, Any] | None,
+        on_head: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Answer the one request of a connection.
+
+        Args:
+            reader: what comes of it.
+            writer: what goes to it; the caller closes it.
+            certificate: the client's; None: it has none that counts.
+            on_head: called once the request's head has come.
+        """
+        audit: Json = {}
+        began = anyio.current_time()
+        try:
+            raw = await reader.readuntil(END)
+            on_head()
+            await self._answer(request_head(raw), reader, writer, certificate, audit)
+        except asyncio.IncompleteReadError:
+            return
+        except asyncio.LimitOverrunError:
+            writer.write(text(431, "the head of this request is too long\n"))
+        except RefusedError as error:
+            audit |= {"code": error.code, "why": one_line(str(error))}
+            writer.write(text(error.code, str(error)))
+        except (ConnectionError, OSError):
+            audit |= {"why": "the connection broke"}
+        except Exception as error:  # a bug: the traceback goes to the log only
+            log.error("internal error", exc_info=error)
+            writer.write(text(500, "multikueue has failed: ask an operator\n"))
+        finally:
+            log.info("asked as a kubelet", **audit, seconds=round(anyio.current_time() - began, 3))
+
+    async def _answer(
+        self,
+        head: RequestHead,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        certificate: Mapping[str, Any] | None,
+        audit: Json,
+    ) -> None:
+        audit |= {"method": head.method, "path": head.path, "agent": one_line(head.first("user-agent"))[:200]}
+        if head.all("authorization"):
+            raise RefusedError(401, "Unauthorized\n")
+        user = caller(certificate)
+        audit |= {"caller": user.name}
+        if (head.method, head.path) == ("GET", HEALTH):
+            await self.rights.check(user, "get", "")
+            writer.write(text(200, f"{orjson.dumps(WELL).decode()}\n"))
+            return
+        asked = asked_in(head)
+        mirror = await self._mirror(asked, user)
+        audit |= {"worker": mirror.worker, "pod": str(mirror.worker_pod)}
+        with self.places.taken(mirror.uid, head.first("user-agent")):
+            async with self._from_worker(asked, head, mirror) as (tunnel, told):
+                audit |= {"code": told.code}
+                writer.write(answer(told.code, passed_back(told)))
+                audit |= {"bytes": await piped(tunnel, reader, writer, both=asked.route.enters)}
+
+    async def _mirror(self, asked: Asked, user: User) -> ProvenMirror:
+        """The mirror that is asked about, if it is one of ours and who asks may."""
+        try:
+            found = await read(self.manager, POD, asked.mirror)
+            # Of what is not there, or is elsewhere, nobody learns but who may ask every node.
+            node = str(dig(found, "spec", "nodeName") or "")
+            await self.rights.check(user, asked.route.verb, node)
+            mirror = proven(key_in(await self.manager.get(SECRET, self.key)) or b"", found) if found else None
+        except (ApiError, ValueError) as error:
+            log.warning("the manager cannot be read", error=str(error))
+            raise RefusedError(502, "the manager cluster does not answer multikueue as it must\n") from error
+        if mirror is None or node != node_name(mirror.worker) or not is_pod(mirror.worker_pod):
+            raise RefusedError(400, f"multikueue does not show a pod {asked.mirror}: it has no logs of it\n")
+        if asked.route.enters and not self.enters:
+            raise RefusedError(400, "containers of workers are not entered from here: mirrorPods.exec is off\n")
+        return mirror
+
+    @asynccontextmanager
+    async def _from_worker(
+        self, asked: Asked, head: RequestHead, mirror: ProvenMirror
+    ) -> AsyncIterator[tuple[Tunnel, AnswerHead]]:
+        """The worker's answer, where its pod is the one that the mirror shows.
+
+        A request names no UID. So the pod is looked at before anything is started there, and again once the worker has
+        answered: who has the name then had it when it was asked for.
+        """
+        wanted = HTTPStatus.SWITCHING_PROTOCOLS if asked.route.enters else HTTPStatus.OK
+        request = Request(
+            asked.route.verb,
+            attrs.evolve(POD, plural=f"pods/{asked.route.subresource}"),
+            head.method,
+            asked.path_on_worker(mirror.worker_pod),
+        )
+        with refusals_of(mirror.worker, asked.mirror):
+            async with contextlib.AsyncExitStack() as stack:
+                client = await stack.enter_async_context(self.workers.open(mirror.worker))
+                await self._still_it(client, mirror)
+                sent = passed_on(head, upgrade=asked.route.enters)
+                tunnel = await stack.enter_async_context(client.tunnel(request, sent))
+                told = answer_head(tunnel.head)
+                if told.code != wanted:
+                    raise await _refused_by(mirror.worker, told, tunnel)
+                await self._still_it(client, mirror)
+                yield tunnel, told
+
+    async def _still_it(self, client: Reader, mirror: ProvenMirror) -> None:
+        pod = await read(client, POD, mirror.worker_pod)
+        if pod is None or uid(pod) != mirror.worker_pod_uid:
+            told = f'the pod {mirror.namespace}/{mirror.name} shows is gone from worker cluster "{mirror.worker}"'
+            raise RefusedError(400, f"{told}: its logs went with it\n")
+
+
+@contextlib.contextmanager
+def refusals_of(worker: str, mirror: ObjectKey) -> Any:
+    """Turn what goes wrong with a worker into words for its tenants."""
+    begin = f'worker cluster "{worker}"'
+    try:
+        yield
+    except CommandError as error:
+        raise RefusedError(502, f"{one_line(str(error))}\n") from error
+    except (ApiError, KubeconfigError) as error:
+        log.warning("a worker does not serve a mirror", worker=worker, mirror=str(mirror), error=str(error))
+        match error:
+            case Forbidden() | Unauthorized():
+                raise RefusedError(502, f"{begin} refuses multikueue: ask an operator\n") from error
+            case NotFound():
+                raise RefusedError(400, f"{begin} has no such pod any more\n") from error
+        raise RefusedError(502, f"{begin} does not answer\n") from error
+
+
+async def _refused_by(worker: str, told: AnswerHead, tunnel: Tunnel) -> RefusedError:
+    """What a worker says instead: of a container that waits, its own words, as its kubelet said them."""
+    body = b""
+    with anyio.move_on_after(PATIENCE):
+        while not _is_whole(told, body) and (piece := await tunnel.reader.read(REFUSAL - len(body))):
+            body += piece
+    said = str((decoded(_without_chunks(told, body)) or {}).get("message") or "")
+    words = without_addresses(one_line(said[:MAX_MESSAGE]))
+    log.info("a worker refuses", worker=worker, code=told.code, words=words)
+    if told.code == HTTPStatus.BAD_REQUEST and words:
+        return RefusedError(400, f"{words}\n")
+    if told.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return RefusedError(502, f'worker cluster "{worker}" does not let multikueue do that: ask an operator\n')
+    return RefusedError(502, f'worker cluster "{worker}" answers {told.code}: {words or "without a reason"}\n')
+
+
+def _is_whole(told: AnswerHead, body: bytes) -> bool:
+    """Whether no more needs to be read: a connection that was to become another one stays open."""
+    size = told.first("content-length")
+    ends = len(body) >= int(size) if size.isascii() and size.isdecimal() else body.endswith(b"0\r\n\r\n")
+    return ends or len(body) >= REFUSAL
+
+
+def _without_chunks(told: AnswerHead, body: bytes) -> bytes:
+    """A short body: all of it is in the first chunk, as API servers write it."""
+    if "chunked" not in told.first("transfer-encoding").lower():
+        return body
+    size, _, rest = body.partition(b"\r\n")
+    try:
+        return rest[: int(size, 16)]
+    except ValueError:
+        return b""
+
+
+async def piped(tunnel: Tunnel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, both: bool) -> int:
+    """Pass bytes on as they are, until one of the two ends, with no bound on time; the bytes that went back.
+
+    Args:
+        tunnel: to the worker.
+        reader: of the API server's connection.
+        writer: of the same.
+        both: whether the worker gets bytes, too. Else none reaches it: it would take them for one more request of ours.
+    """
+    passed = 0
+
+    async def back() -> None:
+        nonlocal passed
+        while piece := await tunnel.reader.read(CHUNK):
+            writer.write(piece)
+            await writer.drain()
+            passed += len(piece)
+        tasks.cancel_scope.cancel()
+
+    async def forth() -> None:
+        while (piece := await reader.read(CHUNK)) and both:
+            tunnel.writer.write(piece)
+            await tunnel.writer.drain()
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(back)
+        tasks.start_soon(forth)
+    return passed

@@ -1,0 +1,99 @@
+"""As much of SPDY/3.1 as `kubectl exec` speaks: a command that gives its input back in capitals, and then ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+import zlib
+from collections.abc import Set
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+SPDY: Final = "SPDY/3.1"
+_SYN_STREAM, _SYN_REPLY, _PING = 1, 2, 6
+_FIN: Final = 1
+_DICTIONARY: Final = Path(__file__).with_name("spdy_dictionary.bin").read_bytes()
+"""With which SPDY compresses its headers; from its specification."""
+
+
+@attrs.define(eq=False)
+class Spdy:
+    """The server's side of a connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    streams: dict[str, int] = attrs.field(factory=dict)
+    """By their header `streamtype`."""
+    _inflate: zlib._Decompress = attrs.field(factory=lambda: zlib.decompressobj(zdict=_DICTIONARY))
+    _deflate: zlib._Compress = attrs.field(factory=lambda: zlib.compressobj(zdict=_DICTIONARY))
+
+    async def frame(self) -> tuple[str, bytes, bool]:
+        """The next one: the stream, its data, and whether that was all. Of a new stream there is no data yet."""
+        while True:
+            first, size = struct.unpack(">II", await self.reader.readexactly(8))
+            flags, body = size >> 24, await self.reader.readexactly(size & 0xFFFFFF)
+            if not first >> 31:
+                return self._name(first), body, bool(flags & _FIN)
+            if first & 0xFFFF == _SYN_STREAM:
+                number = struct.unpack(">I", body[:4])[0]
+                self.streams[self._headers(body[10:])["streamtype"]] = number
+                headers = self._deflate.compress(b"\0\0\0\0") + self._deflate.flush(zlib.Z_SYNC_FLUSH)
+                self._control(_SYN_REPLY, struct.pack(">I", number) + headers)
+                return self._name(number), b"", bool(flags & _FIN)
+            if first & 0xFFFF == _PING:
+                self._control(_PING, body)
+
+    def send(self, stream: str, data: bytes, *, end: bool = False) -> None:
+        """Send data on a stream."""
+        self.writer.write(struct.pack(">II", self.streams[stream], (_FIN if end else 0) << 24 | len(data)) + data)
+
+    def _control(self, kind: int, body: bytes) -> None:
+        self.writer.write(struct.pack(">HHI", 0x8003, kind, len(body)) + body)
+
+    def _name(self, number: int) -> str:
+        return next(name for name, known in self.streams.items() if known == number)
+
+    def _headers(self, packed: bytes) -> dict[str, str]:
+        raw, found = self._inflate.decompress(packed), {}
+        count, at = struct.unpack(">I", raw[:4])[0], 4
+        for _ in range(count):
+            words = []
+            for _ in range(2):
+                size = struct.unpack(">I", raw[at : at + 4])[0]
+                words.append(raw[at + 4 : at + 4 + size].decode())
+                at += 4 + size
+            found[words[0]] = words[1]
+        return found
+
+
+async def capitals(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, streams: Set[str], code: int = 0
+) -> None:
+    """Run the command: it says `ready`, gives its input back, and ends with an exit code.
+
+    Args:
+        reader: what comes.
+        writer: what goes.
+        streams: those that it has, of stdin, stdout and stderr.
+        code: the exit code.
+    """
+    spdy, stdin = Spdy(reader, writer), "stdin" in streams
+    while not {"error", *streams} <= spdy.streams.keys():
+        await spdy.frame()
+    spdy.send("stdout", b"ready\n")
+    while stdin:
+        name, data, ended = await spdy.frame()
+        if name == "stdin":
+            spdy.send("stdout", data.upper())
+            stdin = not ended
+    cause = {"reason": "ExitCode", "message": str(code)}
+    failure = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": [cause]}}
+    said = {**failure, "message": f"exit code {code}"} if code else {"status": "Success"}
+    spdy.send("error", json.dumps({"metadata": {}, **said}).encode(), end=True)
+    for name in streams - {"stdin"}:
+        spdy.send(name, b"", end=True)
+    await writer.drain()
+    await reader.read()  # until the other side has gone

@@ -1,0 +1,314 @@
+"""One request and its answer: whose bytes reach whom. The manager and the worker are played."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.model.kinds import SECRET
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.errors import NotFound, Unreachable
+from multikueued.mirrors.endpoint.callers import NodeRights
+from multikueued.mirrors.endpoint.heads import MAX_HEAD
+from multikueued.mirrors.endpoint.places import Places
+from multikueued.mirrors.endpoint.relay import Relay
+from multikueued.mirrors.names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
+from multikueued.mirrors.proof import proof
+from tests.integration.planes import connection
+from tests.logserver.stage import secret
+from tests.mirrors.endpoint.worker import PlayedWorker, PlayedWorkers
+
+KEY: Final = b"k" * 32
+CALLER: Final[Json] = {
+    "subject": ((("organizationName", "masters"),), (("commonName", "apiserver"),)),
+}
+LOGS: Final = "GET /containerLogs/default/train-x/main HTTP/1.1"
+
+
+@attrs.define(eq=False)
+class Manager:
+    """Has one mirror, and says who may what."""
+
+    mirror: Json
+    allowed: set[tuple[str, str]] = attrs.field(factory=lambda: {("apiserver", "get"), ("apiserver", "create")})
+    reviews: list[Json] = attrs.field(factory=list)
+    silent: bool = False
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        if self.silent:
+            raise Unreachable("no answer")
+        if resource is SECRET:
+            return secret(key.name, key.namespace, key=KEY)
+        if key != ObjectKey.of(self.mirror):
+            raise NotFound("not found")
+        return self.mirror
+
+    async def create(self, resource: Resource, review: Json) -> Json:
+        self.reviews.append(review["spec"])
+        spec = review["spec"]
+        return {"status": {"allowed": (spec["user"], spec["resourceAttributes"]["verb"]) in self.allowed}}
+
+
+def mirror() -> Json:
+    said = {WORKER: "w1", WORKER_POD: "default/train-x", WORKER_POD_UID: "uid"}
+    sign = proof(KEY, mirror_uid="own", worker="w1", worker_pod="default/train-x", worker_pod_uid="uid")
+    metadata = {"namespace": "default", "name": "train-x", "uid": "own", "annotations": {**said, PROOF: sign}}
+    return {"metadata": metadata, "spec": {"nodeName": "multikueue-w1"}}
+
+
+@attrs.define(eq=False)
+class Stage:
+    manager: Manager
+    worker: PlayedWorker
+    relay: Relay
+    port: int
+    certificate: Mapping[str, Any] | None
+
+    @asynccontextmanager
+    async def asking(self, *lines: str, more: bytes = b"") -> AsyncIterator[anyio.abc.SocketStream]:
+        async with await anyio.connect_tcp("127.0.0.1", self.port) as stream:
+            await stream.send("\r\n".join([*lines, "", ""]).encode() + more)
+            yield stream
+
+    async def ask(self, *lines: str, more: bytes = b"") -> bytes:
+        """The whole answer."""
+        async with self.asking(*lines, more=more) as stream:
+            return await rest(stream)
+
+
+async def rest(stream: anyio.abc.SocketStream) -> bytes:
+    found = b""
+    with anyio.fail_after(20):
+        while True:
+            try:
+                found += await stream.receive(1 << 20)
+            except (anyio.EndOfStream, anyio.BrokenResourceError):
+                return found
+
+
+@asynccontextmanager
+async def stage(**changed: Any) -> AsyncIterator[Stage]:
+    manager, worker = Manager(mirror()), PlayedWorker(uids={"default/train-x": "uid"})
+    async with worker.running():
+        workers = PlayedWorkers({"w1": connection(worker.kubeconfig())})
+        given = {"places": Places(), "enters": True, **changed}
+        relay = Relay(manager, ObjectKey("ns", "key"), NodeRights(manager.create), workers, **given)  # type: ignore[arg-type]
+        made = Stage(manager, worker, relay, 0, CALLER)
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await relay.serve(reader, writer, made.certificate)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=MAX_HEAD)
+        made.port = server.sockets[0].getsockname()[1]
+        try:
+            yield made
+        finally:
+            server.close()
+
+
+def chunks(body: bytes) -> bytes:
+    """What was sent in chunks, as one."""
+    found = b""
+    while body:
+        size, _, body = body.partition(b"\r\n")
+        count = int(size, 16)
+        found, body = found + body[:count], body[count + 2 :]
+        if not count:
+            return found
+    raise AssertionError("it breaks off")
+
+
+async def test_fifty_megabytes_come_unchanged_to_the_last_byte() -> None:
+    async with stage() as here:
+        here.worker.log = hashlib.shake_256(b"log").digest(50_000_000)
+        head, _, body = (await here.ask(LOGS)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"Audit-Id" not in head
+        assert hashlib.sha256(chunks(body)).digest() == hashlib.sha256(here.worker.log).digest()
+
+
+async def test_a_followed_log_comes_as_it_is_written_and_its_end_ends_it() -> None:
+    async with stage() as here:
+        here.worker.more = anyio.Event()
+        async with here.asking(LOGS.replace("main ", "main?follow=true ")) as stream:
+            found = b""
+            while b"three" not in found:
+                found += await stream.receive()
+            here.worker.more.set()
+            assert (await rest(stream)).endswith(b"more\n\r\n0\r\n\r\n")
+        assert not here.relay.places._mirrors
+
+
+async def test_a_reader_who_goes_gives_back_the_place_and_the_workers_connection() -> None:
+    async with stage() as here:
+        here.worker.more = anyio.Event()
+        async with here.asking(LOGS.replace("main ", "main?follow=true ")) as stream:
+            await stream.receive()
+        with anyio.fail_after(5):
+            await here.relay.places.none_open()
+
+
+class TestWhatReachesTheWorker:
+    async def test_its_own_credentials_and_none_of_the_request(self) -> None:
+        async with stage() as here:
+            await here.ask(LOGS, "Impersonate-User: admin", "Cookie: a", "User-Agent: kubectl", "Accept: a/b")
+            (asked,) = here.worker.streams()
+            assert {name: value for name, value in asked.headers.items() if name not in ("Host", "Authorization")} == {
+                "User-Agent": "kubectl",
+                "Accept": "a/b",
+                "Connection": "close",
+                "Accept-Encoding": "identity",
+                "Content-Length": "0",
+            }
+
+    async def test_no_byte_after_the_head_of_a_log_request(self) -> None:
+        """They would be one more request, over a connection that our certificate may have opened."""
+        smuggled = b"DELETE /api/v1/namespaces/default/pods/train-x HTTP/1.1\r\nHost: w\r\n\r\n"
+        async with stage() as here:
+            await here.ask(LOGS, "Content-Length: 1000", more=smuggled)
+            assert {one.method for one in here.worker.asked} == {"GET"}
+
+    async def test_no_byte_before_the_worker_has_agreed_to_another_protocol(self) -> None:
+        smuggled = b"DELETE /api/v1/namespaces/default/pods/train-x HTTP/1.1\r\nHost: w\r\n\r\n"
+        async with stage() as here:
+            here.worker.refusal = (400, "no such container")
+            entering = ("POST /exec/default/train-x/main?command=sh HTTP/1.1", "Upgrade: SPDY/3.1")
+            told = await here.ask(*entering, more=smuggled)
+            assert told.endswith(b"\r\n\r\nno such container\n")
+            assert {one.method for one in here.worker.asked} == {"GET", "POST"}
+
+    async def test_older_websockets_as_they_are(self) -> None:
+        key = (
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            "Sec-WebSocket-Version: 13",
+            f"Sec-WebSocket-Key: {'A' * 22}==",
+        )
+        entering = "GET /exec/default/train-x/main?command=sh&input=1 HTTP/1.1"
+        async with stage() as here, here.asking(entering, *key, "Sec-WebSocket-Protocol: v4.channel.k8s.io") as stream:
+            head = await stream.receive()
+            assert head.startswith(b"HTTP/1.1 101 Switching Protocols\r\n")
+            assert b"Sec-Websocket-Protocol: v4.channel.k8s.io" in head
+            assert dict(here.worker.streams()[0].query) == {"container": "main", "command": "sh", "stdin": "true"}
+            await stream.send(bytes([0x82, 0x84, 0, 0, 0, 0]) + b"\0abc")  # a frame with its mask of zeros
+            assert await stream.receive() == bytes([0x82, 4]) + b"\1ABC"
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("refusal", "code", "words"),
+        [
+            (
+                (400, 'container "main" is waiting to start: PodInitializing'),
+                400,
+                "is waiting to start: PodInitializing",
+            ),
+            ((403, "pods is forbidden: User ours"), 502, 'worker cluster "w1" does not let multikueue do that'),
+            ((500, "dial tcp 10.1.2.3:10250: i/o timeout"), 502, "dial tcp [address]: i/o timeout"),
+            ((503, ""), 502, 'worker cluster "w1" answers 503: without a reason'),
+        ],
+    )
+    async def test_a_workers_is_plain_text_with_a_code_that_clients_show(
+        self, refusal: tuple[int, str], code: int, words: str
+    ) -> None:
+        async with stage() as here:
+            here.worker.refusal = refusal
+            told = (await here.ask(LOGS)).decode()
+        assert told.startswith(f"HTTP/1.1 {code} ")
+        assert "Content-Type: text/plain" in told
+        assert words in told
+        assert "ours" not in told
+
+    async def test_what_we_did_not_make_has_nothing(self) -> None:
+        forgeries: list[Json] = [
+            {"metadata": {**mirror()["metadata"], "uid": "made again by a tenant"}},
+            {"metadata": {**mirror()["metadata"], "annotations": {WORKER: "w1"}}},
+            {"metadata": {**mirror()["metadata"], "annotations": mirror()["metadata"]["annotations"] | {WORKER: "w2"}}},
+            {"spec": {"nodeName": "real-1"}},
+            {"spec": {}},
+        ]
+        async with stage() as here:
+            for forged in forgeries:
+                here.manager.mirror = {**mirror(), **forged}
+                assert b"multikueue does not show a pod default/train-x" in await here.ask(LOGS)
+            assert b"does not show a pod default/other" in await here.ask(LOGS.replace("train-x", "other"))
+            assert here.worker.asked == []
+
+    async def test_another_pod_of_the_same_name_and_one_that_is_gone(self) -> None:
+        async with stage() as here:
+            for uids in ({"default/train-x": "another"}, {}):
+                here.worker.uids = uids
+                assert b'gone from worker cluster "w1"' in await here.ask(LOGS)
+            assert here.worker.streams() == []
+            here.worker.uids, here.worker.on_open = {"default/train-x": "uid"}, [("default/train-x", "another")]
+            told = await here.ask(LOGS)  # it took the name after we had looked
+            assert b'gone from worker cluster "w1"' in told
+            assert b"three" not in told
+
+    async def test_who_may_not_or_is_nobody(self) -> None:
+        async with stage() as here:
+            assert (await here.ask(LOGS, "Authorization: Bearer x")).startswith(b"HTTP/1.1 401")
+            here.manager.allowed = {("apiserver", "get")}
+            entering = ("GET /exec/default/train-x/main?command=sh HTTP/1.1", "Upgrade: websocket")
+            assert (await here.ask(*entering)).startswith(b"HTTP/1.1 403")
+            for subject in ((), ((("commonName", "a"),), (("commonName", "b"),)), ((("commonName", ""),),)):
+                here.certificate = {"subject": subject}
+                assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 401")
+            here.certificate = None
+            assert (await here.ask("GET /healthz HTTP/1.1")).startswith(b"HTTP/1.1 401")
+            assert here.worker.streams() == []
+
+    async def test_a_manager_or_a_worker_that_does_not_answer_opens_nothing(self) -> None:
+        async with stage() as here:
+            here.manager.silent = True
+            assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 502")
+        async with stage() as here:
+            here.worker.authority.issue_cert("other")
+            here.relay.workers = PlayedWorkers({"w1": attrs.evolve(connection(here.worker.kubeconfig()), ca_pem="")})
+            assert b'worker cluster "w1" does not answer' in await here.ask(LOGS)
+
+    async def test_a_head_without_an_end(self) -> None:
+        async with stage() as here:
+            assert (await here.ask(LOGS, f"User-Agent: {'x' * MAX_HEAD}")).startswith(b"HTTP/1.1 431")
+
+
+async def test_the_answer_of_the_manager_is_kept_for_a_minute() -> None:
+    async with stage() as here:
+        for _ in range(3):
+            await here.ask(LOGS)
+        assert len(here.manager.reviews) == 1
+        asked = here.manager.reviews[0]
+        assert asked["groups"] == ["masters", "system:authenticated"]
+        assert asked["resourceAttributes"] == {
+            "verb": "get",
+            "group": "",
+            "version": "v1",
+            "resource": "nodes",
+            "subresource": "proxy",
+            "name": "multikueue-w1",
+        }
+
+
+async def test_streams_are_bounded_in_all_of_a_mirror_and_of_a_program() -> None:
+    for places, told in (
+        (Places(most=1), b"1 streams of all pods"),
+        (Places(of_a_mirror=1), b"1 streams of this pod"),
+        (Places(of_a_program=1), b"1 streams of this program"),
+    ):
+        async with stage(places=places) as here:
+            here.worker.more = anyio.Event()
+            async with here.asking(LOGS.replace("main ", "main?follow=true ")) as stream:
+                await stream.receive()
+                refused = await here.ask(LOGS)
+                assert refused.startswith(b"HTTP/1.1 502")
+                assert told in refused
+            await here.relay.places.none_open()
+            assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 200")

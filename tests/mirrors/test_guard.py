@@ -1,0 +1,66 @@
+"""The ring does not start where its policy cannot be read or is not in force."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.errors import Forbidden, NotFound
+from multikueued.mirrors.guard import why_unguarded
+from multikueued.rbac.mirrors import mirror_policy_objects
+
+
+class Manager:
+    def __init__(self, objects: list[Json], *, forbidden: bool = False) -> None:
+        self.objects = {one["kind"]: one for one in objects}
+        self.forbidden = forbidden
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        if self.forbidden:
+            raise Forbidden("no")
+        found = self.objects.get(resource.gvk.kind)
+        if found is None or found["metadata"]["name"] != key.name:
+            raise NotFound("none")
+        return found
+
+
+def objects() -> list[Json]:
+    return mirror_policy_objects("multikueue-mirrors", "system:serviceaccount:multikueue:multikueue")
+
+
+async def told(manager: Any) -> str | None:
+    return await why_unguarded(manager, "multikueue-mirrors")
+
+
+async def test_what_rbac_prints_is_enough() -> None:
+    assert await told(Manager(objects())) is None
+
+
+@pytest.mark.parametrize(
+    ("manager", "words"),
+    [
+        (Manager(objects(), forbidden=True), "may not be read"),
+        (Manager([]), "Policy multikueue-mirrors is not there"),
+        (Manager(objects()[1:]), "Policy multikueue-mirrors is not there"),
+        (Manager(objects()[:1]), "Binding multikueue-mirrors is not there"),
+    ],
+)
+async def test_else_it_says_why(manager: Manager, words: str) -> None:
+    assert words in str(await told(manager))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [
+        ("ValidatingAdmissionPolicy", {"failurePolicy": "Ignore"}),
+        ("ValidatingAdmissionPolicyBinding", {"validationActions": ["Audit"]}),
+        ("ValidatingAdmissionPolicyBinding", {"policyName": "another"}),
+        ("ValidatingAdmissionPolicyBinding", {"matchResources": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}),
+    ],
+)
+async def test_one_that_refuses_nothing_is_none(kind: str, changed: Json) -> None:
+    manager = Manager(objects())
+    manager.objects[kind]["spec"] |= changed
+    assert await told(manager) is not None
