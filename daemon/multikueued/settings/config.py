@@ -15,7 +15,7 @@ from multikueue.core.workload.facts.graces import LONGEST_GRACE
 from multikueue.kube import AnswerLimits
 from multikueued.settings.inventory import InventorySettings, OcmSettings
 from multikueued.settings.profiles import ClusterProfileSettings
-from multikueued.settings.sections import BoundTokenSettings, DependencySettings, FindingsSettings
+from multikueued.settings.sections import BoundTokenSettings, DependencySettings, FindingsSettings, MirrorPodSettings
 from multikueued.settings.value_types import (
     ByteSize,
     ControllerName,
@@ -238,8 +238,9 @@ class Settings:
     """Where the kubeconfig Secrets and the Lease are. Empty: the pod's own, or `kueue-system` outside a pod."""
     name: ObjectName = "multikueue"
     """What the daemon's objects in that namespace are named after: the Lease `NAME`, the Secret `NAME-marks` with the
-    key by which copies are marked, and the ConfigMap `NAME-findings`. Replicas share it; two daemons in one namespace,
-    with different `controllerName`s, need two. Another name is another key: change it only while nothing runs."""
+    key by which copies are marked, `NAME-mirrors` with that of mirrors, and the ConfigMap `NAME-findings`. Replicas
+    share it; two daemons in one namespace, with different `controllerName`s, need two. Another name is another key:
+    change it only while nothing runs."""
     gc_interval: timedelta = timedelta(minutes=1)
     """How often copies are checked for leftovers, those of running jobs once in two hours; 0 turns it off."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
@@ -266,6 +267,7 @@ class Settings:
     webhook: WebhookSettings = attrs.field(factory=WebhookSettings)
     pods: PodSettings = attrs.field(factory=PodSettings)
     retention: RetentionSettings = attrs.field(factory=RetentionSettings)
+    mirror_pods: MirrorPodSettings = attrs.field(factory=MirrorPodSettings)
     ocm: OcmSettings = attrs.field(factory=OcmSettings)
     dependencies: tuple[DependencySettings, ...] = ()
     """What jobs need beside themselves: entries with a `config` and its `kinds`; see docs/dependencies.md."""
@@ -277,6 +279,11 @@ class Settings:
     def marks_secret(self) -> str:
         """The Secret with the key of marks."""
         return f"{self.name}-marks"
+
+    @property
+    def mirrors_secret(self) -> str:
+        """The Secret with the key of mirrors."""
+        return f"{self.name}-mirrors"
 
     @property
     def findings_config_map(self) -> str:

@@ -22,7 +22,7 @@ from multikueued.settings.frameworks import AUTO
 from multikueued.settings.inventory import ocm_contradictions, ocm_remarks
 from multikueued.settings.kueue_configuration import Remark, Translated, translated
 from multikueued.settings.profiles import profile_contradictions
-from multikueued.settings.sections import dependency_contradictions
+from multikueued.settings.sections import dependency_contradictions, mirror_contradictions
 from multikueued.settings.values import Hook, advice, camel, is_list, register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -111,6 +111,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"serving.metrics.certDir: there is no certificate for HTTPS: {advice}"
     yield from ocm_contradictions(settings.ocm)
     yield from dependency_contradictions(settings.dependencies)
+    yield from mirror_contradictions(settings.mirror_pods)
     for number, entry in enumerate(settings.inventory):
         for name, value in (("selector", entry.selector), ("config", entry.config)):
             if not value:
@@ -125,10 +126,12 @@ def _contradictions(settings: Settings) -> Iterator[str]:
 
 def _shared_ports(settings: Settings) -> Iterator[str]:
     """Two servers of the daemon on one port: the second could not start."""
-    metrics, webhook, taken = settings.serving.metrics, settings.webhook, {settings.serving.port: "serving.port"}
+    metrics, webhook, mirrors = settings.serving.metrics, settings.webhook, settings.mirror_pods
+    taken = {settings.serving.port: "serving.port"}
     for name, port, on in (
         ("serving.metrics.port", metrics.port, metrics.secure),
         ("webhook.port", webhook.port, webhook.enabled),
+        ("mirrorPods.port", mirrors.port, mirrors.logs),
     ):
         if on and port and port in taken:
             yield f"{name}: {port} is {taken[port]} as well: give each a port of its own, or 0 for any free one"

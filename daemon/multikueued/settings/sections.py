@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from multikueued.settings.value_types import ConfigName, ObjectName
+from multikueued.settings.value_types import ConfigName, Count, IpAddress, ObjectName, Port, SignerName
 
 DependencyKind: TypeAlias = Literal[
     "ConfigMap", "ResourceClaimTemplate", "Secret", "ServiceAccount", "PersistentVolumeClaim"
@@ -58,3 +58,36 @@ class FindingsSettings:
     addresses. `doctor`, `explain` and `status` find it by its label `multikueue.dev/findings`; who may not list
     ConfigMaps there sees the one of the default name, where that may be read. Quotas are read every 30 s; what a worker
     has granted is asked for again with every sixth look, and by other credentials."""
+
+
+@attrs.frozen
+class MirrorPodSettings:
+    """Pods of the manager that show those of the runs, so that `kubectl logs` works there; see docs/mirror-pods.md."""
+
+    logs: bool = False
+    """On: each worker is shown as a Node, each pod of a run as a pod on it, and the daemon answers for their logs. Off:
+    what an earlier start has made of them is taken away."""
+    exec: bool = False
+    """On: also for exec, attach, cp and port-forward. It needs `logs`."""
+    max_pods: Count = 2_000
+    """How many are shown in all. Jobs with more are shown in part; nothing else waits for it."""
+    max_pods_per_job: Count = 100
+    """How many of one job."""
+    address: IpAddress = ""
+    """The IP address under which the manager's API server reaches the daemon: of a Service, or of the host. Needed if
+    `logs`, but in the sandbox."""
+    port: Port = 10260
+    """HTTPS, of every replica."""
+    certificate_secret: ObjectName = ""
+    """A Secret of the daemon's namespace with `tls.crt` and `tls.key` for that address, which somebody else renews."""
+    signer: SignerName = ""
+    """Instead of such a Secret: who signs the certificate that the daemon asks for by a CertificateSigningRequest, as
+    `kubernetes.io/kubelet-serving`. An administrator approves it."""
+
+
+def mirror_contradictions(mirrors: MirrorPodSettings) -> Iterator[str]:
+    """Settings of mirrors that cannot be used together: the setting, and why."""
+    if mirrors.exec and not mirrors.logs:
+        yield "mirrorPods.exec: without mirrors there is nothing to enter: set mirrorPods.logs: true, too"
+    if mirrors.max_pods_per_job > mirrors.max_pods:
+        yield f"mirrorPods.maxPodsPerJob: {mirrors.max_pods_per_job} are more than maxPods, {mirrors.max_pods}, in all"

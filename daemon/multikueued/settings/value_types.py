@@ -46,6 +46,13 @@ def _is_server_url(value: Any) -> bool:
         return False
 
 
+def _is_ip_address(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and (not value or bool(ipaddress.ip_address(value)))
+    except ValueError:
+        return False
+
+
 def _byte_size(value: Any) -> int:
     try:
         size = exact(str(value).strip())[0]
@@ -161,6 +168,19 @@ ServerUrl = Annotated[
     str, checked(_is_server_url, "cannot be a server's address: write it like https://host.example.com:9443")
 ]
 """`https://HOST:PORT`."""
+IpAddress = Annotated[
+    str,
+    checked(_is_ip_address, "is not an IP address: API servers reach a Node by nothing else, write it like 10.0.0.7"),
+]
+"""An IPv4 or IPv6 address; or empty."""
+SignerName = Annotated[
+    str,
+    checked(
+        lambda value: isinstance(value, str) and (not value or _CONTROLLER_NAME.fullmatch(value) is not None),
+        "cannot be a signer's name: use a domain and a path, as kubernetes.io/kubelet-serving",
+    ),
+]
+"""The `signerName` of a CertificateSigningRequest; or empty."""
 ByteSize = Annotated[int, SettingRule(_byte_size)]
 """Bytes, written as Kubernetes writes quantities: `16Mi`."""
 Count = Annotated[int, checked(lambda value: type(value) is int and value >= 1, "is not a number: use 1 or more")]
