@@ -19,13 +19,16 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resou
 from multikueue.core.model.objects import controller_of, namespace_of, uid
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import cluster_name
-from multikueue.errors import NotFound
+from multikueue.errors import Forbidden, NotFound
+from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.workers.children import is_child
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueued.mirrors.mirror import Run
+
+log = get_logger(__name__)
 
 DEPTH: Final = 5
 """How many controllers stand above a pod at most: TrainJob, JobSet, Job, and one to spare."""
@@ -44,6 +47,7 @@ class Owners:
     marks: Marks
     _between: dict[str, Json | None] = attrs.field(factory=dict, init=False)
     """By UID of what stands in between, the reference to its controller."""
+    _told: set[Resource] = attrs.field(factory=set, init=False)
 
     async def run_of(self, worker: str, known: WorkerInformers, pod: Json) -> tuple[Run | None, bool]:
         """The run that a pod is of, and whether that is the attempt that counts; None: it is nobody's here.
@@ -95,6 +99,11 @@ class Owners:
         try:
             between = await client.get(attrs.evolve(resource, gvk=gvk), name)
         except NotFound:
+            return None
+        except Forbidden as error:
+            if resource not in self._told:
+                self._told.add(resource)
+                log.warning("pods of runs are not shown", error=str(error), advice="grant get of that kind there")
             return None
         if uid(between) != owner_uid:
             return None

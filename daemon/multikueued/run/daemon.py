@@ -34,6 +34,7 @@ from multikueue.runtime.loop import utc_now
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.metrics.hooks import Metrics
+from multikueued.mirrors.part import MirrorOptions, own_client, server_version
 from multikueued.run.copy_key import check_origin, shared_key
 from multikueued.run.dispatcher import chosen_dispatcher, dispatcher_name, placement_options
 from multikueued.run.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
@@ -232,6 +233,7 @@ def build_manager(
     limits, plugins = settings.worker_limits.answer_limits(), Authenticators()
     placement, spokes = placement_options(settings), spoke_settings(settings)
     inventory = InventoryOptions(placement, metrics.placements, spokes, permissions=granting)
+    mirrors = MirrorOptions(settings, functools.partial(own_client, client, metrics), mark_key, server_version)
     return Manager(
         client,
         adapters,
@@ -252,7 +254,7 @@ def build_manager(
         instance=socket.gethostname(),
         led_until=led_until,
         before=before or InitialList(),
-        parts=[inventory.part],
+        parts=[inventory.part, mirrors.part],
     )
 
 
