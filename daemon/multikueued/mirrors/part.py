@@ -222,9 +222,10 @@ def _is_a_mirror(origin: str, pod: Json) -> bool:
 
 def _kept(mirror: Json) -> Json:
     """What is kept in memory of a mirror."""
-    dropped = ("managedFields", "labels")
-    metadata = {name: value for name, value in mirror["metadata"].items() if name not in dropped}
-    return {"metadata": metadata, "status": mirror.get("status") or {}}
+    metadata = {name: value for name, value in mirror["metadata"].items() if name != "managedFields"}
+    metadata["labels"] = {MIRROR: labels_of(mirror).get(MIRROR, "")}
+    spec = {"nodeName": dig(mirror, "spec", "nodeName") or ""}
+    return {"metadata": metadata, "spec": spec, "status": mirror.get("status") or {}}
 
 
 def _is_shown(mirrors: MutationCache, worker: str) -> bool:

@@ -166,15 +166,18 @@ class MirrorReconciler:
                 await self._delete(step.mirror)
 
     async def _create(self, step: Create, seen: Seen) -> None:
+        job_uid, key = step.body["metadata"]["ownerReferences"][0]["uid"], ObjectKey.of(step.body)
+        if self.places.lack(job_uid):
+            return  # others have taken the last places meanwhile
+        self.places.add(key, job_uid)
         try:
             answer = await self.client.create(POD, step.body)
         except ApiError as error:
+            self.places.remove(key)
             self._refuse(seen, error)
             return
         self._made.add(uid(answer))
         self.mirrors.wrote(answer)
-        if seen.run is not None:
-            self.places.add(ObjectKey.of(answer), seen.run.uid)
 
     async def _patch(self, step: PatchStatus, seen: Seen) -> None:
         mirror, mirror_uid = step.mirror, uid(step.mirror)
