@@ -16,10 +16,9 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox import RunnerOptions
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.testing import until
-from multikueue.testing.waiting import background
 from multikueued.mirrors.names import MIRROR
 from multikueued.mirrors.node import NODE
-from multikueued.mirrors.part import MirrorOptions
+from multikueued.mirrors.part import Guard, MirrorOptions, unguarded
 from multikueued.settings.config import Settings
 from multikueued.settings.sections import MirrorPodSettings
 from tests.runtime.fleet import Fleet
@@ -44,10 +43,13 @@ class Shown:
     refused: list[str] = attrs.field(factory=list)
     """Reasons, in the order in which pods were not shown."""
 
-    def manager(self, settings: Settings = ON, lost_timeout: float = 900.0, **more: Any) -> Manager:
+    def manager(
+        self, settings: Settings = ON, lost_timeout: float = 900.0, guard: Guard = unguarded, **more: Any
+    ) -> Manager:
         """A manager; `mirrors` is who writes them."""
         mirrors = DirectClient(self.fleet.manager, user="mirrors")
-        options = MirrorOptions(settings, lambda: nullcontext(mirrors), b"", version_of, refused=self.refused.append)
+        told = self.refused.append
+        options = MirrorOptions(settings, lambda: nullcontext(mirrors), b"", version_of, guard=guard, refused=told)
         return self.fleet.build(lost_timeout, parts=[options.part], **more)
 
     async def mirrors(self) -> list[Json]:
@@ -88,23 +90,16 @@ class Shown:
         return sum(n for (user, seen, what), n in counted if user == "mirrors" and seen == verb and "pods" in str(what))
 
 
+async def prepared(fleet: Fleet) -> Shown:
+    """A fleet whose manager knows who writes mirrors."""
+    assert fleet.manager.tokens is not None
+    fleet.manager.tokens["mirrors-token"] = "mirrors"
+    return Shown(fleet)
+
+
 @asynccontextmanager
 async def showing(*workers: str, settings: Settings = ON, cpu: int = 4) -> AsyncIterator[Shown]:
     """Run Kueues and a manager that shows pods."""
-    fleet = await Fleet.connected(*(workers or ("worker1",)), cpu=cpu)
-    assert fleet.manager.tokens is not None
-    fleet.manager.tokens["mirrors-token"] = "mirrors"
-    shown = Shown(fleet)
+    shown = await prepared(await Fleet.connected(*(workers or ("worker1",)), cpu=cpu))
     async with shown.fleet.kueues(LONG), shown.fleet.dispatching(shown.manager(settings)):
         yield shown
-
-
-@asynccontextmanager
-async def running(shown: Shown, manager: Manager) -> AsyncIterator[None]:
-    """Run another manager meanwhile: the Kueues run already."""
-    async with background() as tasks:
-        await tasks.start(manager.run)
-        yield
-
-
-__all__ = ["LONG", "OFF", "ON", "Shown", "running", "showing"]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import anyio
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from multikueue.core.model.kinds import JOB, LEASE, MULTIKUEUE_CLUSTER, POD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, uid
+from multikueue.protocols import ApiClient
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.testing import until
 from multikueued.mirrors.names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.node import NODE, REACHABLE
-from tests.mirrors.showing import LONG, OFF, ON, Shown, showing
+from tests.mirrors.showing import LONG, OFF, ON, Shown, prepared, showing
 from tests.runtime.fleet import Fleet
 
 pytestmark = pytest.mark.looptime
@@ -209,7 +211,7 @@ async def test_a_node_of_somebody_else_is_left_alone() -> None:
     fleet = await Fleet.connected("worker1")
     other: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "multikueue-worker1", "labels": {"a": "b"}}}
     await fleet.admin.create(NODE, other)
-    shown = await _prepared(fleet)
+    shown = await prepared(fleet)
     async with fleet.kueues(LONG), fleet.dispatching(shown.manager()):
         await anyio.sleep(60)
         (node,) = (await fleet.admin.list(NODE)).items
@@ -217,14 +219,8 @@ async def test_a_node_of_somebody_else_is_left_alone() -> None:
         assert "addresses" not in (node.get("status") or {})
 
 
-async def _prepared(fleet: Fleet) -> Shown:
-    assert fleet.manager.tokens is not None
-    fleet.manager.tokens["mirrors-token"] = "mirrors"
-    return Shown(fleet)
-
-
 async def test_another_process_goes_on_with_the_mirrors_of_the_one_before() -> None:
-    shown = await _prepared(await Fleet.connected("worker1"))
+    shown = await prepared(await Fleet.connected("worker1"))
     async with shown.fleet.kueues(LONG):
         async with shown.fleet.dispatching(shown.manager()):
             await shown.fleet.submit()
@@ -245,7 +241,7 @@ async def _says(shown: Shown, message: str) -> bool:
 
 async def test_what_nobody_has_proven_is_made_anew() -> None:
     """A process that ends between the creation and the first status leaves one; a tenant may make one."""
-    shown = await _prepared(await Fleet.connected("worker1"))
+    shown = await prepared(await Fleet.connected("worker1"))
     async with shown.fleet.kueues(LONG):
         async with shown.fleet.dispatching(shown.manager()):
             await shown.fleet.submit()
@@ -262,7 +258,7 @@ async def _another(shown: Shown, before: Json) -> bool:
 
 
 async def test_with_the_setting_off_all_is_taken_away_and_the_pods_of_others_stay() -> None:
-    shown = await _prepared(await Fleet.connected("worker1"))
+    shown = await prepared(await Fleet.connected("worker1"))
     other: Json = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -288,8 +284,27 @@ async def _nothing(shown: Shown) -> bool:
     return not await shown.nodes() and len(await shown.mirrors()) == 1
 
 
+async def test_without_the_policy_nothing_is_made() -> None:
+    """It says why, and looks again."""
+    fleet = await Fleet.connected("worker1")
+    shown = await prepared(fleet)
+    why: list[str | None] = ["the policy is not there"]
+
+    async def guard(_client: ApiClient) -> str | None:
+        return why[0]
+
+    with capture_logs() as logs:
+        async with fleet.kueues(LONG), fleet.dispatching(shown.manager(guard=guard)):
+            await fleet.submit()
+            await anyio.sleep(100)
+            assert (await shown.nodes(), await shown.mirrors()) == ([], [])
+            why[0] = None
+            await shown.count(1)
+    assert [one["why"] for one in logs if one["event"] == "pods of runs are not shown"] == ["the policy is not there"]
+
+
 async def test_off_by_default_nothing_is_asked() -> None:
-    shown = await _prepared(await Fleet.connected("worker1"))
+    shown = await prepared(await Fleet.connected("worker1"))
     async with shown.fleet.kueues(LONG), shown.fleet.dispatching(shown.manager(OFF)):
         await shown.fleet.submit()
         await until(shown.pods)

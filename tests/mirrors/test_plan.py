@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import attrs
 import pytest
@@ -28,7 +29,7 @@ NEW = Seen(POD, run(), current=True, mirror=None, job_gone=False, in_the_way=Non
 OLD = attrs.evolve(NEW, mirror=LIKE)
 
 
-def now(seen: Seen, **changes: object) -> Seen:
+def now(seen: Seen, **changes: Any) -> Seen:
     """The same with something else."""
     return attrs.evolve(seen, **changes)
 

@@ -1,7 +1,8 @@
 """From a pod on a worker to the manager's job that it runs for.
 
-By the UIDs of controllers, never by names or labels: whoever may create pods on the worker can write those. What stands
-between a job and its pods, as the Jobs of a JobSet, is read by name, once each.
+By the UIDs of controllers, never by names or labels alone. (Whoever may create pods in that namespace of the worker can
+write such a UID, too, and so have a pod of theirs shown.) What stands between a job and its pods, as the Jobs of a
+JobSet, is read by name, once each.
 """
 
 from __future__ import annotations

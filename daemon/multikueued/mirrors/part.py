@@ -55,6 +55,14 @@ Refused = Callable[[str], None]
 """Told of the reason, a word for machines, of each pod that is not shown."""
 
 
+Guard = Callable[[ApiClient], Awaitable[str | None]]
+
+
+async def unguarded(_client: ApiClient) -> str | None:
+    """Whoever runs on a server without policies needs none."""
+    return None
+
+
 @attrs.frozen(eq=False)
 class MirrorOptions:
     """What mirrors are made with."""
@@ -66,6 +74,8 @@ class MirrorOptions:
     """By which copies are marked."""
     version_of: Callable[[ApiClient], Awaitable[str]]
     """Reads the version of the manager's API server."""
+    guard: Guard = attrs.field(default=unguarded)
+    """Says why no mirror may be made, as the policy is missing that bounds who makes them; None: one may."""
     refused: Refused = lambda _: None
     shown: Callable[[Callable[[], int]], None] = lambda _: None
     """Is given what counts the mirrors that there are."""
@@ -110,6 +120,13 @@ class Mirrors:
 
     async def run(self) -> None:
         """Show them until cancelled."""
+        try:
+            await self._run()
+        finally:
+            self._controller = self._reconciler = None
+            self.options.shown(lambda: 0)
+
+    async def _run(self) -> None:
         settings, manager = self.options.settings, self.host.manager
         mirrors = settings.mirror_pods
         await manager.wait_settled()
@@ -117,6 +134,7 @@ class Mirrors:
             secret = ObjectKey(settings.namespace, settings.mirrors_secret)
             key = await shared_key(client, secret, settings.origin, KEY)
             version = await self.options.version_of(client)
+            await self._until_guarded(client)
             cache = MutationCache(self._informer(client), entries)
             pods = WorkerPods(self.host, self._pod_changed, settings.worker_limits.answer_limits())
             events = EventRecorder(client, "multikueue-mirrors", self.host.process.instance, self.host.process.clock)
@@ -151,6 +169,14 @@ class Mirrors:
             tasks.start_soon(pods.run)
             tasks.start_soon(self._controller.run)
             tasks.start_soon(self._resync, cache, pods)
+
+    async def _until_guarded(self, client: ApiClient) -> None:
+        told = ""
+        while (why := await self.options.guard(client)) is not None:
+            if why != told:
+                log.warning("pods of runs are not shown", why=why)
+            told = why
+            await anyio.sleep(RESYNC)
 
     def _informer(self, client: ApiClient) -> Informer:
         return Informer(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 import anyio.abc
+import attrs
 import structlog
 
 from multikueue import (
@@ -234,6 +235,9 @@ def build_manager(
     placement, spokes = placement_options(settings), spoke_settings(settings)
     inventory = InventoryOptions(placement, metrics.placements, spokes, permissions=granting)
     mirrors = MirrorOptions(settings, functools.partial(own_client, client, metrics), mark_key, server_version)
+    if settings.mirror_pods.logs:
+        shown = metrics.mirrors
+        mirrors = attrs.evolve(mirrors, refused=shown.refused, shown=shown.shown)
     return Manager(
         client,
         adapters,
