@@ -234,10 +234,6 @@ def build_manager(
     limits, plugins = settings.worker_limits.answer_limits(), Authenticators()
     placement, spokes = placement_options(settings), spoke_settings(settings)
     inventory = InventoryOptions(placement, metrics.placements, spokes, permissions=granting)
-    mirrors = MirrorOptions(settings, functools.partial(own_client, client, metrics), mark_key, server_version)
-    if settings.mirror_pods.logs:
-        shown = metrics.mirrors
-        mirrors = attrs.evolve(mirrors, refused=shown.refused, shown=shown.shown)
     return Manager(
         client,
         adapters,
@@ -258,8 +254,16 @@ def build_manager(
         instance=socket.gethostname(),
         led_until=led_until,
         before=before or InitialList(),
-        parts=[inventory.part, mirrors.part],
+        parts=[inventory.part, _mirrors(settings, client, metrics, mark_key).part],
     )
+
+
+def _mirrors(settings: Settings, client: ApiClient, metrics: Metrics, mark_key: bytes) -> MirrorOptions:
+    """What shows the pods of runs; with that off, what takes away what is left of it."""
+    options = MirrorOptions(settings, functools.partial(own_client, client, metrics), mark_key, server_version)
+    if not settings.mirror_pods.logs:
+        return options
+    return attrs.evolve(options, refused=metrics.mirrors.refused, shown=metrics.mirrors.shown)
 
 
 def _plan_settings(settings: Settings, mark_key: bytes) -> PlanSettings:
