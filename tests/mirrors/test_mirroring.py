@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import anyio
 import attrs
 import pytest
 from structlog.testing import capture_logs
 
+from multikueue import PlanSettings
 from multikueue.core.model.kinds import JOB, LEASE, MULTIKUEUE_CLUSTER, POD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, uid
 from multikueue.protocols import ApiClient
+from multikueue.sandbox import RunnerOptions
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.testing import until
 from multikueued.mirrors.names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID
@@ -310,3 +314,21 @@ async def test_off_by_default_nothing_is_asked() -> None:
         await until(shown.pods)
         await anyio.sleep(300)
     assert not [user for user, *_ in shown.fleet.manager.access.requests if user == "mirrors"]
+
+
+async def test_the_pods_of_a_job_that_has_ended_are_shown_as_long_as_its_copy_is_kept() -> None:
+    """Else whoever reads logs at the end, as Airflow does, finds none."""
+    shown = await prepared(await Fleet.connected("worker1"))
+    plan = PlanSettings(finished_retention=timedelta(minutes=10))
+    brief = RunnerOptions(minimum=20.0, maximum=20.0, trap=1.0)
+    async with shown.fleet.kueues(brief):
+        manager = shown.manager()
+        manager = attrs.evolve(manager, settings=attrs.evolve(manager.settings, plan=plan))
+        async with shown.fleet.dispatching(manager):
+            await shown.fleet.submit()
+            await shown.count(1)
+            await until(shown.fleet.finished)
+            await anyio.sleep(300)
+            (mirror,) = await shown.mirrors()
+            assert phase(mirror) == "Succeeded"
+            await shown.count(0, 700)

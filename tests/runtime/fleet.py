@@ -146,8 +146,8 @@ class Fleet:
         **settings: Any,
     ) -> Manager:
         """A daemon's worth of library; `connect` makes other clients for workers than `client`, `client` is another one
-        for the manager, `dependencies` are the kinds of what jobs need that are copied, `kinds` those of jobs, and `parts` what it
-        does beside."""
+        for the manager, `dependencies` are the kinds of what jobs need that are copied, `kinds` those of jobs, and
+        `parts` what it does beside."""
         timeout, needed = timedelta(seconds=lost_timeout), frozenset(dependencies)
         plan = PlanSettings(worker_lost_timeout=timeout, dependencies={CHECK: needed} if needed else {})
         return Manager(
