@@ -12,8 +12,9 @@ from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.errors import Conflict, NotFound
 from multikueue.kube import KubeClient
 from multikueue.testing import job
+from multikueued.mirrors.foreign import end_foreign
 from multikueued.mirrors.mirror import comparable, mirror_body, mirror_status
-from multikueued.mirrors.names import PROOF
+from multikueued.mirrors.names import MIRROR, PROOF
 from multikueued.mirrors.node import NODE, Endpoint, lease_body, lease_key, node_body, node_status, renewal
 from multikueued.mirrors.part import server_version
 from tests.controlplane.interface import ClusterFactory
@@ -34,9 +35,11 @@ async def test_the_bodies_are_taken(clusters: ClusterFactory) -> None:
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": labels}}
         await client.create(NAMESPACE, namespace)
-        named = {"namespace": "team-a", "name": "default"}
-        await plane.admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named})
+        for place in ("team-a", "default"):
+            named = {"namespace": place, "name": "default"}
+            await plane.admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named})
         await _mirror(client)
+        await _foreign(client)
 
 
 async def _node(client: KubeClient) -> None:
@@ -75,3 +78,20 @@ async def _mirror(client: KubeClient) -> None:
     await client.delete(POD, key, uid=uid(mirror))
     with pytest.raises(NotFound):
         await client.get(POD, key)
+
+
+async def _foreign(client: KubeClient) -> None:
+    """Pods that somebody has put on our node end, and one that is deleted does not hang; mirrors are left alone."""
+    for name, labels in (("theirs", {}), ("going", {}), ("mirror", {MIRROR: "multikueue"})):
+        metadata: Json = {"namespace": "default", "name": name, "labels": labels}
+        spec: Json = {"nodeName": "multikueue-worker1", "containers": [{"name": "c", "image": "i"}]}
+        spec |= {"serviceAccountName": "", "automountServiceAccountToken": False}
+        await client.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    going = ObjectKey("default", "going")
+    assert await client.delete(POD, going) is not None, "it waits for a kubelet"
+    await end_foreign(client, "worker1", "multikueue")
+    theirs, mirror = [await client.get(POD, ObjectKey("default", name)) for name in ("theirs", "mirror")]
+    assert (dig(theirs, "status", "phase"), dig(theirs, "status", "reason")) == ("Failed", "NotDelegated")
+    assert dig(mirror, "status", "phase") == "Pending"
+    with pytest.raises(NotFound):
+        await client.get(POD, going)

@@ -332,3 +332,14 @@ async def test_the_pods_of_a_job_that_has_ended_are_shown_as_long_as_its_copy_is
             (mirror,) = await shown.mirrors()
             assert phase(mirror) == "Succeeded"
             await shown.count(0, 700)
+
+
+async def test_a_burst_has_a_pace_and_a_pod_few_requests() -> None:
+    many = attrs.evolve(ON, mirror_pods=attrs.evolve(ON.mirror_pods, max_pods_per_job=200))
+    async with showing(settings=many, cpu=500) as shown:
+        await shown.fleet.submit(pods=100)
+        began = anyio.current_time()
+        await shown.count(100)
+        assert 1.5 < anyio.current_time() - began < 8.0, "a hundred requests a second"
+        assert shown.writes("create") == 100
+        assert shown.writes("patch") <= 200

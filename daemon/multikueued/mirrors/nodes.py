@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final
 
@@ -42,6 +42,8 @@ class NodeKeeper:
     version: str
     """See `node_status`."""
     clock: Callable[[], datetime]
+    end_others: Callable[[str], Awaitable[None]]
+    """Has pods of others on the Node of a worker end."""
     _uids: dict[str, str] = attrs.field(factory=dict, init=False)
     """By worker, the UID of its Node."""
     _written: dict[str, tuple[float, datetime | None]] = attrs.field(factory=dict, init=False)
@@ -99,6 +101,7 @@ class NodeKeeper:
             self._forget(worker)
             return
         self._written[worker] = loop_time(), lost_since
+        await self.end_others(worker)
 
     async def _renew(self, worker: str) -> None:
         key, now = lease_key(worker), self.clock()

@@ -28,6 +28,7 @@ from multikueue.runtime.controller import Controller, KeyQueue
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.parts import Part, PartHost
+from multikueued.mirrors.foreign import end_foreign
 from multikueued.mirrors.mirror import pod_key, shows
 from multikueued.mirrors.names import MIRROR, NODE_PREFIX
 from multikueued.mirrors.node import Endpoint
@@ -160,6 +161,7 @@ class Mirrors:
                 endpoint,
                 version,
                 self.host.process.clock,
+                partial(end_foreign, client, origin=settings.origin),
             )
             tasks.start_soon(events.run)
             tasks.start_soon(cache.informer.run)
