@@ -307,6 +307,19 @@ async def test_without_the_policy_nothing_is_made() -> None:
     assert [one["why"] for one in logs if one["event"] == "pods of runs are not shown"] == ["the policy is not there"]
 
 
+async def test_without_an_address_nothing_is_made() -> None:
+    """Pods whose logs nobody can read are worse than none."""
+    nowhere = attrs.evolve(ON, mirror_pods=attrs.evolve(ON.mirror_pods, address=""))
+    with capture_logs() as logs:
+        async with showing(settings=nowhere) as shown:
+            await shown.fleet.submit()
+            await anyio.sleep(60)
+            assert (await shown.nodes(), await shown.mirrors()) == ([], [])
+    assert [one["why"] for one in logs if one["event"] == "pods of runs are not shown"] == [
+        "mirrorPods.address is not set: nobody could read their logs"
+    ]
+
+
 async def test_off_by_default_nothing_is_asked() -> None:
     shown = await prepared(await Fleet.connected("worker1"))
     async with shown.fleet.kueues(LONG), shown.fleet.dispatching(shown.manager(OFF)):

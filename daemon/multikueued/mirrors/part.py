@@ -130,6 +130,9 @@ class Mirrors:
     async def _run(self) -> None:
         settings, manager = self.options.settings, self.host.manager
         mirrors = settings.mirror_pods
+        if not mirrors.address:  # a Node without one would have every client wait
+            log.warning("pods of runs are not shown", why="mirrorPods.address is not set: nobody could read their logs")
+            await anyio.sleep_forever()
         await manager.wait_settled()
         async with self.options.connect() as client, anyio.create_task_group() as tasks:
             secret = ObjectKey(settings.namespace, settings.mirrors_secret)
