@@ -149,6 +149,44 @@ async def test_a_refused_mirror_costs_one_request_for_each_status_and_the_job_no
         await shown.count(1, 10)
 
 
+async def test_a_status_that_is_refused_costs_one_more_request_for_the_proof_and_one_event() -> None:
+    async with showing() as shown:
+        faults, patches = shown.fleet.manager.faults, Match(user="mirrors", verbs=("patch",), resource="pods")
+        faults.add(Refuse(422), on=patches, times=1)
+        await shown.fleet.submit()
+        (mirror,) = await shown.count(1)
+        assert phase(mirror) == "Pending"
+        await anyio.sleep(200)
+        assert (shown.writes("patch"), shown.refused) == (2, ["Invalid"])
+        (pod,) = await shown.pods()
+        await shown.write(pod, message="on")
+        await until(lambda: _says(shown, "on"), 10)
+
+
+async def test_what_is_not_proven_yet_is_proven_for_what_it_was_made_for_alone() -> None:
+    """A tenant may change the annotations of a mirror before it has its proof, where no policy keeps them."""
+    async with showing() as shown:
+        patches = Match(user="mirrors", verbs=("patch",), resource="pods")
+        shown.fleet.manager.faults.add(Refuse(403), on=patches)
+        await shown.fleet.submit("a")
+        await shown.fleet.submit("b")
+        await until(lambda: _so_many(shown, 2))
+        first, second = await shown.mirrors()
+        said = {name: annotations_of(second)[name] for name in (WORKER, WORKER_POD, WORKER_POD_UID)}
+        await shown.fleet.admin.merge_patch(POD, ObjectKey.of(first), {"metadata": {"annotations": said}})
+        shown.fleet.manager.faults.clear()
+        for pod in await shown.pods():
+            await shown.write(pod, message="on")
+        await shown.count(2)
+        names = [annotations_of(one)[WORKER_POD] for one in await shown.mirrors()]
+        assert len(set(names)) == 2
+        assert uid(first) not in {uid(one) for one in await shown.mirrors()}
+
+
+async def _so_many(shown: Shown, count: int) -> bool:
+    return len(await shown.mirrors()) == count
+
+
 async def test_more_pods_than_may_be_shown_are_told_once() -> None:
     few = attrs.evolve(ON, mirror_pods=attrs.evolve(ON.mirror_pods, max_pods=3, max_pods_per_job=2))
     async with showing(settings=few) as shown:

@@ -50,6 +50,9 @@ _PORT: Final = ("name", "containerPort", "protocol")
 _STRICT: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 _STRICT_POD: Final = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
+Shows = tuple[str, ObjectKey, str]
+"""What a mirror says that it shows: worker, the pod there, and its UID."""
+
 
 @attrs.frozen
 class Run:
@@ -166,8 +169,8 @@ def pod_key(worker: str, there: ObjectKey) -> ObjectKey:
     return ObjectKey(worker, str(there))
 
 
-def shows(mirror: Json) -> tuple[str, ObjectKey, str]:
-    """What a mirror says that it shows: worker, the pod there, and its UID. Empty: it does not say so."""
+def shows(mirror: Json) -> Shows:
+    """What a mirror says that it shows; empty: it does not say so."""
     said = annotations_of(mirror)
     return said.get(WORKER) or "", ObjectKey.parsed(said.get(WORKER_POD) or ""), said.get(WORKER_POD_UID) or ""
 

@@ -21,7 +21,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.loop import loop_time
-from multikueued.mirrors.mirror import Run, mirror_status, pod_key, shows
+from multikueued.mirrors.mirror import Run, Shows, mirror_status, pod_key, shows
 from multikueued.mirrors.names import PROOF
 from multikueued.mirrors.owners import Owners
 from multikueued.mirrors.plan import Create, Delete, PatchStatus, Refuse, Seen, Step, plan
@@ -63,8 +63,9 @@ class MirrorReconciler:
     """UIDs of pods of which it was told that there are too many."""
     _deleted: set[str] = attrs.field(factory=set, init=False)
     """UIDs of mirrors that we have deleted, and whose end no watch has shown yet."""
-    _made: set[str] = attrs.field(factory=set, init=False)
-    """UIDs of mirrors that this process has made, as the answers said: these alone get a proof."""
+    _made: dict[str, Shows] = attrs.field(factory=dict, init=False)
+    """By UID, as the answers said, what the mirrors show that this process has made: these alone get a proof, and for
+    nothing else that they may say by then."""
     _sent: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)
     """By mirror, the status that was written last, and what the server made of it."""
     _patched: dict[str, float] = attrs.field(factory=dict, init=False)
@@ -125,7 +126,7 @@ class MirrorReconciler:
         return [one for one in self.mirrors.of(key) if self._is_ours(one)]
 
     def _is_ours(self, mirror: Json) -> bool:
-        return uid(mirror) in self._made or proven(self.key, mirror) is not None
+        return self._made.get(uid(mirror)) == shows(mirror) or proven(self.key, mirror) is not None
 
     def _stale(self, key: ObjectKey, seen: Seen) -> Delete | None:
         """What says that it shows this pod and does not: it was made by somebody else, by a process that ended before
@@ -176,7 +177,7 @@ class MirrorReconciler:
             self.places.remove(key)
             self._refuse(seen, error)
             return
-        self._made.add(uid(answer))
+        self._made[uid(answer)] = shows(step.body)
         self.mirrors.wrote(answer)
 
     async def _patch(self, step: PatchStatus, seen: Seen) -> None:
@@ -192,10 +193,13 @@ class MirrorReconciler:
             return  # its end, or what has taken its place, comes by the watch
         except ApiError as error:
             self._refuse(seen, error)
+            if step.status and not seen.proven:  # its logs can be read, whatever its status says
+                await self._patch(PatchStatus(mirror, {}), seen)
             return
         self._sent[mirror_uid] = digest(step.status), digest(answer.get("status"))
         self.mirrors.wrote(answer)
-        self.held.forget(pod_uid)
+        if step.status:
+            self.held.forget(pod_uid)
 
     async def _delete(self, mirror: Json) -> None:
         self._deleted.add(uid(mirror))
@@ -226,9 +230,8 @@ class MirrorReconciler:
     def forget(self, mirror: Json) -> None:
         """A mirror is gone."""
         self.places.remove(ObjectKey.of(mirror))
-        for known in (self._sent, self._patched):
+        for known in (self._sent, self._patched, self._made):
             known.pop(uid(mirror), None)
-        self._made.discard(uid(mirror))
 
     def was_removed(self, mirror: Json) -> None:
         """The watch shows that a mirror is gone: if somebody else removed it, it is not made again for the same."""
