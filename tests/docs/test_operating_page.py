@@ -141,9 +141,11 @@ def test_it_tells_what_an_operator_meets_on_a_workload(name: str) -> None:
 
 def test_the_metrics_it_names_are_all_there_are() -> None:
     told = set(re.findall(r"`((?:kueue_)?multikueue_[a-z_]+)`", PAGE))
+    metrics = Metrics("leader")
+    assert metrics.mirrors is not None, "these come once they are asked for"
     served = {
         metric.name + ("_total" if metric.type == "counter" else "")
-        for metric in Metrics("leader").snapshot().collect()
+        for metric in metrics.snapshot().collect()
         if not metric.name.startswith("process_")
     }
     assert told == served

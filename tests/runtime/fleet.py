@@ -31,6 +31,7 @@ from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.runtime.parts import PartOf
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
@@ -141,10 +142,12 @@ class Fleet:
         client: ApiClient | None = None,
         dependencies: Collection[str] = (),
         kinds: Iterable[JobKind] = BUILTIN,
+        parts: Sequence[PartOf] = (),
         **settings: Any,
     ) -> Manager:
         """A daemon's worth of library; `connect` makes other clients for workers than `client`, `client` is another one
-        for the manager, `dependencies` are the kinds of what jobs need that are copied, and `kinds` those of jobs."""
+        for the manager, `dependencies` are the kinds of what jobs need that are copied, `kinds` those of jobs, and
+        `parts` what it does beside."""
         timeout, needed = timedelta(seconds=lost_timeout), frozenset(dependencies)
         plan = PlanSettings(worker_lost_timeout=timeout, dependencies={CHECK: needed} if needed else {})
         return Manager(
@@ -153,6 +156,7 @@ class Fleet:
             ManagerSettings(plan=plan, **settings),
             connect or self.client,
             clock=now,
+            parts=parts,
         )
 
     @asynccontextmanager

@@ -10,7 +10,7 @@ import functools
 import importlib.metadata
 import platform
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
 
@@ -30,6 +30,9 @@ from multikueued.metrics.collectors import (
 )
 from multikueued.metrics.tokens import TokenMetrics
 from multikueued.reports.usage import Payer
+
+if TYPE_CHECKING:
+    from multikueued.mirrors.metrics import MirrorMetrics
 
 MAX_CONFIGS: Final = 40
 """Configs with series of their own; those beyond are not shown: their figures cannot be added up."""
@@ -168,6 +171,13 @@ class Metrics:
         are told to later counts for all others."""
         self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
         self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
+
+    @functools.cached_property
+    def mirrors(self) -> MirrorMetrics:
+        """Of pods of runs that the manager shows; there are none before it is asked for."""
+        from multikueued.mirrors.metrics import MirrorMetrics  # a ring of its own
+
+        return MirrorMetrics(self.registry)
 
     def snapshot(self) -> MetricsSnapshot:
         """All metrics as they are now; to be called in the event loop, which changes what is read here."""

@@ -1,4 +1,5 @@
-"""The secret by which copies are marked: made at the first start, and kept in a Secret that all replicas share.
+"""The secret by which copies are marked: made at the first start, and kept in a Secret that all replicas share. So is
+that of mirrors.
 
 Beside it stands the origin that copies are labelled with: those of another one are not seen, and would run once more.
 """
@@ -11,6 +12,7 @@ import secrets
 from typing import Final
 
 import anyio
+import attrs
 import structlog
 
 from multikueue.core.machinery.backoff import Backoff
@@ -31,6 +33,18 @@ _BACKOFF: Final = Backoff(base=0.2, cap=30.0, jitter=0.2)
 log = structlog.get_logger(__name__)
 
 
+@attrs.frozen
+class KeyUse:
+    """What a shared key is for, in the words of the log."""
+
+    what: str
+    without: str
+    """What follows if no key can be shared."""
+
+
+MARKS: Final = KeyUse("by which copies are marked", "copies that wait on workers are made again at each start")
+
+
 async def check_origin(client: ApiClient, secret: ObjectKey, origin: str) -> None:
     """Look at the note before this process is a candidate. Whoever leads looks again: no answer is waited for here.
 
@@ -41,7 +55,7 @@ async def check_origin(client: ApiClient, secret: ObjectKey, origin: str) -> Non
         _refuse_another(secret, await client.get(SECRET, secret), origin)
 
 
-async def shared_key(client: ApiClient, secret: ObjectKey, origin: str) -> bytes:
+async def shared_key(client: ApiClient, secret: ObjectKey, origin: str, use: KeyUse = MARKS) -> bytes:
     """The key in the Secret; if there is none, one is made and put there, with the origin.
 
     Where the Secret may not be read or written, a key for this term alone is returned, and the log says what to grant.
@@ -53,6 +67,7 @@ async def shared_key(client: ApiClient, secret: ObjectKey, origin: str) -> bytes
         client: of the manager cluster.
         secret: its namespace and name.
         origin: the setting.
+        use: what it is for.
 
     Raises:
         SettingsError: the Secret names another origin.
@@ -60,23 +75,22 @@ async def shared_key(client: ApiClient, secret: ObjectKey, origin: str) -> bytes
     failures, told = 0, ""
     while True:
         try:
-            return await _read_or_make(client, secret, origin)
+            return await _read_or_make(client, secret, origin, use)
         except ApiError as error:
             if _is_final(error):
                 log.warning(
-                    "no shared key: copies that wait on workers are made again at each start; grant get and patch of "
-                    "the Secret, and create it empty",
+                    f"no shared key: {use.without}; grant get and patch of the Secret, and create it empty",
                     secret=str(secret),
                     error=str(error),
                 )
                 return secrets.token_bytes(LENGTH)
             if str(error) != told:
-                log.warning("the key by which copies are marked cannot be read", secret=str(secret), error=str(error))
+                log.warning(f"the key {use.what} cannot be read", secret=str(secret), error=str(error))
             failures, told = failures + 1, str(error)
         await anyio.sleep(_BACKOFF.delay(failures))
 
 
-async def _read_or_make(client: ApiClient, secret: ObjectKey, origin: str) -> bytes:
+async def _read_or_make(client: ApiClient, secret: ObjectKey, origin: str, use: KeyUse) -> bytes:
     """Read the key, or write one. Of several that write at once one succeeds, and the others get a conflict."""
     try:
         found = await client.get(SECRET, secret)
@@ -87,7 +101,7 @@ async def _read_or_make(client: ApiClient, secret: ObjectKey, origin: str) -> by
     if key is None:
         key = secrets.token_bytes(LENGTH)
         await _write(client, secret, found, origin, {"data": {FIELD: base64.b64encode(key).decode()}})
-        log.info("made a key by which copies are marked", secret=str(secret))
+        log.info(f"made a key {use.what}", secret=str(secret))
     elif noted is None:
         try:
             await _write(client, secret, found, origin, {})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 import anyio.abc
+import attrs
 import structlog
 
 from multikueue import (
@@ -34,6 +35,7 @@ from multikueue.runtime.loop import utc_now
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.metrics.hooks import Metrics
+from multikueued.mirrors.part import MirrorOptions, own_client, server_version
 from multikueued.run.copy_key import check_origin, shared_key
 from multikueued.run.kinds import known_kinds, until_more_served, with_assigned_kinds
 from multikueued.run.leader_tasks import run_beside
@@ -253,8 +255,16 @@ def build_manager(
         instance=socket.gethostname(),
         led_until=led_until,
         before=before or InitialList(),
-        parts=[inventory.part],
+        parts=[inventory.part, _mirrors(settings, client, metrics, mark_key).part],
     )
+
+
+def _mirrors(settings: Settings, client: ApiClient, metrics: Metrics, mark_key: bytes) -> MirrorOptions:
+    """What shows the pods of runs; with that off, what takes away what is left of it."""
+    options = MirrorOptions(settings, functools.partial(own_client, client, metrics), mark_key, server_version)
+    if not settings.mirror_pods.logs:
+        return options
+    return attrs.evolve(options, refused=metrics.mirrors.refused, shown=metrics.mirrors.shown)
 
 
 def _plan_settings(settings: Settings, mark_key: bytes) -> PlanSettings:

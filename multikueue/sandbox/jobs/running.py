@@ -109,6 +109,8 @@ class JobRunner:
         """Bring one job forward."""
         resource, name = key
         kind, job = self._rows.get(resource), self._jobs[resource].get(name)
+        if job is not None and resource == POD_RESOURCE and self._is_elsewhere(job):
+            return Action.done()
         if self._died is not None and job is not None and resource == POD_RESOURCE:
             return await self._lose(job, self._died)
         if job is not None and resource == POD_RESOURCE and is_terminating(job):
@@ -116,7 +118,8 @@ class JobRunner:
         if job is None or kind is None or (self.node_is_dead and not kind.is_held(job) and not is_deleted(job)):
             return Action.done()
         time, holders = anyio.current_time(), self._jobs[JOB].by(uid(job)) if kind.makes_jobs else [job]
-        pods = [pod for holder in holders for pod in self._jobs[POD_RESOURCE].by(uid(holder))]
+        listed = [pod for holder in holders for pod in self._jobs[POD_RESOURCE].by(uid(holder))]
+        pods = [pod for pod in listed if not self._is_elsewhere(pod)]
         stopped = kind.is_held(job) or is_deleted(job)
         turn = decide_run(
             kind,
@@ -136,6 +139,10 @@ class JobRunner:
             await self._keep_pods(kind, job, holders, pods)
         self._remember(uid(job), turn.run)
         return Action.done() if turn.at is None else Action.after(turn.at - time)
+
+    def _is_elsewhere(self, pod: Json) -> bool:
+        """Whether another node's kubelet runs a pod, or shows it."""
+        return dig(pod, "spec", "nodeName") not in (None, "", self.node)
 
     async def _keep_pods(self, kind: SandboxKind, job: Json, holders: list[Json], pods: list[Json]) -> None:
         if kind.gated or kind.is_delegated(job):

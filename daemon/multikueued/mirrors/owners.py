@@ -1,0 +1,119 @@
+"""From a pod on a worker to the manager's job that it runs for.
+
+By the UIDs of controllers, never by names or labels alone. (Whoever may create pods in that namespace of the worker can
+write such a UID, too, and so have a pod of theirs shown.) What stands between a job and its pods, as the Jobs of a
+JobSet, is read by name, once each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from multikueue.adapters import AVAILABLE
+from multikueue.core.model.copies import is_copy_of
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.marks import Marks, Proof
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.objects import controller_of, namespace_of, uid
+from multikueue.core.model.worker_names import origin_key
+from multikueue.core.model.workloads import cluster_name
+from multikueue.errors import Forbidden, NotFound
+from multikueue.logs import get_logger
+from multikueue.protocols import ApiClient
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.mutation_cache import MutationCache
+from multikueue.runtime.workers.children import is_child
+from multikueue.runtime.workers.informers import WorkerInformers
+from multikueued.mirrors.mirror import Run
+
+log = get_logger(__name__)
+
+DEPTH: Final = 5
+"""How many controllers stand above a pod at most: TrainJob, JobSet, Job, and one to spare."""
+MOST: Final = 20_000
+"""Objects in between that are remembered."""
+_BETWEEN: Final[Mapping[tuple[str, str], Resource]] = {
+    (one.gvk.group, one.gvk.kind): one for one in (JOB, *(kind.resource for kind in AVAILABLE))
+}
+
+
+@attrs.define(eq=False)
+class Owners:
+    """Finds whose a pod is."""
+
+    manager: ManagerCluster
+    marks: Marks
+    _between: dict[str, Json | None] = attrs.field(factory=dict, init=False)
+    """By UID of what stands in between, the reference to its controller."""
+    _told: set[Resource] = attrs.field(factory=set, init=False)
+
+    async def run_of(self, worker: str, known: WorkerInformers, pod: Json) -> tuple[Run | None, bool]:
+        """The run that a pod is of, and whether that is the attempt that counts; None: it is nobody's here.
+
+        Raises:
+            ApiError: what stands in between cannot be read.
+        """
+        found = await self._copy(known, pod)
+        return (None, False) if found is None else self._run(worker, *found)
+
+    def _run(self, worker: str, gvk: GVK, copy: Json) -> tuple[Run | None, bool]:
+        cache, key = self.manager.jobs.get(gvk), origin_key(copy)
+        job = cache.get(key) if cache is not None else None
+        if cache is None or job is None or not is_copy_of(copy, job):
+            return None, False
+        name, current, ours = ClusterName(worker), False, False
+        for one in self.manager.owned(gvk, key):
+            if (workload := self.manager.workloads.get(one)) is None:
+                continue
+            exact = self.marks.proof(copy, workload, name) is Proof.EXACT
+            ours = ours or exact or self.marks.made_job(copy, workload, name)
+            current = current or (exact and cluster_name(workload) == worker)
+        if not ours:
+            return None, False
+        return Run(worker, job, cache.informer.resource.gvk, uid(copy), key.namespace), current
+
+    async def _copy(self, known: WorkerInformers, pod: Json) -> tuple[GVK, Json] | None:
+        """Our job copy that a pod goes back to."""
+        reference, namespace = controller_of(pod), namespace_of(pod)
+        for _ in range(DEPTH):
+            if reference is None:
+                return None
+            gvk = GVK.of(reference.get("apiVersion", ""), reference.get("kind", ""))
+            name, owner_uid = ObjectKey(namespace, reference.get("name", "")), reference.get("uid", "")
+            cache = _cache_of(known, gvk)
+            copy = cache.get(name) if cache is not None else None
+            if cache is not None and copy is not None and uid(copy) == owner_uid and not is_child(copy, known.jobs):
+                return cache.informer.resource.gvk, copy
+            reference = await self._above(known.client, gvk, name, owner_uid)
+        return None
+
+    async def _above(self, client: ApiClient, gvk: GVK, name: ObjectKey, owner_uid: str) -> Json | None:
+        """The controller of what stands in between."""
+        if owner_uid in self._between:
+            return self._between[owner_uid]
+        resource = _BETWEEN.get((gvk.group, gvk.kind))
+        if resource is None:
+            return None
+        try:
+            between = await client.get(attrs.evolve(resource, gvk=gvk), name)
+        except NotFound:
+            return None
+        except Forbidden as error:
+            if resource not in self._told:
+                self._told.add(resource)
+                log.warning("pods of runs are not shown", error=str(error), advice="grant get of that kind there")
+            return None
+        if uid(between) != owner_uid:
+            return None
+        while len(self._between) >= MOST:
+            del self._between[next(iter(self._between))]
+        found = self._between[owner_uid] = controller_of(between)
+        return found
+
+
+def _cache_of(known: WorkerInformers, gvk: GVK) -> MutationCache | None:
+    same = ((gvk.group, gvk.kind) == (one.group, one.kind) for one in known.jobs)
+    return next((cache for cache, is_same in zip(known.jobs.values(), same, strict=True) if is_same), None)

@@ -1,0 +1,280 @@
+"""What the leader does about mirrors, as a part of its manager: nothing of the dispatching waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import anyio
+import attrs
+import orjson
+
+from multikueue.core.model.kinds import POD
+from multikueue.core.model.marks import Marks
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import controller_of, dig, labels_of, name_of
+from multikueue.core.model.workloads import owner
+from multikueue.kube import ClientOptions, KubeClient
+from multikueue.kube.credentials.authenticator import Authenticators
+from multikueue.kube.http.response_limits import LISTS_UNLIMITED
+from multikueue.kube.informers.informer import Informer
+from multikueue.logs import get_logger
+from multikueue.protocols import ApiClient, RequestHook
+from multikueue.runtime.caches.mutation_cache import MutationCache
+from multikueue.runtime.controller import Controller, KeyQueue
+from multikueue.runtime.events import EventRecorder
+from multikueue.runtime.loop import loop_time
+from multikueue.runtime.parts import Part, PartHost
+from multikueued.mirrors.foreign import end_foreign
+from multikueued.mirrors.mirror import pod_key, shows
+from multikueued.mirrors.names import MIRROR, NODE_PREFIX
+from multikueued.mirrors.node import Endpoint
+from multikueued.mirrors.nodes import NodeKeeper
+from multikueued.mirrors.owners import Owners
+from multikueued.mirrors.reconciler import MirrorReconciler, entries
+from multikueued.mirrors.removing import take_away
+from multikueued.mirrors.tally import Held, Places
+from multikueued.mirrors.worker_pods import TICK, WorkerPods
+from multikueued.run.copy_key import KeyUse, shared_key
+from multikueued.run.leader_tasks import unending
+from multikueued.settings.config import Settings
+
+CONCURRENCY: Final = 4
+"""Mirrors that are looked after at a time: beside the way of jobs they are a trickle."""
+CONNECTIONS: Final = 8
+"""Of the client: a watch, and what events need beside."""
+RESYNC: Final = 60.0
+"""Seconds between two looks at all of them: reads memory only."""
+KEY: Final = KeyUse("by which mirrors are proven", "nobody can read logs through mirrors")
+
+log = get_logger(__name__)
+
+Refused = Callable[[str], None]
+"""Told of the reason, a word for machines, of each pod that is not shown."""
+
+
+Guard = Callable[[ApiClient], Awaitable[str | None]]
+
+
+async def unguarded(_client: ApiClient) -> str | None:
+    """Whoever runs on a server without policies needs none."""
+    return None
+
+
+@attrs.frozen(eq=False)
+class MirrorOptions:
+    """What mirrors are made with."""
+
+    settings: Settings
+    connect: Callable[[], AbstractAsyncContextManager[ApiClient]]
+    """Makes a client of the manager that only mirrors use."""
+    mark_key: bytes = attrs.field(repr=False)
+    """By which copies are marked."""
+    version_of: Callable[[ApiClient], Awaitable[str]]
+    """Reads the version of the manager's API server."""
+    guard: Guard = attrs.field(default=unguarded)
+    """Says why no mirror may be made, as the policy is missing that bounds who makes them; None: one may."""
+    refused: Refused = lambda _: None
+    shown: Callable[[Callable[[], int]], None] = lambda _: None
+    """Is given what counts the mirrors that there are."""
+
+    def part(self, host: PartHost) -> Part:
+        """See `Manager.parts`."""
+        if not self.settings.mirror_pods.logs:
+            return Part(services=(partial(unending, "mirrors", Removal(host, self).run),))
+        return Part(services=(partial(unending, "mirrors", Mirrors(host, self).run),))
+
+
+@attrs.define(eq=False)
+class Removal:
+    """Takes away what was made while mirrors were on: without their Secret they never were, and nothing is asked."""
+
+    host: PartHost
+    options: MirrorOptions
+
+    async def run(self) -> None:
+        """Look once, then wait to be cancelled."""
+        settings = self.options.settings
+        if ObjectKey(settings.namespace, settings.mirrors_secret) in self.host.manager.secrets:
+            async with self.options.connect() as client:
+                await take_away(client, settings.origin)
+        await anyio.sleep_forever()
+
+
+@attrs.define(eq=False)
+class Mirrors:
+    """Shows the pods of runs, and the workers as their nodes."""
+
+    host: PartHost
+    options: MirrorOptions
+    _controller: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
+    _reconciler: MirrorReconciler | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        manager = self.host.manager
+        manager.workloads.informer.subscribe(self._workload_changed)
+        for cache in manager.jobs.values():
+            cache.informer.subscribe(self._job_changed)
+
+    async def run(self) -> None:
+        """Show them until cancelled."""
+        try:
+            await self._run()
+        finally:
+            self._controller = self._reconciler = None
+            self.options.shown(lambda: 0)
+
+    async def _run(self) -> None:
+        settings, manager = self.options.settings, self.host.manager
+        mirrors = settings.mirror_pods
+        if not mirrors.address:  # a Node without one would have every client wait
+            log.warning("pods of runs are not shown", why="mirrorPods.address is not set: nobody could read their logs")
+            await anyio.sleep_forever()
+        await manager.wait_settled()
+        async with self.options.connect() as client, anyio.create_task_group() as tasks:
+            secret = ObjectKey(settings.namespace, settings.mirrors_secret)
+            key = await shared_key(client, secret, settings.origin, KEY)
+            version = await self.options.version_of(client)
+            await self._until_guarded(client)
+            cache = MutationCache(self._informer(client), entries)
+            pods = WorkerPods(self.host, self._pod_changed, settings.worker_limits.answer_limits())
+            events = EventRecorder(client, "multikueue-mirrors", self.host.process.instance, self.host.process.clock)
+            reconciler = self._reconciler = MirrorReconciler(
+                client,
+                manager,
+                cache,
+                pods.sight,
+                Owners(manager, Marks(self.options.mark_key)),
+                Places(mirrors.max_pods, mirrors.max_pods_per_job),
+                Held(),
+                key,
+                settings.origin,
+                partial(self._refused, events),
+            )
+            self._controller = self.host.process.controller("multikueue_mirror", reconciler, KeyQueue(), CONCURRENCY)
+            self.options.shown(lambda: len(reconciler.places))
+            endpoint = Endpoint(mirrors.address, mirrors.port)
+            nodes = NodeKeeper(
+                client,
+                partial(self._workers, pods),
+                partial(_is_shown, cache),
+                endpoint,
+                version,
+                self.host.process.clock,
+                partial(end_foreign, client, origin=settings.origin),
+            )
+            tasks.start_soon(events.run)
+            tasks.start_soon(cache.informer.run)
+            await cache.informer.wait_synced()
+            await nodes.look()  # mirrors are bound to them
+            tasks.start_soon(nodes.run)
+            tasks.start_soon(pods.run)
+            tasks.start_soon(self._controller.run)
+            tasks.start_soon(self._resync, cache, pods)
+
+    async def _until_guarded(self, client: ApiClient) -> None:
+        told = ""
+        while (why := await self.options.guard(client)) is not None:
+            if why != told:
+                log.warning("pods of runs are not shown", why=why)
+            told = why
+            await anyio.sleep(RESYNC)
+
+    def _informer(self, client: ApiClient) -> Informer:
+        return Informer(
+            client,
+            POD,
+            label_selector=f"{MIRROR}={self.options.settings.origin}",
+            belongs=partial(_is_a_mirror, self.options.settings.origin),
+            transform=_kept,
+            keeps_unreadable=True,
+            indexes={"workload": entries},
+            on_change=self._mirror_changed,
+            fraction=self.host.process.fraction,
+        )
+
+    async def _resync(self, cache: MutationCache, pods: WorkerPods) -> None:
+        due, lost = float("-inf"), self._workers(pods)
+        while True:
+            if loop_time() >= due or self._workers(pods) != lost:
+                due, lost = loop_time() + RESYNC, self._workers(pods)
+                shown = map(ObjectKey.parsed, cache.informer.entries("workload"))
+                for key in dict.fromkeys((*pods.keys(), *shown)):
+                    self._enqueue(key)
+            await anyio.sleep(TICK)
+
+    def _workers(self, pods: WorkerPods) -> dict[str, datetime | None]:
+        return {name_of(one): pods.sight(name_of(one)).lost_since for one in self.host.manager.clusters.values()}
+
+    def _enqueue(self, key: ObjectKey) -> None:
+        if self._controller is not None:
+            self._controller.enqueue(key)
+
+    def _pod_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if new is None and old is not None and self._reconciler is not None:
+            self._reconciler.pod_gone(key, old)
+        self._enqueue(key)
+
+    def _mirror_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if self._reconciler is None:
+            return
+        if old is not None and (new is None or dig(new, "metadata", "uid") != dig(old, "metadata", "uid")):
+            self._reconciler.was_removed(old)
+        if new is not None:
+            self._reconciler.places.add(key, (controller_of(new) or {}).get("uid", ""))
+        for one in filter(None, (old, new)):
+            worker, there, _ = shows(one)
+            self._enqueue(pod_key(worker, there))
+
+    def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        workload = (new or old) if self._reconciler is not None else None
+        owned_by = owner(workload) if workload is not None else None
+        if owned_by is not None:
+            self._job_changed(ObjectKey(key.namespace, owned_by.name), old, new)
+
+    def _job_changed(self, key: ObjectKey, _old: Json | None, _new: Json | None) -> None:
+        for pod in self._reconciler.pods_of(key) if self._reconciler is not None else ():
+            self._enqueue(pod)
+
+    def _refused(self, events: EventRecorder, job: Json, reason: str, why: str) -> None:
+        self.options.refused(reason)
+        note = f"A pod of the run is not shown on the manager ({reason}): {why}"
+        events.emit(job, "Warning", "PodNotShown", "Mirror", note)
+
+
+def _is_a_mirror(origin: str, pod: Json) -> bool:
+    """Bound to one of our nodes: nothing else is touched, whatever labels it has."""
+    on = dig(pod, "spec", "nodeName") or ""
+    return labels_of(pod).get(MIRROR) == origin and on.startswith(NODE_PREFIX)
+
+
+def _kept(mirror: Json) -> Json:
+    """What is kept in memory of a mirror."""
+    metadata = {name: value for name, value in mirror["metadata"].items() if name != "managedFields"}
+    metadata["labels"] = {MIRROR: labels_of(mirror).get(MIRROR, "")}
+    spec = {"nodeName": dig(mirror, "spec", "nodeName") or ""}
+    return {"metadata": metadata, "spec": spec, "status": mirror.get("status") or {}}
+
+
+def _is_shown(mirrors: MutationCache, worker: str) -> bool:
+    return any(shows(one)[0] == worker for one in mirrors.informer.values())
+
+
+def own_client(client: ApiClient, hook: RequestHook) -> AbstractAsyncContextManager[ApiClient]:
+    """A client of the same server with connections of its own: nobody's writes wait behind those of mirrors."""
+    if not isinstance(client, KubeClient):
+        return nullcontext(client)
+    options = ClientOptions(connections=CONNECTIONS, limits=LISTS_UNLIMITED)
+    return KubeClient(client.config, name="mirrors", options=options, hook=hook, plugins=Authenticators())
+
+
+async def server_version(client: ApiClient) -> str:
+    """The version of an API server."""
+    if not isinstance(client, KubeClient):
+        return ""
+    async with client.stream(POD, "/version") as chunks:
+        body = b"".join([chunk async for chunk in chunks])
+    return str(orjson.loads(body).get("gitVersion") or "")
