@@ -8,13 +8,21 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 
+import anyio
 import anyio.abc
 import attrs
+
+from multikueue.logs import get_logger
 
 STEP: Final = timedelta(seconds=1)
 """A wall clock that goes by so much more, or less, than the loop's has been set."""
 
+AGAIN: Final = 60.0
+"""Seconds after which a task begins again that has ended with an unexpected exception."""
+
 Task: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
+log = get_logger(__name__)
 
 
 def loop_time() -> float:
@@ -82,3 +90,18 @@ class BackgroundTasks:
                     tasks.start_soon(self._to_start.popleft())
                 self._wakeup = anyio.Event()
                 await self._wakeup.wait()
+
+
+async def unending(name: str, task: Task) -> None:
+    """Run a task until cancelled; again after `AGAIN` if it ends. What it raises unexpectedly is logged.
+
+    Args:
+        name: of the task, in the log.
+        task: what is run.
+    """
+    while True:
+        try:
+            await task()
+        except Exception as error:  # never CancelledError
+            log.error("unexpected exception", task=name, exc_info=error)
+        await anyio.sleep(AGAIN)

@@ -23,8 +23,8 @@ from multikueue.sandbox.kinds import BATCH_JOB, definition
 from multikueue.testing import until
 from multikueue.testing.waiting import background
 from multikueued.commands.exits import known_error
+from multikueued.remote.shared_key import shared_key
 from multikueued.run import daemon, kinds, leadership
-from multikueued.run.copy_key import shared_key
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings

@@ -37,8 +37,8 @@ from multikueued.doctor.checks.mirrors import ADDRESS, CAUSES, CERTIFICATE, CLIE
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.facts import Facts, MirrorFacts, MirrorWay
 from multikueued.doctor.mirror_reader import mirrors_of
+from multikueued.mirror_names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID, node_name
 from multikueued.mirrors.endpoint.running import run_endpoint
-from multikueued.mirrors.names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID, node_name
 from multikueued.mirrors.proof import proof
 from multikueued.rbac.logs import api_server_rules
 from multikueued.rbac.mirrors import (

@@ -12,9 +12,9 @@ from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.errors import Conflict, NotFound
 from multikueue.kube import KubeClient
 from multikueue.testing import job
+from multikueued.mirror_names import MIRROR, PROOF
 from multikueued.mirrors.foreign import end_foreign
 from multikueued.mirrors.mirror import comparable, mirror_body, mirror_status
-from multikueued.mirrors.names import MIRROR, PROOF
 from multikueued.mirrors.node import NODE, Endpoint, lease_body, lease_key, node_body, node_status, renewal
 from multikueued.mirrors.part import server_version
 from tests.controlplane.interface import ClusterFactory

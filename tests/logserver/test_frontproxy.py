@@ -14,9 +14,10 @@ from multidict import CIMultiDict
 
 from multikueue.errors import Forbidden
 from multikueue.webhook.certificates import UnusableError
-from multikueued.logserver.frontproxy import FrontProxy, User
+from multikueued.logserver.frontproxy import FrontProxy
 from multikueued.logserver.tls import FrontTls
 from multikueued.serving.caller_tls import RETRY, follow_authorities, peer_of
+from multikueued.serving.users import User
 from tests.logserver.stage import PROXY, config_map
 
 AUTHORITY = trustme.CA()

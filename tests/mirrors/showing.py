@@ -16,7 +16,7 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox import RunnerOptions
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.testing import until
-from multikueued.mirrors.names import MIRROR
+from multikueued.mirror_names import MIRROR
 from multikueued.mirrors.node import NODE
 from multikueued.mirrors.part import Guard, MirrorOptions, unguarded
 from multikueued.settings.config import Settings

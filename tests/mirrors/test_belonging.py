@@ -18,8 +18,8 @@ from multikueue.sandbox.kinds import definition
 from multikueue.sandbox.kinds.jobset import KINDS
 from multikueue.sandbox.setting_up import local_queue, namespace
 from multikueue.testing import until
+from multikueued.mirror_names import WORKER, WORKER_POD
 from multikueued.mirrors.mirror import RUNS_POD
-from multikueued.mirrors.names import WORKER, WORKER_POD
 from tests.adapters.kinds import a_job, row
 from tests.mirrors.showing import LONG, Shown, prepared, showing
 from tests.runtime.fleet import Fleet

@@ -17,7 +17,7 @@ from multikueue.protocols import ApiClient
 from multikueue.sandbox import RunnerOptions
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.testing import until
-from multikueued.mirrors.names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID
+from multikueued.mirror_names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.node import NODE, REACHABLE
 from tests.mirrors.showing import LONG, OFF, ON, Shown, prepared, showing
 from tests.runtime.fleet import Fleet

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueued.mirrors.names import NODE_PREFIX, PROOF, WORKER, WORKER_POD, WORKER_POD_UID, node_name, worker_label
+from multikueued.mirror_names import NODE_PREFIX, PROOF, WORKER, WORKER_POD, WORKER_POD_UID, node_name, worker_label
 from multikueued.mirrors.proof import ProvenMirror, proof, proven
 
 KEY = b"0123456789abcdef"

@@ -7,8 +7,8 @@ from multikueue.core.model.objects import name_of
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.facts import Facts, MirrorFacts, MirrorWay
+from multikueued.mirror_names import node_name
 from multikueued.mirrors.endpoint.routes import HEALTH, WELL
-from multikueued.mirrors.names import node_name
 from multikueued.rbac.policies import POLICY, TAKING
 
 NODE = Resource(GVK("", "v1", "Node"), "nodes", namespaced=False)

@@ -16,10 +16,10 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError
 from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
-from multikueued.logserver.frontproxy import User
 from multikueued.logserver.tls import FrontTls
 from multikueued.serving.caller_tls import peer_of
 from multikueued.serving.reviews import ACCESS_REVIEW, Create, reviewed
+from multikueued.serving.users import User
 
 CHECK: Final = 60.0
 """Seconds after which it is asked again whether a user may read what is still being read."""

@@ -17,6 +17,7 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.webhook.certificates import UnusableError, read_certificates
+from multikueued.serving.users import User
 
 
 class Headers(Protocol):
@@ -27,23 +28,6 @@ class Headers(Protocol):
 
     def getall(self, key: str, default: list[str], /) -> list[str]:
         """All values of a name."""
-
-
-@attrs.frozen
-class User:
-    """Who asks."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-    extra: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-
-    @property
-    def spec(self) -> Json:
-        """The user as a SubjectAccessReview names them."""
-        told: Json = {"user": self.name, "groups": [*self.groups], "uid": self.uid}
-        told["extra"] = {key: [*values] for key, values in self.extra.items()}
-        return {field: value for field, value in told.items() if value}
 
 
 @attrs.frozen
@@ -101,7 +85,7 @@ class FrontProxy:
             next(_values(headers, self.uid_headers), ""),
             self._extra(headers),
         )
-        return user if name and _is_text(user) else None
+        return user if name and user.is_text else None
 
     def _extra(self, headers: Headers) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
@@ -131,13 +115,3 @@ def _common_names(certificate: Mapping[str, Any]) -> Iterator[str]:
 def _values(headers: Headers, names: tuple[str, ...]) -> Iterator[str]:
     for name in names:
         yield from (value for value in headers.getall(name, []) if value)
-
-
-def _is_text(user: User) -> bool:
-    """Whether it can be asked about: aiohttp gives bytes that are not UTF-8 as lone surrogates."""
-    told = (user.name, user.uid, *user.groups, *user.extra, *(one for values in user.extra.values() for one in values))
-    try:
-        "".join(told).encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -32,7 +32,7 @@ from multikueued.metrics.tokens import TokenMetrics
 from multikueued.reports.usage import Payer
 
 if TYPE_CHECKING:
-    from multikueued.mirrors.metrics import MirrorMetrics
+    from multikueued.metrics.mirrors import MirrorMetrics
 
 MAX_CONFIGS: Final = 40
 """Configs with series of their own; those beyond are not shown: their figures cannot be added up."""
@@ -175,7 +175,7 @@ class Metrics:
     @functools.cached_property
     def mirrors(self) -> MirrorMetrics:
         """Of pods of runs that the manager shows; there are none before it is asked for."""
-        from multikueued.mirrors.metrics import MirrorMetrics  # a ring of its own
+        from multikueued.metrics.mirrors import MirrorMetrics  # a ring of its own
 
         return MirrorMetrics(self.registry)
 

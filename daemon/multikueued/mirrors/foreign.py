@@ -17,8 +17,8 @@ from multikueue.core.model.objects import is_terminating, uid
 from multikueue.errors import Conflict, NotFound
 from multikueue.kube import KubeClient
 from multikueue.protocols import ApiClient
+from multikueued.mirror_names import MIRROR, node_name
 from multikueued.mirrors.mirror import has_ended
-from multikueued.mirrors.names import MIRROR, node_name
 
 AT_ONCE: Final = 100
 """Pods of a node that are looked at in one turn."""

@@ -14,7 +14,7 @@ import attrs
 from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, namespace_of, reference_to, uid
-from multikueued.mirrors.names import MIRROR, WORKER, WORKER_POD, WORKER_POD_UID, node_name
+from multikueued.mirror_names import MIRROR, WORKER, WORKER_POD, WORKER_POD_UID, node_name
 from multikueued.mirrors.node import REACHABLE, unreachable
 
 KUEUE: Final = "kueue.x-k8s.io/"

@@ -15,7 +15,7 @@ from multikueue.core.machinery.lease import micro_time
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, labels_of
-from multikueued.mirrors.names import VIRTUAL_KUBELET, WORKER, node_name, worker_label
+from multikueued.mirror_names import VIRTUAL_KUBELET, WORKER, node_name, worker_label
 
 NODE: Final = Resource(GVK("", "v1", "Node"), "nodes", namespaced=False)
 LEASES: Final = "kube-node-lease"

@@ -16,7 +16,7 @@ from multikueue.errors import AlreadyExists, ApiError, NotFound
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
-from multikueued.mirrors.names import VIRTUAL_KUBELET, WORKER, node_name
+from multikueued.mirror_names import VIRTUAL_KUBELET, WORKER, node_name
 from multikueued.mirrors.node import NODE, Endpoint, is_ours, lease_body, lease_key, node_body, node_status, renewal
 
 RENEWED: Final = 10.0

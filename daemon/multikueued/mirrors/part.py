@@ -26,11 +26,11 @@ from multikueue.protocols import ApiClient, RequestHook
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.controller import Controller, KeyQueue
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.loop import loop_time
+from multikueue.runtime.loop import loop_time, unending
 from multikueue.runtime.parts import Part, PartHost
+from multikueued.mirror_names import MIRROR, NODE_PREFIX
 from multikueued.mirrors.foreign import end_foreign
 from multikueued.mirrors.mirror import pod_key, shows
-from multikueued.mirrors.names import MIRROR, NODE_PREFIX
 from multikueued.mirrors.node import Endpoint
 from multikueued.mirrors.nodes import NodeKeeper
 from multikueued.mirrors.owners import Owners
@@ -38,8 +38,7 @@ from multikueued.mirrors.reconciler import MirrorReconciler, entries
 from multikueued.mirrors.removing import take_away
 from multikueued.mirrors.tally import Held, Places
 from multikueued.mirrors.worker_pods import TICK, WorkerPods
-from multikueued.run.copy_key import KeyUse, shared_key
-from multikueued.run.leader_tasks import unending
+from multikueued.remote.shared_key import KeyUse, shared_key
 from multikueued.settings.config import Settings
 
 CONCURRENCY: Final = 4

@@ -14,7 +14,7 @@ import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, uid
-from multikueued.mirrors.names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
+from multikueued.mirror_names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 
 
 @attrs.frozen

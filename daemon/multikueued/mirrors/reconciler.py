@@ -21,8 +21,8 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.loop import loop_time
+from multikueued.mirror_names import PROOF
 from multikueued.mirrors.mirror import Run, Shows, mirror_status, pod_key, shows
-from multikueued.mirrors.names import PROOF
 from multikueued.mirrors.owners import Owners
 from multikueued.mirrors.plan import Create, Delete, PatchStatus, Refuse, Seen, Step, plan
 from multikueued.mirrors.proof import proof, proven

@@ -10,7 +10,7 @@ from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.errors import Conflict, Forbidden, NotFound
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
-from multikueued.mirrors.names import MIRROR, NODE_PREFIX, WORKER
+from multikueued.mirror_names import MIRROR, NODE_PREFIX, WORKER
 from multikueued.mirrors.node import NODE, is_ours
 from multikueued.mirrors.nodes import SELECTOR
 

@@ -8,7 +8,7 @@ from typing import Final
 from multikueue import JobKind
 from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import Json
-from multikueued.mirrors.names import MIRROR, NODE_PREFIX
+from multikueued.mirror_names import MIRROR, NODE_PREFIX
 from multikueued.rbac.logs import BETWEEN
 from multikueued.rbac.policies import API, cel
 from multikueued.rbac.role_rule import rule

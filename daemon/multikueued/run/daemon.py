@@ -36,7 +36,7 @@ from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.metrics.hooks import Metrics
 from multikueued.mirrors.part import MirrorOptions, own_client, server_version
-from multikueued.run.copy_key import check_origin, shared_key
+from multikueued.remote.shared_key import check_origin, shared_key
 from multikueued.run.kinds import known_kinds, until_more_served, with_assigned_kinds
 from multikueued.run.leader_tasks import run_beside
 from multikueued.run.leadership import Beside, Leadership, postponed

@@ -9,10 +9,8 @@ import functools
 import random
 import socket
 from collections.abc import Iterator
-from typing import Final
 
 import anyio
-import structlog
 
 from multikueue import KubeClient, ObjectKey
 from multikueue.core.model.copies import prebuilt_workload
@@ -23,7 +21,7 @@ from multikueue.core.model.worker_names import origin_namespace
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.queue_informers import QueueInformers
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.loop import Task, utc_now
+from multikueue.runtime.loop import unending, utc_now
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueued.doctor.publisher import Reached
@@ -34,11 +32,6 @@ from multikueued.run.use_count import UseCount
 from multikueued.settings.config import Settings
 from multikueued.settings.kinds import chosen_kinds
 from multikueued.workers.renewal import Renewer
-
-AGAIN: Final = 60.0
-"""Seconds after an unexpected exception."""
-
-log = structlog.get_logger(__name__)
 
 
 async def run_beside(settings: Settings, client: KubeClient, metrics: Metrics, manager: Manager) -> None:
@@ -101,13 +94,3 @@ def watched_queues(queues: QueueInformers) -> QueuesOnWorker | None:
     if queues.cohorts is None or any(not one.status.synced or one.status.failures for one in queues.both):
         return None
     return QueuesOnWorker(dict(queues.targets()), {name_of(one): one for one in queues.cluster_queues.values()})
-
-
-async def unending(name: str, task: Task) -> None:
-    """Run a task until cancelled; again after `AGAIN` if it fails."""
-    while True:
-        try:
-            await task()
-        except Exception as error:  # never CancelledError
-            log.error("unexpected exception", task=name, exc_info=error)
-        await anyio.sleep(AGAIN)

@@ -16,7 +16,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueued.cli import main
 from multikueued.logserver.running import Options
-from multikueued.mirrors.names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID, node_name
+from multikueued.mirror_names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID, node_name
 from multikueued.mirrors.proof import proof
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from multikueued.settings.config import Settings

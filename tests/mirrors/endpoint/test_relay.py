@@ -15,11 +15,11 @@ import pytest
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound, Unreachable
+from multikueued.mirror_names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.endpoint.callers import NodeRights
 from multikueued.mirrors.endpoint.heads import MAX_HEAD
 from multikueued.mirrors.endpoint.places import Places
 from multikueued.mirrors.endpoint.relay import Relay
-from multikueued.mirrors.names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.proof import proof
 from tests.integration.planes import connection
 from tests.logserver.stage import secret

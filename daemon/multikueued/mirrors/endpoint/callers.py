@@ -17,11 +17,11 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError
 from multikueue.webhook.certificates import UnusableError, read_certificates
-from multikueued.logserver.frontproxy import User
 from multikueued.mirrors.endpoint.heads import RefusedError
 from multikueued.mirrors.endpoint.routes import Verb
 from multikueued.serving.caller_tls import CallerTls
 from multikueued.serving.reviews import ACCESS_REVIEW, Create, reviewed
+from multikueued.serving.users import User
 
 ALLOWED_FOR: Final = 60.0
 """Seconds for which who may is not asked about again."""

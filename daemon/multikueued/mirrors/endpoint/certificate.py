@@ -40,8 +40,8 @@ from multikueue.webhook.certificates import (
     read_key,
 )
 from multikueue.webhook.rotation import is_due, renewed
+from multikueued.mirror_names import NODE_PREFIX
 from multikueued.mirrors.endpoint.callers import KubeletTls
-from multikueued.mirrors.names import NODE_PREFIX
 
 INTERVAL: Final = 60.0
 """Seconds between two looks at the Secret."""

@@ -25,7 +25,7 @@ from multikueue.kube.http.requests import Request
 from multikueue.kube.tunnel import Tunnel
 from multikueue.protocols import Reader, read
 from multikueued.commands.exits import CommandError
-from multikueued.logserver.frontproxy import User
+from multikueued.mirror_names import node_name
 from multikueued.mirrors.endpoint.callers import NodeRights, caller
 from multikueued.mirrors.endpoint.heads import (
     END,
@@ -41,9 +41,9 @@ from multikueued.mirrors.endpoint.heads import (
 )
 from multikueued.mirrors.endpoint.places import Places
 from multikueued.mirrors.endpoint.routes import HEALTH, WELL, Asked, asked_in, is_pod
-from multikueued.mirrors.names import node_name
 from multikueued.mirrors.proof import ProvenMirror, proven
 from multikueued.remote.worker_access import key_in
+from multikueued.serving.users import User
 
 CHUNK: Final = 64 << 10
 """Bytes that are passed on at a time."""

@@ -13,7 +13,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.errors import SettingsError
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
-from multikueued.run.copy_key import LENGTH, shared_key
+from multikueued.remote.shared_key import LENGTH, shared_key
 from tests.runtime.fleet import server
 
 KEY = ObjectKey("default", "multikueue-marks")
