@@ -17,6 +17,7 @@ from multikueued.mirrors.foreign import end_foreign
 from multikueued.mirrors.mirror import comparable, mirror_body, mirror_status
 from multikueued.mirrors.node import NODE, Endpoint, lease_body, lease_key, node_body, node_status, renewal
 from multikueued.mirrors.part import server_version
+from multikueued.rbac.mirrors import mirror_policy_objects, mirroring_rules, node_lease_rules
 from tests.controlplane.interface import ClusterFactory
 from tests.integration.planes import connection
 from tests.mirrors.objects import run, shown, worker_pod
@@ -27,19 +28,25 @@ NOW = datetime(2026, 11, 28, 10, 0, tzinfo=UTC)
 
 
 async def test_the_bodies_are_taken(clusters: ClusterFactory) -> None:
+    """From the daemon's account, with the rights that it has and under its policy."""
+    rights = [*mirroring_rules("mirrors"), *node_lease_rules()]
     async with (
-        clusters("manager") as plane,
-        KubeClient(connection(plane.kubeconfig("admin")), name="manager") as client,
+        clusters("manager", users={"daemon": rights}) as plane,
+        KubeClient(connection(plane.kubeconfig("admin")), name="manager") as admin,
+        KubeClient(connection(plane.kubeconfig("daemon")), name="manager") as client,
     ):
-        await _node(client)
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": labels}}
-        await client.create(NAMESPACE, namespace)
+        await admin.create(NAMESPACE, namespace)
         for place in ("team-a", "default"):
             named = {"namespace": place, "name": "default"}
             await plane.admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named})
-        await _mirror(client)
-        await _foreign(client)
+        await _pods_of_others(admin)
+        for one in mirror_policy_objects("mirrors", "daemon"):
+            await plane.admin.apply(one)
+        await _node(client)
+        await _mirror(admin, client)
+        await _foreign(admin, client)
 
 
 async def _node(client: KubeClient) -> None:
@@ -54,10 +61,10 @@ async def _node(client: KubeClient) -> None:
     await client.merge_patch(LEASE, lease_key("worker1"), renewal(NOW))
 
 
-async def _mirror(client: KubeClient) -> None:
+async def _mirror(admin: KubeClient, client: KubeClient) -> None:
     made = job("train", namespace="team-a")
     made["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
-    owner = await client.create(JOB, made)
+    owner = await admin.create(JOB, made)
     pod = shown()
     mirror = await client.create(POD, mirror_body(pod, run(owner), "multikueue"))
     key, wanted = ObjectKey.of(mirror), mirror_status(pod)
@@ -77,21 +84,25 @@ async def _mirror(client: KubeClient) -> None:
     await client.merge_patch(POD, key, {"status": mirror_status(ended)}, subresource="status")
     await client.delete(POD, key, uid=uid(mirror))
     with pytest.raises(NotFound):
-        await client.get(POD, key)
+        await admin.get(POD, key)
 
 
-async def _foreign(client: KubeClient) -> None:
-    """Pods that somebody has put on our node end, and one that is deleted does not hang; mirrors are left alone."""
+async def _pods_of_others(admin: KubeClient) -> None:
+    """On a node of ours, before the policy keeps them away."""
     for name, labels in (("theirs", {}), ("going", {}), ("mirror", {MIRROR: "multikueue"})):
         metadata: Json = {"namespace": "default", "name": name, "labels": labels}
         spec: Json = {"nodeName": "multikueue-worker1", "containers": [{"name": "c", "image": "i"}]}
-        spec |= {"serviceAccountName": "", "automountServiceAccountToken": False}
-        await client.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        spec |= {"automountServiceAccountToken": False}
+        await admin.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+async def _foreign(admin: KubeClient, client: KubeClient) -> None:
+    """They end, and one that is deleted does not hang; mirrors are left alone."""
     going = ObjectKey("default", "going")
-    assert await client.delete(POD, going) is not None, "it waits for a kubelet"
+    assert await admin.delete(POD, going) is not None, "it waits for a kubelet"
     await end_foreign(client, "worker1", "multikueue")
-    theirs, mirror = [await client.get(POD, ObjectKey("default", name)) for name in ("theirs", "mirror")]
+    theirs, mirror = [await admin.get(POD, ObjectKey("default", name)) for name in ("theirs", "mirror")]
     assert (dig(theirs, "status", "phase"), dig(theirs, "status", "reason")) == ("Failed", "NotDelegated")
     assert dig(mirror, "status", "phase") == "Pending"
     with pytest.raises(NotFound):
-        await client.get(POD, going)
+        await admin.get(POD, going)

@@ -35,6 +35,7 @@ from multikueue.runtime.loop import utc_now
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.metrics.hooks import Metrics
+from multikueued.mirrors.guard import why_unguarded
 from multikueued.mirrors.part import MirrorOptions, own_client, server_version
 from multikueued.remote.shared_key import check_origin, shared_key
 from multikueued.run.kinds import known_kinds, until_more_served, with_assigned_kinds
@@ -264,7 +265,8 @@ def _mirrors(settings: Settings, client: ApiClient, metrics: Metrics, mark_key: 
     options = MirrorOptions(settings, functools.partial(own_client, client, metrics), mark_key, server_version)
     if not settings.mirror_pods.logs:
         return options
-    return attrs.evolve(options, refused=metrics.mirrors.refused, shown=metrics.mirrors.shown)
+    guard = functools.partial(why_unguarded, name=settings.mirrors_policy)
+    return attrs.evolve(options, guard=guard, refused=metrics.mirrors.refused, shown=metrics.mirrors.shown)
 
 
 def _plan_settings(settings: Settings, mark_key: bytes) -> PlanSettings:
