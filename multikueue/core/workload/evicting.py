@@ -332,9 +332,11 @@ def stop_here(situation: Situation) -> Plan | None:
 
     Stop what runs of it, and show that; nothing else is written on a job that its Kueue is stopping.
     """
-    job, adapter = situation.job, situation.snapshot.adapter
+    job, adapter, worker = situation.job, situation.snapshot.adapter, situation.assigned_worker
     if job is None or adapter is None or situation.assigned_to is None or not adapter.is_stopped_here(job):
         return None
+    if worker is not None and ending.own_end(situation, situation.jobs_on(worker)) is not None:
+        return None  # it has ended before that: its end is shown
     return _stop_first(situation, Plan(tuple(release(situation, job))))
 
 

@@ -119,12 +119,10 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     facts, adapter = worker.copy, situation.snapshot.adapter
     if worker.workload is None or facts.is_finished or facts.is_terminating or not facts.has_quota:
         return timedelta(0)
-    since, limit = stops_since(worker), STOP
-    if adapter is not None and any(adapter.is_stopped_here(one.object) for one in worker.jobs):
-        limit += min(pod_grace(worker.workload), situation.settings.pod_grace_limit)
-    if since is None or situation.snapshot.quiet_for >= limit:
-        return timedelta(0)
-    return _left(limit, situation.now - since)
+    suspended = adapter is not None and any(adapter.is_stopped_here(one.object) for one in worker.jobs)
+    limit = STOP + suspended * min(pod_grace(worker.workload), situation.settings.pod_grace_limit)
+    since = stops_since(worker) if situation.snapshot.quiet_for < limit else None
+    return timedelta(0) if since is None else _left(limit, situation.now - since)
 
 
 def stops_since(worker: Worker) -> datetime | None:

@@ -177,6 +177,13 @@ class TestStoppedHere:
         assert found[0] == "stop on w1"
         assert "copy job status" not in found
 
+    def test_one_that_has_ended_meanwhile_is_shown_so_and_is_not_run_again(self) -> None:
+        """Its Kueue goes on with it once it matches its Workload again: it ran twice."""
+        done: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+        copy = copy_of(READY, admitted=True, owned=True, finished="Succeeded")
+        ended = worker("w1", copy, job_copy_of(READY, status=done))
+        assert words(of_kind(KINDS["Job"], ended, gone=False)) == ["copy job status"]
+
     @pytest.mark.parametrize("name", ["TaskRun", "PipelineRun", "Workflow"])
     def test_what_other_controllers_stop_is_shown_so_once_its_workload_is_gone(self, name: str) -> None:
         """A TaskRun cannot be suspended, and a PipelineRun is not suspended again, but cancelled."""
