@@ -7,6 +7,7 @@ import socket
 import ssl
 import tempfile
 import weakref
+from asyncio.trsock import TransportSocket
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -117,7 +118,7 @@ def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     return sock
 
 
-def keep_alive(sock: socket.socket | asyncio.trsock.TransportSocket) -> None:
+def keep_alive(sock: socket.socket | TransportSocket) -> None:
     """Have a dead peer noticed."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE.items():
