@@ -8,8 +8,12 @@ import pytest
 
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import Forbidden, NotFound
+from multikueued.metrics.hooks import Metrics
 from multikueued.mirrors.guard import why_unguarded
 from multikueued.rbac.mirrors import mirror_policy_objects
+from multikueued.run import daemon
+from multikueued.settings.config import Settings
+from multikueued.settings.sections import MirrorPodSettings
 
 
 class Manager:
@@ -64,3 +68,10 @@ async def test_one_that_refuses_nothing_is_none(kind: str, changed: Json) -> Non
     manager = Manager(objects())
     manager.objects[kind]["spec"] |= changed
     assert await told(manager) is not None
+
+
+async def test_the_daemon_asks_before_it_makes_any() -> None:
+    settings = Settings(name="other", mirror_pods=MirrorPodSettings(logs=True, address="10.0.0.7"))
+    client: Any = Manager([])
+    options = daemon._mirrors(settings, client, Metrics("leader"), b"k" * 32)
+    assert "ValidatingAdmissionPolicy other-mirrors is not there" in str(await options.guard(client))

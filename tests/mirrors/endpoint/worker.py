@@ -60,7 +60,7 @@ class PlayedWorker:
         server = web.Server(self._answer)
         runner = web.ServerRunner(server, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, None, 0, ssl_context=context)
+        site = web.TCPSite(runner, "0.0.0.0", 0, ssl_context=context)
         await site.start()
         assert isinstance(site._server, asyncio.Server)
         self.port = site._server.sockets[0].getsockname()[1]
