@@ -26,7 +26,7 @@ from tests.conformance.kubelet import played_kubelet
 from tests.controlplane.binaries import find_kubectl
 from tests.mirrors.sandboxes import mirrored
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
 
 @attrs.frozen

@@ -20,7 +20,7 @@ from tests.controlplane.ports import free_port
 from tests.daemon.test_practice import files
 from tests.daemon.test_practice import running as practising
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
 
 @contextmanager
