@@ -31,6 +31,7 @@ from multikueued.run.leadership import Leadership
 from multikueued.settings.config import RetentionSettings, ServingSettings, Settings
 from tests.clients.programs import PROGRAMS
 from tests.controlplane.binaries import KUBERNETES, find_kubectl
+from tests.mirrors.sandboxes import mirrored
 
 TARGET: Final = Path(__file__).parents[2] / "docs" / "results" / "clients.json"
 SCRIPT: Final = Path(__file__).parent / "programs.py"
@@ -83,23 +84,33 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet(python: str) -> AsyncIterator[Fleet]:
-    """One with two workers and our daemon."""
-    async with Sandbox(workers=2, options=SandboxOptions(pods=True)) as sandbox, anyio.create_task_group() as tasks:
+async def dispatched(sandbox: Sandbox) -> AsyncIterator[None]:
+    """While it lasts, our daemon dispatches, and shows no pods."""
+    async with anyio.create_task_group() as tasks:
         config = config_of(sandbox.manager.server.kubeconfig("multikueue"))
         tasks.start_soon(work, SETTINGS, config, Leadership(elected=True))
+        yield
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def fleet(python: str, *, mirrors: bool) -> AsyncIterator[Fleet]:
+    """One with two workers and our daemon."""
+    async with (
+        Sandbox(workers=2, options=SandboxOptions(pods=True)) as sandbox,
+        mirrored(sandbox) if mirrors else dispatched(sandbox),
+    ):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "kubeconfig"
             file.write_text(json.dumps(sandbox.manager.kubeconfig))
             path = f"{find_kubectl().parent}:{os.environ['PATH']}"
             yield Fleet(sandbox, python, {"PATH": path, "HOME": folder, "KUBECONFIG": str(file)})
-        tasks.cancel_scope.cancel()
 
 
-async def measured(python: str) -> Json:
+async def measured(python: str, mirrors: bool) -> Json:
     """What each program did, by what was asked of it."""
     rows: dict[str, Json] = {}
-    async with fleet(python) as here:
+    async with fleet(python, mirrors=mirrors) as here:
         for number, program in enumerate(PROGRAMS):
             full = [manifest(f"full-{number}-{half}", 3, cpu=4) for half in "ab"]
             await here.submit(*full)
@@ -129,7 +140,8 @@ def versions(python: str) -> dict[str, str]:
 def main() -> None:
     """Run them, and write the results."""
     (python,) = sys.argv[1:]
-    result = {"versions": versions(python), "mirrors off": anyio.run(measured, python)}
+    states = {"mirrors off": False, "mirrors on": True}
+    result = {"versions": versions(python), **{state: anyio.run(measured, python, on) for state, on in states.items()}}
     TARGET.write_text(json.dumps(result, indent=2) + "\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from types import ModuleType
@@ -11,10 +12,12 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from multikueue.core.model.names import Json
 from tests.docs.blocks import ROOT, blocks
 
 PAGE: Final = ROOT / "docs" / "clients.md"
 TEXT: Final = PAGE.read_text()
+RESULTS: Final = ROOT / "docs" / "results" / "clients.json"
 ROWS: Final = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
     for line in TEXT.split("## Which ones")[1].split("\n## ")[0].splitlines()
@@ -25,6 +28,28 @@ ROWS: Final = [
 def test_each_program_is_known_by_a_run_or_by_its_source() -> None:
     assert len(ROWS) > 20
     assert [row[0] for row in ROWS if len(row) != 4 or not re.search(r"\b(run|read)\b", row[3])] == []
+
+
+def results() -> str:
+    """What `nox -s clients` has written down, as the page has it."""
+    found = json.loads(RESULTS.read_text())
+    lines = ["| program | asked | mirrors off | mirrors on |", "|---|---|---|---|"]
+    for program, deeds in found["mirrors off"].items():
+        name = f"{program} {found['versions'].get(program.partition(',')[0], '')}"
+        for number, deed in enumerate(deeds):
+            said = [shown(found[state][program][deed]) for state in ("mirrors off", "mirrors on")]
+            lines.append(f"| {name if number == 0 else ''} | {deed} | {' | '.join(said)} |")
+    return "\n".join(lines)
+
+
+def shown(answer: Json) -> str:
+    """An answer on a line: names of single jobs are left out."""
+    said = re.sub(r" (for )?job [a-z]+-\d+", "", answer["said"].strip()).replace("\n", ", ")
+    return f"{said} ({answer['seconds']:.0f} s)"
+
+
+def test_what_was_run_is_what_it_shows() -> None:
+    assert results() in TEXT
 
 
 def test_its_links_lead_somewhere() -> None:

@@ -11,14 +11,18 @@ import click
 import yaml
 
 from multikueue import Json
+from multikueue.core.model.kinds import SECRET
 from multikueue.kube.kubernetes_yaml import KubernetesDumper
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import SandboxKind
+from multikueue.sandbox.objects import built
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.commands.options import kind_option
 from multikueued.demo.jobs import frameworks_of
 from multikueued.demo.kept_clusters import kept_folder, sample, until_told, write_kubeconfig
 from multikueued.demo.own_kinds import OwnKinds, config_option
+from multikueued.rbac.mirrors import mirror_policy_objects
+from multikueued.settings.config import Settings
 from multikueued.settings.file import written
 
 DAEMON: Final = {
@@ -27,6 +31,13 @@ DAEMON: Final = {
     "serving": {"bindAddress": "127.0.0.1"},
 }
 """Settings of a daemon on this machine, for the clusters of a sandbox."""
+API_SECRET: Final = "multikueue-logs"
+"""With the certificate of `multikueue api-server`."""
+MIRRORS: Final = {
+    "mirrorPods": {"logs": True, "exec": True, "address": "127.0.0.1"},
+    "retention": {"finished": "10m", "failed": "1h"},
+}
+"""The same, where its jobs have pods: the manager shows them, also when they have ended."""
 
 
 @click.command("sandbox")
@@ -46,16 +57,34 @@ def sandbox(workers: int, port: int, pods: bool, kind_names: tuple[str, ...], co
     options = SandboxOptions(port=port, join=not bare, roles=True, pods=pods)
     own = OwnKinds.declared_in(config)
     kinds = own.named(kind_names)
-    anyio.run(_practise, Sandbox(workers, options=options, kinds=kinds), kinds, own, bare)
+    anyio.run(_practise, Sandbox(workers, options=options, kinds=kinds), kinds, own)
 
 
-async def _practise(clusters: Sandbox, kinds: Sequence[SandboxKind], own: OwnKinds, bare: bool) -> None:
+async def _practise(clusters: Sandbox, kinds: Sequence[SandboxKind], own: OwnKinds) -> None:
     async with clusters:
+        if shows_pods(clusters):
+            _prepare_mirrors(clusters)
         # The receiver first: a signal must not end the process and leave the folder behind, because it holds tokens.
         with until_told() as told, kept_folder("multikueue-sandbox-") as folder:
             await _write(clusters, folder, kinds, own)
-            click.echo("\n".join(told_lines(clusters, folder, kinds, bare=bare)))
+            click.echo("\n".join(told_lines(clusters, folder, kinds)))
             await told()
+
+
+def shows_pods(clusters: Sandbox) -> bool:
+    """Whether the settings have the manager show the pods of workers: there are some, and the workers are known."""
+    return clusters.options.pods and clusters.options.join
+
+
+def _prepare_mirrors(clusters: Sandbox) -> None:
+    """What the chart brings: the Secrets of who answers for logs, and the policy that bounds who makes mirrors."""
+    settings = Settings(namespace=KUEUE_NAMESPACE)
+    secrets = (API_SECRET, settings.mirrors_certificate_secret)
+    for obj in (
+        *(built(SECRET, name, KUEUE_NAMESPACE) for name in secrets),
+        *mirror_policy_objects(settings.mirrors_policy, "admin"),
+    ):
+        clusters.manager.server.registry.create_object(obj)
 
 
 async def _write(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], own: OwnKinds) -> None:
@@ -67,12 +96,13 @@ async def _write(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], 
         await anyio.Path(folder / f"{kind.name}.yaml").write_text(sample(kind))
     frameworks, declared = frameworks_of(clusters.kinds, own.declarations)
     kinds_of = {"integrations": {"frameworks": frameworks}, "externalFrameworks": [written(one) for one in declared]}
-    settings = DAEMON | kinds_of
+    settings = DAEMON | (MIRRORS if shows_pods(clusters) else {}) | kinds_of
     await anyio.Path(folder / "daemon.yaml").write_text(yaml.dump(settings, Dumper=KubernetesDumper, sort_keys=False))
 
 
-def told_lines(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], *, bare: bool) -> list[str]:
+def told_lines(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind]) -> list[str]:
     """What is there and what to try."""
+    bare, pods = not clusters.options.join, shows_pods(clusters)
     names = [cluster.name for cluster in clusters.clusters]
     first = names[1]
     add = [f"  multikueue worker add {name} --worker-context {name} --outside" for name in names[1:]]
@@ -82,11 +112,13 @@ def told_lines(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], *,
         "In other terminals:",
         f"  export KUBECONFIG={folder / 'kubeconfig.yaml'}",
         f"  multikueue run --config {folder / 'daemon.yaml'}",
+        *([f"  {_api_server(names[1:], folder)}"] if pods else ()),
         *(add if bare else ()),
         "",
         "Try:",
         f"  kubectl create -f {folder / kinds[0].name}.yaml",
         *([f"  kubectl create -f {folder}/KIND.yaml   # {', '.join(one.name for one in kinds)}"] if kinds[1:] else ()),
+        *(["  kubectl logs -f job/NAME   # once it runs; by the name that create has printed"] if pods else ()),
         "  multikueue status --watch",
         f"  kubectl --context {first} get {kinds[0].resource.plural}",
         f"  kubectl --context {first} create serviceaccount robot",
@@ -95,6 +127,13 @@ def told_lines(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], *,
         "",
         f"A kubeconfig for each cluster alone: {folder}/NAME.yaml",
     ]
+
+
+def _api_server(workers: Iterable[str], folder: Path) -> str:
+    """The command that answers for logs on the manager."""
+    named = " ".join(f"--worker {name}={name}-secret" for name in workers)
+    where = f"--namespace {KUEUE_NAMESPACE} --daemon-namespace {KUEUE_NAMESPACE} --bind-address 127.0.0.1 --port 0"
+    return f"multikueue api-server --config {folder / 'daemon.yaml'} {where} --log-format console {named}"
 
 
 def merged(kubeconfigs: Iterable[Json]) -> Json:

@@ -1,0 +1,63 @@
+"""What `multikueue sandbox --pods` prints is all that `kubectl logs` on the manager takes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+import yaml
+
+from multikueue.testing import until
+from tests.controlplane.binaries import find_kubectl
+from tests.controlplane.ports import free_port
+from tests.daemon.test_practice import files
+from tests.daemon.test_practice import running as practising
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+
+
+@contextmanager
+def started(line: str, environment: dict[str, str], log: Path) -> Iterator[None]:
+    """A printed command of ours, until the body ends."""
+    command = [sys.executable, "-m", "multikueued", *shlex.split(line)[1:]]
+    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file, env=environment) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+async def test_the_printed_commands_are_all_it_takes(tmp_path: Path) -> None:
+    """Its settings, the daemon, and who answers for logs; ports are others, because tests run side by side."""
+    with practising(tmp_path, "--pods", "--workers", "1") as (_, lines), ExitStack() as stack:
+        found = files(tmp_path)
+        settings = yaml.safe_load(found["daemon.yaml"].read_text())
+        assert settings["mirrorPods"] == {"logs": True, "exec": True, "address": "127.0.0.1"}
+        settings["mirrorPods"]["port"], settings["serving"]["port"] = free_port(), 0
+        found["daemon.yaml"].write_text(yaml.safe_dump(settings))
+        environment = {**os.environ, "KUBECONFIG": str(found["kubeconfig.yaml"]), "HOME": str(tmp_path)}
+        for word in ("run", "api-server"):
+            (line,) = (line for line in lines if line.strip().startswith(f"multikueue {word} "))
+            stack.enter_context(started(line, environment, tmp_path / f"{word}.log"))
+
+        async def kubectl(*arguments: str) -> tuple[int, str]:
+            command = [str(find_kubectl()), *arguments]
+            ran = await anyio.run_process(command, env=environment, check=False, stderr=subprocess.STDOUT)
+            return ran.returncode, ran.stdout.decode()
+
+        code, made = await kubectl("create", "-f", str(found["job.yaml"]))
+        assert code == 0, made
+        name = made.split()[0].removeprefix("job.batch/")
+
+        async def shown() -> bool:
+            return "Running" in (await kubectl("get", "pods", "-l", f"job-name={name}"))[1]
+
+        await until(shown)
+        assert (await kubectl("logs", f"job/{name}"))[1].startswith("started\n")
