@@ -18,7 +18,6 @@ import click
 from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsError
 from multikueue.core.model.outside_text import without_controls
 from multikueue.errors import Forbidden, Unauthorized, Unreachable
-from multikueued.commands.exits import known_error, ungrouped
 from multikueued.lazy_group import LazyGroup, Subcommand
 
 _GET: Final = {
@@ -129,6 +128,8 @@ def _one_message() -> Iterator[None]:
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
+        from multikueued.commands.exits import known_error, ungrouped  # help needs none of it
+
         errors = list(ungrouped(error))
         if any(isinstance(one, KeyboardInterrupt) for one in errors):
             raise click.exceptions.Exit(INTERRUPTED) from error

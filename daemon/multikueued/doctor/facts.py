@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import cached_property
 
 import attrs
 
@@ -12,6 +13,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueued.reports.events import EventReport
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
+from multikueued.reports.workers import WorkerReport, worker_reports
 from multikueued.settings.config import Settings
 
 
@@ -111,6 +113,11 @@ class Facts:
     def outside(self) -> str:
         """The option that `worker add` wants where the daemon runs on one machine with workers; else empty."""
         return " --outside" if any(one.outside for one in self.credentials.values()) else ""
+
+    @cached_property
+    def worker_reports(self) -> tuple[WorkerReport, ...]:
+        """A line about each worker: it looks at every Workload, so once."""
+        return worker_reports(self.objects)
 
     @property
     def managers_now(self) -> datetime:

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
+
 from multikueue.core.config.admission_check import config_name
 from multikueue.core.config.quota import check_names
-from multikueue.core.inventory.names import CONFIG_LABEL
+from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true
@@ -132,19 +134,25 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         yield Finding("local-queue-missing", f"LocalQueue {wanted}", why, told, remedy)
         return
     yield from _stopped(LOCAL_QUEUE, local, workload)
-    queue, target = objects.cluster_queue_of(workload), str(dig(local, "spec", "clusterQueue") or "")
-    if queue is None and CLUSTER_QUEUE in objects.unread:
-        return
+    queue = objects.cluster_queue_of(workload)
     if queue is None:
-        guess = similar(target, objects.queues_by_name)
-        why = f'it leads to ClusterQueue "{target}", which does not exist{guess}'
-        yield Finding(
-            "cluster-queue-missing", f"LocalQueue {wanted}", why, told, "create that ClusterQueue, or correct the name"
-        )
+        for finding in without_cluster_queue(local, objects):
+            yield attrs.evolve(finding, told=told)
         return
     if ADMISSION_CHECK not in objects.unread:
         stopped = list(_stopped(CLUSTER_QUEUE, queue, workload))
         yield from stopped or _of_cluster_queue(queue, objects, delegated)
+
+
+def without_cluster_queue(local: Json, objects: ManagerObjects) -> Iterator[Finding]:
+    """That a LocalQueue leads to a ClusterQueue which does not exist."""
+    target = str(dig(local, "spec", "clusterQueue") or "")
+    if target in objects.queues_by_name or CLUSTER_QUEUE in objects.unread:
+        return
+    key, why = ObjectKey.of(local), f'it leads to ClusterQueue "{target}", which does not exist'
+    remedy = "create that ClusterQueue, or correct spec.clusterQueue (it cannot be changed: make the LocalQueue again)"
+    guess = similar(target, objects.queues_by_name)
+    yield Finding("cluster-queue-missing", f"LocalQueue {key}", why + guess, "", remedy, object=f"LocalQueue {key}")
 
 
 _RESUME: Final = (
@@ -170,23 +178,35 @@ def _stopped(resource: Resource, queue: Json, workload: Json) -> Iterator[Findin
 
 
 def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> Iterator[Finding]:
-    where, known = f"ClusterQueue {name_of(queue)}", {name_of(check) for check in objects.checks}
-    missing = [name for name in check_names(queue) if name not in known]
-    for name in missing:
-        why = f'it names AdmissionCheck "{name}", which does not exist{similar(name, known)}'
-        remedy = "correct spec.admissionChecksStrategy.admissionChecks, or create that AdmissionCheck"
-        yield Finding("check-missing", where, why, queue_problem(queue), remedy)
+    where, missing = f"ClusterQueue {name_of(queue)}", list(missing_checks(queue, objects))
+    yield from missing
     if not missing and objects.check_of_queue(queue) is None:
         here = "its jobs run on this cluster"
         nobody = "the job says that MultiKueue runs it, and nobody runs it"
         why = f"it has no check of MultiKueue: {nobody if delegated else here}"
         remedy = "name one in spec.admissionChecksStrategy.admissionChecks, or submit the job to another queue"
         yield Finding("queue-without-check", where, why, "", remedy, blocking=delegated)
-    elif not missing and (problem := queue_problem(queue)):
-        if not follows_from_checks(queue, objects):
-            remedy = "mend what it names; the other lines say more about checks"
-            yield Finding("queue-inactive", where, "it admits no jobs", problem, remedy)
+    elif not missing and queue_problem(queue):
+        yield from inactive_queue(queue, objects)
         yield from _of_placements(queue, objects)
+
+
+def missing_checks(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
+    """That a ClusterQueue names AdmissionChecks which do not exist."""
+    known = {name_of(check) for check in objects.checks}
+    for name in check_names(queue):
+        if name not in known:
+            why = f'it names AdmissionCheck "{name}", which does not exist{similar(name, known)}'
+            remedy = "correct spec.admissionChecksStrategy.admissionChecks, or create that AdmissionCheck"
+            yield Finding("check-missing", f"ClusterQueue {name_of(queue)}", why, queue_problem(queue), remedy)
+
+
+def inactive_queue(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
+    """That a ClusterQueue is not active, for another reason than a check of which other findings tell."""
+    problem = queue_problem(queue)
+    if problem and not follows_from_checks(queue, objects):
+        remedy = "mend what it names; the other findings say more about checks"
+        yield Finding("queue-inactive", f"ClusterQueue {name_of(queue)}", "it admits no jobs", problem, remedy)
 
 
 def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
@@ -210,11 +230,22 @@ def _of_placements(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
     """The placement checks that keep a ClusterQueue inactive: only they know why."""
     named = check_names(queue)
     for one in _placements(objects):
-        told = condition(one, "Active")
-        if name_of(one) in named and told is not None and not is_true(one, "Active"):
-            words = f"{told.get('reason')}: {told.get('message')}"
-            remedy = "do what its words say; docs/ocm.md has a table of them"
-            yield Finding("placement-inactive", f"AdmissionCheck {name_of(one)}", "it is not active", words, remedy)
+        if name_of(one) in named:
+            yield from inactive_placement(one)
+
+
+def inactive_placement(check: Json) -> Iterator[Finding]:
+    """That a placement check is not active, that nobody handles it, or that OCM's addon does as well."""
+    where, told = f"AdmissionCheck {name_of(check)}", condition(check, ACTIVE)
+    conflict = condition(check, CONFLICT_CONDITION) if is_true(check, CONFLICT_CONDITION) else None
+    remedy = "do what its words say; docs/ocm.md has a table of them"
+    if conflict is None and told is None:
+        why = "nobody handles it: the daemon's setting ocm.enabled is off, and OCM's addon does not run"
+        yield Finding("placement-inactive", where, why, "", remedy)
+    elif (found := conflict or told) is not None and (conflict is not None or found.get("status") != "True"):
+        words = f"{found.get('reason')}: {found.get('message')}"
+        why = "it is not active" if conflict is None else "OCM's addon handles it as well"
+        yield Finding("placement-inactive", where, why, words, remedy)
 
 
 def _placements(objects: ManagerObjects) -> Iterator[Json]:

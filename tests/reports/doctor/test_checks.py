@@ -43,6 +43,7 @@ from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFac
 from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.doctor.fixes import fixes
 from multikueued.rbac.objects import Account
+from multikueued.reports.chain import queue_findings
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.events import EventReport
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, Need, NotChecked, stranded_pods
@@ -194,6 +195,21 @@ def test_a_second_name_beside_another_cluster_keeps_nobody_waiting() -> None:
     assert told.remedy.startswith("list worker1 in spec.clusters of MultiKueueConfig other")
     assert told.severity is Severity.ERROR
     assert "only-second-names" not in {one.id for one in findings(of_second_names("worker2", "worker3"))}
+
+
+@pytest.mark.parametrize("id", ["check-missing", "queue-inactive", "cluster-queue-missing", "placement-inactive"])
+def test_the_doctor_says_of_queues_and_checks_what_explain_says(id: str) -> None:
+    """They are written once: what one of them knows more, both tell."""
+    cases = [facts for known, facts, *_ in (*chain_cases(), *placement_cases()) if known == id]
+    assert cases
+    for facts in cases:
+        told = {one.where: one for one in findings(facts) if one.id == id}
+        for key in facts.objects.local_queues_by_key:
+            waiting = {"metadata": {"namespace": key.namespace}, "spec": {"queueName": key.name}}
+            for one in queue_findings(waiting, facts.objects):
+                if one.id == id:
+                    assert told[one.where].what.startswith(one.why)
+                    assert told[one.where].remedy == one.remedy
 
 
 def taken_away_cases() -> Iterator[Case]:

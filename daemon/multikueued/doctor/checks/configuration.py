@@ -5,28 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import attrs
+
 from multikueue.core.dispatchers.incremental import INCREMENTAL
-from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
+from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
+from multikueue.core.model.objects import annotations_of, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Check, Severity, Spot, check
-from multikueued.reports.chain import check_findings, follows_from_checks
+from multikueued.reports.chain import (
+    check_findings,
+    inactive_placement,
+    inactive_queue,
+    missing_checks,
+    without_cluster_queue,
+)
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import ManagerObjects, similar
-from multikueued.reports.queues import queue_problem
 from multikueued.reports.remedies import remedy as remedies
 from multikueued.reports.remedies.taken_away import DETACHED, GONE, jobs_on, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.typenames import title
-from multikueued.reports.workers import worker_reports
 
 
 def spot_of(found: remedies.Finding) -> Spot:
@@ -85,49 +90,27 @@ cluster_missing = _of_checks(
 )
 
 
-@check(
-    "check-missing",
-    Severity.ERROR,
-    "the queue is inactive: it admits no jobs",
-    "correct spec.admissionChecksStrategy.admissionChecks, or create that AdmissionCheck",
-)
+@check("check-missing", Severity.ERROR, "the queue is inactive: it admits no jobs")
 def queues_with_unknown_check(facts: Facts) -> Iterator[Spot]:
     """A ClusterQueue names an AdmissionCheck that does not exist."""
-    known = {name_of(one) for one in facts.objects.checks}
-    for name, queue in sorted(facts.objects.queues_by_name.items()):
-        entries = dig(queue, "spec", "admissionChecksStrategy", "admissionChecks") or []
-        for named in (str(entry.get("name")) for entry in entries if entry.get("name") not in known):
-            told = f'it names AdmissionCheck "{named}", which does not exist{similar(named, known)}'
-            yield Spot(f"ClusterQueue {name}", told)
+    for _, queue in sorted(facts.objects.queues_by_name.items()):
+        yield from map(spot_of, missing_checks(queue, facts.objects))
 
 
-@check(
-    "queue-inactive",
-    Severity.ERROR,
-    "its jobs get no quota here, so no worker is asked",
-    "mend what it names; the other findings say more about checks",
-)
+@check("queue-inactive", Severity.ERROR, "its jobs get no quota here, so no worker is asked")
 def inactive_queues(facts: Facts) -> Iterator[Spot]:
     """A ClusterQueue with a check of MultiKueue is not active, for another reason than a check that is told of."""
-    for name, queue in sorted(facts.objects.queues_by_name.items()):
-        has_check = facts.objects.check_of_queue(queue) is not None
-        if has_check and (problem := queue_problem(queue)) and not follows_from_checks(queue, facts.objects):
-            yield Spot(f"ClusterQueue {name}", f"it admits no jobs: {problem}")
+    for _, queue in sorted(facts.objects.queues_by_name.items()):
+        if facts.objects.check_of_queue(queue) is not None:
+            yield from map(spot_of, inactive_queue(queue, facts.objects))
 
 
-@check(
-    "cluster-queue-missing",
-    Severity.WARNING,
-    "its jobs wait for ever",
-    "create that ClusterQueue, or correct spec.clusterQueue (it cannot be changed: make the LocalQueue again)",
-)
+@check("cluster-queue-missing", Severity.WARNING, "its jobs wait for ever")
 def queues_without_target(facts: Facts) -> Iterator[Spot]:
     """A LocalQueue leads to a ClusterQueue that does not exist."""
-    for key, local in sorted(facts.objects.local_queues_by_key.items()):
-        target = str(dig(local, "spec", "clusterQueue") or "")
-        if target not in facts.objects.queues_by_name:
-            guess = similar(target, facts.objects.queues_by_name)
-            yield Spot(f"LocalQueue {key}", f'it leads to ClusterQueue "{target}", which does not exist{guess}')
+    for _, local in sorted(facts.objects.local_queues_by_key.items()):
+        for finding in without_cluster_queue(local, facts.objects):
+            yield attrs.evolve(spot_of(finding), severity=None)  # it may have no jobs
 
 
 @check(
@@ -139,7 +122,7 @@ def queues_without_target(facts: Facts) -> Iterator[Spot]:
 def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     """A worker is in no MultiKueueConfig of a check."""
     known = facts.objects.clusters_by_name
-    for worker in worker_reports(facts.objects):
+    for worker in facts.worker_reports:
         if worker.state != "Missing" and not worker.checks:
             told, kept = "no MultiKueueConfig of a check lists it", OWNER_LABEL in labels_of(known[worker.name])
             remedy = _SELECTED if kept else ""
@@ -251,22 +234,11 @@ def _some(names: Sequence[str]) -> str:
     "placement-inactive",
     Severity.ERROR,
     "queues with this check admit nothing, or nobody fills their list of workers",
-    "do what its words say; docs/ocm.md has a table of them",
 )
 def inactive_checks(facts: Facts) -> Iterator[Spot]:
-    """A placement check is not active, or OCM's addon handles it as well."""
-    for one in facts.objects.checks:
-        if not is_placement_check(one):
-            continue
-        conflict, told = condition(one, CONFLICT_CONDITION), condition(one, ACTIVE)
-        found = conflict if is_true(one, CONFLICT_CONDITION) else told
-        where = f"AdmissionCheck {name_of(one)}"
-        if found is None:
-            yield Spot(
-                where, "nobody handles it: the daemon's setting ocm.enabled is off, and OCM's addon does not run"
-            )
-        elif conflict is not None or found.get("status") != "True":
-            yield Spot(where, f"{found.get('reason')}: {found.get('message')}")
+    """A placement check is not active, nobody handles it, or OCM's addon handles it as well."""
+    for one in filter(is_placement_check, facts.objects.checks):
+        yield from map(spot_of, inactive_placement(one))
 
 
 @check(
@@ -305,5 +277,5 @@ def what_workers_say(facts: Facts) -> Iterator[Spot]:
     """The daemon says why a worker is not connected, or not usable for a kind; the id is the reason's, as
     `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.
     """
-    for worker in worker_reports(facts.objects):
+    for worker in facts.worker_reports:
         yield from map(spot_of, about(worker, facts.objects, facts.daemon_namespace))
