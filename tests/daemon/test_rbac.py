@@ -286,6 +286,7 @@ class TestTheCommand:
             ("multikueue", ["get"], ["oslo"]),
             ("kueue-system", ["get"], ["multikueue-marks"]),
             ("kueue-system", ["get"], ["multikueue-findings"]),
+            ("kueue-system", ["get"], ["multikueue"]),  # the Lease
         ]
 
     def test_the_manager_has_all_that_the_chart_makes_beside_roles(self) -> None:

@@ -173,7 +173,7 @@ def _external() -> str:
 
 def _own_secrets() -> str:
     """The API server's own Secrets: its certificate, and one for each worker."""
-    certificate = _text(own_certificate_rules('{{ include "multikueued.serving.logs" . }}'))
+    certificate = _text(own_certificate_rules('{{ include "multikueued.logs" . }}'))
     each = _text(named_secret_rules(["{{ $secret }}"]))
     return f"{certificate}{{{{- range $worker, $secret := $api.workers }}}}\n{each}{{{{- end }}}}\n"
 

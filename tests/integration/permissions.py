@@ -44,7 +44,7 @@ _VALUES = {
     "toJson .Values.serviceAccount.annotations": "{}",
     "toJson .Values.settings.boundTokens.secretNames": '["worker1-kubeconfig"]',
     'include "multikueued.webhook" .': WEBHOOK,
-    'include "multikueued.serving.logs" .': LOGS,
+    'include "multikueued.logs" .': LOGS,
     "$secret": LOGS_SECRET,
     'include "multikueued.webhookConfiguration" .': WEBHOOK_CONFIGURATION,
 }

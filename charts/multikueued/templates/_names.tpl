@@ -9,7 +9,7 @@ multikueued-{{ .Release.Name | trunc 51 | trimSuffix "-" }}
 {{- end }}
 
 {{/* The API server's objects; they keep the names of the logs server, which it was. */}}
-{{- define "multikueued.run.logs" -}}
+{{- define "multikueued.logs" -}}
 {{ .Release.Name | trunc 46 | trimSuffix "-" }}-multikueued-logs
 {{- end }}
 
