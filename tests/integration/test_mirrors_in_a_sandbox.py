@@ -20,7 +20,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.testing import until
-from multikueued.mirrors.names import node_name
+from multikueued.mirror_names import node_name
 from tests.clients.__main__ import manifest
 from tests.conformance.kubelet import played_kubelet
 from tests.controlplane.binaries import find_kubectl
