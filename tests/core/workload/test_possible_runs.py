@@ -38,6 +38,8 @@ AGAIN = workload(nominated=("w1", "w2"), evictions=1)
 """It was evicted, and has quota again."""
 RECORD = ["record w1"]
 W2 = ClusterName("w2")
+GRACE = timedelta(seconds=30)
+"""Of pods that say nothing of their own."""
 
 
 def beside(other: Worker, local: Json = AGAIN, **facts: Any) -> Snapshot:
@@ -124,7 +126,7 @@ class TestLastWorker:
     def test_nor_may_it_start_one_that_does_not_show(self, owned: int, active: int, is_waited_for: bool) -> None:
         """The kind is not served: only the Workload copy tells that there was a job."""
         copy = copy_of(AGAIN, attempt=EARLIER, evicted=True, owned=bool(owned), spec={"active": bool(active)})
-        words, _ = decided(worker("w2", copy, kind=Unserved(timedelta(0))), last_worker=W2)
+        words, _ = decided(worker("w2", copy, kind=Unserved(timedelta(0))), last_worker=W2, quiet_for=GRACE)
         assert (words[:1] != RECORD) == is_waited_for
 
     @pytest.mark.parametrize(("owned", "told", "is_asked"), [(1, 0, True), (1, 1, False), (0, 0, False)])
@@ -154,13 +156,17 @@ class TestLastWorker:
         over = words(beside(attrs.evolve(left, workload=stopped), local, last_worker=W2))
         assert [word for word in over if word.endswith("w2")] == ["delete job on w2"]
 
-    @pytest.mark.parametrize(("quota", "is_waited_for"), [(True, True), (False, False)])
-    def test_one_that_does_not_show_ends_until_its_kueue_has_its_quota_back(
-        self, quota: bool, is_waited_for: bool
+    @pytest.mark.parametrize(
+        ("quota", "quiet", "is_waited_for"),
+        [(True, GRACE, True), (False, timedelta(0), True), (False, GRACE, False)],
+    )
+    def test_one_that_does_not_show_ends_until_its_kueue_has_its_quota_back_and_its_pods_have_had_their_grace(
+        self, quota: bool, quiet: timedelta, is_waited_for: bool
     ) -> None:
-        """Kueue evicts first, and has the quota back when the pods have ended (simulation, seed 768)."""
+        """Kueue evicts first, and has the quota back when no pod is active (simulation, seed 768): those that are told
+        to end do so until their grace period is over (seed 1551)."""
         copy = copy_of(AGAIN, attempt=EARLIER, admitted=quota, evicted=True, owned=True, spec={"active": False})
-        words, _ = decided(worker("w2", copy, kind=Unserved(timedelta(0))), last_worker=W2)
+        words, _ = decided(worker("w2", copy, kind=Unserved(timedelta(0))), last_worker=W2, quiet_for=quiet)
         assert (RECORD[0] not in words) == is_waited_for
 
     HIDDEN = worker("w2", copy_of(AGAIN, attempt=EARLIER, admitted=True, owned=True), kind=Unserved(timedelta(days=2)))

@@ -25,7 +25,7 @@ from multikueue.core.workload.facts import worker_states as states
 from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
 
-_NO_TIME: Final = timedelta(0)
+_ZERO: Final = timedelta(0)
 
 
 @attrs.frozen
@@ -44,7 +44,7 @@ def possible_runs(situation: Situation) -> tuple[Run, ...]:
     """Every worker that may run it unseen."""
     times = ((worker, _may_run_for(situation, worker)) for worker in situation.workers)
     why = "it cannot be seen and may still run an earlier attempt"
-    runs = ((worker, left) for worker, left in times if left > _NO_TIME)
+    runs = ((worker, left) for worker, left in times if left > _ZERO)
     return tuple(Run(worker.name, left, "" if worker.in_sight else why) for worker, left in runs)
 
 
@@ -67,14 +67,13 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
     if isinstance(worker.in_flight, states.Creating):
         return graces.FIRST_ANSWER
     if worker.in_sight:
-        return (
-            graces.LATE_CREATION - worker.creation.ago if isinstance(worker.creation, states.Unanswered) else _NO_TIME
-        )
+        return graces.LATE_CREATION - worker.creation.ago if isinstance(worker.creation, states.Unanswered) else _ZERO
     if unstopped(situation, worker) is not None:
-        return left_of_short_loss(situation, worker) or situation.settings.worker_lost_timeout
+        left = left_of_short_loss(situation, worker) or _pods_end_within(situation, worker)
+        return left or situation.settings.worker_lost_timeout
     if _has_word(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
-        return _NO_TIME
-    return assumed_for(situation, worker) if _may_have_one(situation, worker) else _NO_TIME
+        return _ZERO
+    return assumed_for(situation, worker) if _may_have_one(situation, worker) else _ZERO
 
 
 def unstopped(situation: Situation, worker: Worker) -> Json | None:
@@ -85,8 +84,16 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
     copy = worker.workload if _has_word(situation, worker) else None
     if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return None
-    ends = worker.copy.is_evicted and worker.copy.has_quota  # Kueue gives that back once the job has stopped
+    # Kueue gives quota back once a job has stopped: its pods may still end.
+    ends = (worker.copy.is_evicted and worker.copy.has_quota) or _pods_end_within(situation, worker) > _ZERO
     return copy if ends or not worker.copy.is_stopping or may_start_unseen(worker) else None
+
+
+def _pods_end_within(situation: Situation, worker: Worker) -> timedelta:
+    """For how much longer pods of a job may end that its Kueue has stopped, where jobs do not show: their grace period
+    from the last change of anything."""
+    stopped = worker.copy.has_had_owner and worker.copy.is_stopping and not worker.in_sight
+    return max(_ZERO, situation.facts.pod_grace - situation.snapshot.quiet_for) if stopped else _ZERO
 
 
 def stuck(situation: Situation, worker: Worker) -> Json | None:
@@ -97,8 +104,7 @@ def stuck(situation: Situation, worker: Worker) -> Json | None:
 
 def _has_word(situation: Situation, worker: Worker) -> bool:
     """Whether only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice."""
-    hidden = worker.reachable and not worker.in_sight
-    return hidden and worker.workload is not None and _may_matter(situation, worker)
+    return worker.reachable and not worker.in_sight and worker.workload is not None and _may_matter(situation, worker)
 
 
 def is_new(situation: Situation, worker: Worker) -> bool:
@@ -118,7 +124,7 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 
     For one that answers, but with what cannot be read, no time runs out.
     """
-    timeout, left = situation.settings.worker_lost_timeout, _NO_TIME
+    timeout, left = situation.settings.worker_lost_timeout, _ZERO
     match worker.reach, worker.kind:
         case ((states.Lost(None) | states.Opaque()), _) | (states.Connected(), states.Opaque()):
             left = timeout
@@ -128,7 +134,7 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
             left = graces.FIRST_ANSWER  # that it was lost when we started says nothing about now
         case _, states.Unserved(failing_for):
             left = timeout - failing_for
-    return max(_NO_TIME, left)
+    return max(_ZERO, left)
 
 
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
@@ -141,7 +147,7 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     if not (worker.reachable and worker.copy.has_ended):
         return left
     return max(
-        _NO_TIME, graces.FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, states.Opaque) else left
+        _ZERO, graces.FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, states.Opaque) else left
     )
 
 
@@ -149,10 +155,10 @@ def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer a loss counts as short; zero: it is in sight, or out of it for longer."""
     match worker.reach, worker.kind:
         case states.Lost(datetime() as since), _:
-            return max(_NO_TIME, graces.SHORT_LOSS - (situation.now - since))
+            return max(_ZERO, graces.SHORT_LOSS - (situation.now - since))
         case states.Connected(), states.Unserved(failing_for):
-            return max(_NO_TIME, graces.SHORT_LOSS - failing_for)
-    return _NO_TIME
+            return max(_ZERO, graces.SHORT_LOSS - failing_for)
+    return _ZERO
 
 
 def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetime:
@@ -253,8 +259,7 @@ def may_start_unseen(worker: Worker) -> bool:
 
 def may_run_anywhere(situation: Situation) -> bool:
     """Whether a job of it may run on a worker, seen or unseen."""
-    last = situation.last_worker
-    ours = [worker for worker in situation.workers if worker.configured or worker.name == last]
+    ours = [worker for worker in situation.workers if worker.configured or worker.name == situation.last_worker]
     shown = any(worker.in_sight and situation.jobs_on(worker) for worker in ours)
     return shown or bool(possible_runs(situation))
 
@@ -283,4 +288,4 @@ def may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> bool
         return had_it and (asked or worker.copy.can_be_asked)
     hidden = not worker.in_sight and (worker.copy.has_had_owner or not isinstance(worker.creation, states.NothingSent))
     hidden = hidden and (situation.snapshot.workload is None or not is_new(situation, worker))
-    return hidden and (worker.copy.runs or may_start_unseen(worker))
+    return hidden and (worker.copy.runs or may_start_unseen(worker) or _pods_end_within(situation, worker) > _ZERO)
