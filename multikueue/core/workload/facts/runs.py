@@ -17,6 +17,7 @@ import attrs
 
 from multikueue.core.model import giving_up, workloads
 from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating, uid
 from multikueue.core.model.placements import last_place
@@ -92,8 +93,8 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
 def _pods_end_within(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer pods of a job may end that its Kueue has stopped, where jobs do not show: their grace period
     from the last change of anything."""
-    stopped = worker.copy.has_had_owner and worker.copy.is_stopping and not worker.in_sight
-    return max(_ZERO, situation.facts.pod_grace - situation.snapshot.quiet_for) if stopped else _ZERO
+    copy = worker.workload if worker.copy.has_had_owner and worker.copy.is_stopping and not worker.in_sight else None
+    return _ZERO if copy is None else max(_ZERO, pod_grace(copy) - situation.snapshot.quiet_for)
 
 
 def stuck(situation: Situation, worker: Worker) -> Json | None:
@@ -239,9 +240,8 @@ def _has_lost_its_record(one: Json) -> bool:
 
 def may_have_pods(situation: Situation, job: Json) -> bool:
     """Whether a job copy that is seen may have pods, be they about to end: it has not ended, and does not deny it."""
-    if situation.snapshot.adapter is None:
-        return True
-    return situation.adapter.outcome(job) is None and not situation.adapter.pods_are_gone(job)
+    adapter = situation.snapshot.adapter
+    return adapter is None or (adapter.outcome(job) is None and not adapter.pods_are_gone(job))
 
 
 def may_run(situation: Situation, worker: Worker, job: Json) -> bool:
