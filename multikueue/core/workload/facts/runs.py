@@ -93,8 +93,8 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
 def _pods_end_within(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer pods of a job may end that its Kueue has stopped, where jobs do not show: their grace period
     from the last change of anything."""
-    copy = worker.workload if worker.copy.has_had_owner and worker.copy.is_stopping and not worker.in_sight else None
-    return _ZERO if copy is None else max(_ZERO, pod_grace(copy) - situation.snapshot.quiet_for)
+    stopped = worker.copy.has_had_owner and worker.copy.is_stopping and not (worker.in_sight or worker.jobs)
+    return max(_ZERO, pod_grace(worker.workload or {}) - situation.snapshot.quiet_for) if stopped else _ZERO
 
 
 def stuck(situation: Situation, worker: Worker) -> Json | None:
