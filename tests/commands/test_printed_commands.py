@@ -54,19 +54,22 @@ def test_those_of_kubectl_are_commands() -> None:
 @pytest.mark.timeout(60)
 async def test_ours_run_as_they_are_printed(tmp_path: Path) -> None:
     """With real names in place of those that are filled in, by an administrator."""
-    commands = {one.words for one in ours() if one.words[0] not in ENDLESS and "--watch" not in one.words}
-    commands = {words for words in commands if " ".join(words[:2]) != ELSEWHERE}
-    wrong: dict[str, str] = {}
     settings = tmp_path / "settings.yaml"
     settings.write_text("managerName: here\n")
+    commands = {one.words for one in ours() if one.words[0] not in ENDLESS and "--watch" not in one.words}
+    commands = {_filled(words, settings) for words in commands if " ".join(words[:2]) != ELSEWHERE}
+    wrong: dict[str, str] = {}
     async with people(tmp_path) as here:
         await with_a_job(here)
         for command in sorted(commands, key=lambda words: (" ".join(words[:2]) in LAST, words)):
-            last, words = "", list[str]()
-            for word in command:
-                filled = {**VALUES, "--config": str(settings)}[last] if "{" in word or word.isupper() else word
-                words, last = [*words, filled], word
-            done = await here.run("admin", *words)
-            if done.exit_code != (1 if " ".join(words).startswith(MISSES) else 0):
-                wrong[" ".join(words)] = f"{done.exit_code}: {done.output}"
+            done = await here.run("admin", *command)
+            if done.exit_code != (1 if " ".join(command).startswith(MISSES) else 0):
+                wrong[" ".join(command)] = f"{done.exit_code}: {done.output}"
     assert wrong == {}
+
+
+def _filled(words: tuple[str, ...], settings: Path) -> tuple[str, ...]:
+    """A command with a value behind each word that is followed by a placeholder."""
+    values = {**VALUES, "--config": str(settings)}
+    pairs = zip(("", *words), words, strict=False)
+    return tuple(values[before] if "{" in word or word.isupper() else word for before, word in pairs)
