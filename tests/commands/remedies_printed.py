@@ -19,7 +19,9 @@ _ABOUT_COMMANDS: Final = {_ROOT / "cli.py", _ROOT / "commands" / "reference.py"}
 """They name commands, and tell nobody to run one."""
 SOURCES: Final = sorted(set(_ROOT.rglob("*.py")) - _ABOUT_COMMANDS)
 _END: Final = ",;:)`\"'"
-_VERBS: Final = frozenset({"annotate", "apply", "auth", "create", "delete", "explain", "get", "patch"})
+_VERBS: Final = frozenset(
+    {"annotate", "apply", "auth", "certificate", "create", "delete", "explain", "get", "logs", "patch"}
+)
 _KUBECTL: Final = {
     **dict.fromkeys(
         (

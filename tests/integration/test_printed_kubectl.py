@@ -29,6 +29,8 @@ from multikueue.core.model.names import Json, Resource
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.crds import load_ocm_crds
 from multikueue.testing import job, workload
+from multikueued.mirrors.endpoint.certificate import REQUEST
+from multikueued.mirrors.node import NODE
 from tests.commands.remedies_printed import SOURCES, texts
 from tests.controlplane.binaries import find_kubectl
 from tests.integration import test_kubectl
@@ -55,6 +57,20 @@ NO_REMEDIES: Final = ("demo", "sandbox_command", "value_types.py")
 """What there is to try in a sandbox or a demo, as `test_kubectl` does; how a selector is written."""
 STOPS: Final = ("or", "shows", "and")
 """Words of the sentence that goes on behind a command."""
+SIGNING_REQUESTS: Final[Json] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": REQUEST.qualified},
+    "spec": {
+        "group": REQUEST.gvk.group,
+        "scope": "Cluster",
+        "names": {"plural": REQUEST.plural, "kind": REQUEST.gvk.kind, "shortNames": ["csr"]},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    },
+}
+"""What a real server has without being told."""
 
 
 @attrs.frozen
@@ -131,7 +147,7 @@ async def test_a_remedy_runs_as_it_is_printed(tmp_path: Path, command: Command) 
 async def _furnish(server: ApiServer, *, namespace: bool) -> None:
     """Make what commands are about, all by the name `it`; without the namespace: nothing."""
     admin = DirectClient(server)
-    for definition in (*load_ocm_crds(), WEBHOOKS):
+    for definition in (*load_ocm_crds(), WEBHOOKS, SIGNING_REQUESTS):
         server.registry.create_object(definition)
     if not namespace:
         return
@@ -140,6 +156,8 @@ async def _furnish(server: ApiServer, *, namespace: bool) -> None:
     await admin.create(LOCAL_QUEUE, _object(LOCAL_QUEUE, {"spec": {"clusterQueue": "cq"}}))
     await admin.create(CLUSTER_QUEUE, _object(CLUSTER_QUEUE, {"spec": {}}, namespace=""))
     await admin.create(MUTATING_WEBHOOKS, _object(MUTATING_WEBHOOKS, {"webhooks": []}, namespace=""))
+    await admin.create(NODE, _object(NODE, {}, namespace=""))
+    await admin.create(REQUEST, _object(REQUEST, {}, name="team", namespace=""))
     await admin.create(JOB, job("it", namespace="team"))
     await admin.create(POD, _object(POD, {"spec": {"containers": [{"name": "c", "image": "i"}]}}))
     made = workload(job("it", namespace="team"))

@@ -11,8 +11,8 @@ import attrs
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
 
-LOST: Final = "kubectl logs and exec fail on the manager, for every job"
-SEE: Final = "; by kind of cluster: docs/mirror-network.md"
+LOST: Final = "on the manager, logs of every job and exec fail"
+SEE: Final = "by kind of cluster: docs/mirror-network.md"
 
 
 @attrs.frozen
@@ -88,7 +88,7 @@ def node(facts: Facts) -> Iterator[Spot]:
     Severity.ERROR,
     LOST,
     "start the manager's API server with --kubelet-client-certificate and --kubelet-client-key, signed by its "
-    f"--client-ca-file, and let that user ask nodes/proxy (role system:kubelet-api-admin){SEE}",
+    f"--client-ca-file, and let that user ask nodes/proxy (role system:kubelet-api-admin); {SEE}",
 )
 def client_certificate(facts: Facts) -> Iterator[Spot]:
     """The manager's API server shows no client certificate to kubelets, or one that may not ask them."""
@@ -100,7 +100,7 @@ def client_certificate(facts: Facts) -> Iterator[Spot]:
     Severity.ERROR,
     LOST,
     "have the certificate signed by the authority of the API server's --kubelet-certificate-authority, for "
-    f"mirrorPods.address: mirrorPods.signer asks for one, mirrorPods.certificateSecret brings one{SEE}",
+    f"mirrorPods.address: mirrorPods.signer asks for one, mirrorPods.certificateSecret brings one; {SEE}",
 )
 def certificate(facts: Facts) -> Iterator[Spot]:
     """The manager's API server does not accept the certificate of who answers for mirrors."""
@@ -112,7 +112,7 @@ def certificate(facts: Facts) -> Iterator[Spot]:
     Severity.ERROR,
     LOST,
     "let the manager's API server reach mirrorPods.address at mirrorPods.port: security groups, firewall rules, a "
-    f"NetworkPolicy of our pods{SEE}",
+    f"NetworkPolicy of our pods; {SEE}",
 )
 def firewall(facts: Facts) -> Iterator[Spot]:
     """The manager's API server gets no packet back from who answers for mirrors."""
@@ -124,7 +124,7 @@ def firewall(facts: Facts) -> Iterator[Spot]:
     Severity.ERROR,
     LOST,
     "set mirrorPods.address to one that the manager's API server reaches and multikueue api-server listens on, with "
-    f"mirrorPods.port; and look whether that runs with the daemon's settings (--config){SEE}",
+    f"mirrorPods.port; and look whether that runs with the daemon's settings (--config); {SEE}",
 )
 def address(facts: Facts) -> Iterator[Spot]:
     """Nobody listens at the address of who answers for mirrors."""
@@ -135,7 +135,7 @@ def address(facts: Facts) -> Iterator[Spot]:
     "mirror-way",
     Severity.ERROR,
     LOST,
-    f"look at what answers at mirrorPods.address and mirrorPods.port: kubectl get node {{node}} -o wide{SEE}",
+    f"look at what answers at mirrorPods.address and mirrorPods.port: kubectl get node {{node}} -o wide; {SEE}",
 )
 def way(facts: Facts) -> Iterator[Spot]:
     """Something else than multikueue answers for mirrors, or it is not known what."""
