@@ -21,6 +21,7 @@ from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
     COMPONENT_INDEX_ANNOTATION,
     CONTROLLER_NAME,
+    COPY_OF_ANNOTATION,
     ELASTIC_ANNOTATION,
     FOREGROUND_FINALIZER,
     JOB_MARK_ANNOTATION,
@@ -46,6 +47,8 @@ EARLIER = "of an earlier attempt"
 """For `attempt=`: a copy that was made before the last eviction."""
 SAID = "said before"
 """What our check says already: a Workload that waits without a word is told why; see `test_waiting.py`."""
+MARKS_OF_JOBS = [("metadata", "annotations", name) for name in (JOB_MARK_ANNOTATION, COPY_OF_ANNOTATION)]
+"""Where job copies have marks that Workload copies have not."""
 _TO_BE_MARKED = "marked-for-its-worker"
 """How the mark of a copy begins until `marked_on` knows the worker."""
 UNMARKED = "unmarked"
@@ -280,9 +283,9 @@ def job_copy_of(
     of: Json | None = None,
 ) -> Json:
     """A worker's copy of the Job `of` for the Workload `local`; `attempt` as for `copy_of`."""
-    made = ADAPTER.copy(of or job(), stamp_of(local, attempt))
+    made = ADAPTER.copy(of or job(), stamp_of(local, attempt, of or job()))
     if attempt == UNMARKED:
-        for mark in (ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION):
+        for mark in (ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION, COPY_OF_ANNOTATION):
             made["metadata"]["annotations"].pop(mark)
     made["metadata"] |= _metadata(name, uid=uid, deleting=deleting)
     if deleting:
@@ -315,6 +318,9 @@ def marked_on(cluster: str, copied: Json) -> Json:
     annotations = {**copied["metadata"]["annotations"], ATTEMPT_ANNOTATION: marks.of(local, attempt, cluster)}
     if JOB_MARK_ANNOTATION in annotations:
         annotations[JOB_MARK_ANNOTATION] = marks.of_job(local, cluster)
+    if (made_of := str(annotations.get(COPY_OF_ANNOTATION))).startswith(_TO_BE_MARKED):
+        made_of = made_of.removeprefix(_TO_BE_MARKED).strip()
+        annotations[COPY_OF_ANNOTATION] = marks.of_copy({"metadata": {"uid": made_of}}, cluster)
     return {**copied, "metadata": {**copied["metadata"], "annotations": annotations}}
 
 
@@ -334,12 +340,20 @@ def snapshot(
     return Snapshot(key, local, check=check, adapter=safe, jobs=jobs, workers=workers, **facts)
 
 
-def stamp_of(local: Json, attempt: str | None = None) -> Stamp:
-    """How a copy of `local` is marked that `marked_on` is to mark for its worker; `attempt` as for `copy_of`."""
+def stamp_of(local: Json, attempt: str | None = None, made_of: Json | None = None) -> Stamp:
+    """How a copy of `local`, or of the job `made_of`, is marked that `marked_on` is to mark for its worker.
+
+    Args:
+        local: the manager's Workload.
+        attempt: as for `copy_of`.
+        made_of: the manager's job; None: a Workload copy.
+    """
     origin, name, present = SETTINGS.origin, local["metadata"]["name"], attempt_of(local)
     if attempt == EARLIER:
         return Stamp(origin, name, "0123456789abcdef")
-    return Stamp(origin, name, f"{_TO_BE_MARKED} {local['metadata']['uid']} {present}", job_mark=_TO_BE_MARKED)
+    mark = f"{_TO_BE_MARKED} {local['metadata']['uid']} {present}"
+    of_job = "" if made_of is None else f"{_TO_BE_MARKED} {made_of['metadata']['uid']}"
+    return Stamp(origin, name, mark, job_mark=_TO_BE_MARKED, copy_of=of_job)
 
 
 def _metadata(name: str, *, uid: str, deleting: bool = False, held: bool = False) -> Json:

@@ -28,6 +28,7 @@ from tests.kinds.ground import NAMESPACE, QUEUE_THERE, TEMPLATE, Ground
 
 ATTEMPT: Final = "multikueue.dev/attempt"
 JOB_MARK: Final = "multikueue.dev/job-mark"
+COPY_OF: Final = "multikueue.dev/copy-of"
 FILLED_IN: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "Job": (("spec", "selector"), ("spec", "template", "metadata", "labels")),
     "Pod": (("spec", "priority"), ("spec", "preemptionPolicy")),
@@ -351,6 +352,7 @@ def _check_copy(case: Case, submitted: Json, copy: Json, namespace: str) -> None
     assert labels == {**kept, ORIGIN_LABEL: "multikueue", **marks}
     assert annotations.pop(ATTEMPT)
     assert annotations.pop(JOB_MARK)
+    assert annotations.pop(COPY_OF)
     if kind.gated:
         marks = {**marks, ORIGIN_UID_ANNOTATION: submitted["metadata"]["uid"]}
     assert annotations == {**annotations_of(submitted), **marks}

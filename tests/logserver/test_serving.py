@@ -241,7 +241,8 @@ async def test_without_the_key_of_marks_nothing_is_shown(tmp_path: Path) -> None
         assert await here.refused() == (500, "this server cannot tell whose copies are ours: ask an operator")
 
 
-async def test_following_a_job_to_another_worker(tmp_path: Path) -> None:
+async def test_following_a_job_to_another_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "EVERY", 0.2)
     async with stage(tmp_path) as here:
         local, copy = await here.fleet.run_job()
         await here.fleet.pod("train-a", copy, running=True)
@@ -334,8 +335,11 @@ class TestBounds:
                 rest = await response.text()
         assert rest.splitlines()[-1] == f"{NOTE}this ends here: you may not read it any more"
 
-    async def test_what_is_made_again_meanwhile_is_another_job(self, tmp_path: Path) -> None:
+    async def test_what_is_made_again_meanwhile_is_another_job(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Who could read the log in the namespace before it was made again was not asked about for this one."""
+        monkeypatch.setattr(reading, "EVERY", 0.2)
         async with stage(tmp_path) as here:
             local, _ = await here.fleet.run_with_pod()
             async with here.asking(follow="true", tailLines="1") as response:

@@ -247,17 +247,13 @@ async def test_every_replica_understands_the_versions_of_the_others(tmp_path: Pa
             await until(lambda: _serves(second))
             older = await second.ask(JOBS, user=READER, watch="true", resourceVersion="1", timeoutSeconds="1")
             listed = await read(second, JOBS)
-            newer = await second.ask(
-                JOBS,
-                user=READER,
-                watch="true",
-                timeoutSeconds="1",
-                resourceVersion=listed["metadata"]["resourceVersion"],
-            )
+            there = listed["metadata"]["resourceVersion"]
+            async with second.asking(JOBS, user=READER, watch="true", resourceVersion=there) as response:
+                newer = response.status
 
     assert older[0] == 410
     assert int(listed["metadata"]["resourceVersion"]) >= int(version)
-    assert newer[0] == 200
+    assert newer == 200
 
 
 async def _serves(here: Stage) -> bool:
@@ -467,14 +463,13 @@ async def test_a_reader_who_is_gone_frees_the_place(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("multikueued.logserver.running.WATCHES_PER_USER", 1)
     async with served(tmp_path) as here:
         await here.fleet.person.submit(offered=False)
-        for _ in range(3):
+
+        async def watches() -> bool:
             async with here.asking(JOBS, user=READER, watch="true") as response:
-                await next_event(response)
+                return response.status == 200 and bool(await next_event(response))
 
-            async def is_free() -> bool:
-                return (await here.ask(JOBS, user=READER, watch="true", timeoutSeconds="1"))[0] == 200
-
-            await until(is_free)
+        for _ in range(3):
+            await until(watches)
 
 
 async def test_bookmarks_are_for_those_who_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -484,10 +479,11 @@ async def test_bookmarks_are_for_those_who_ask(tmp_path: Path, monkeypatch: pyte
         version = (await read(here, JOBS))["metadata"]["resourceVersion"]
         asked = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "1"}
         without = await here.ask(JOBS, user=READER, **asked)
-        with_them = await here.ask(JOBS, user=READER, allowWatchBookmarks="true", **asked)
+        async with here.asking(JOBS, user=READER, allowWatchBookmarks="true", **asked) as response:
+            event = await next_event(response)
 
     assert (without[0], without[1].strip()) == (200, "")
-    assert json.loads(with_them[1].splitlines()[0])["type"] == "BOOKMARK"
+    assert event["type"] == "BOOKMARK"
 
 
 async def test_a_watch_ends_once_its_user_may_not_read_any_more(

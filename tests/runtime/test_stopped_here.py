@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 import anyio
 import pytest
 
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.testing.waiting import background
 from tests.runtime.fleet import Fleet, until
 
@@ -79,6 +82,28 @@ class TestWhatDoesNotMatchItsWorkload:
             tasks.start_soon(fleet.workers["worker1"].registry.run_collector)
             await until(shown, within=10)
             assert await fleet.idle()
+
+    async def test_one_that_has_ended_before_it_was_stopped_ends_so_and_does_not_run_again(self) -> None:
+        """No daemon ran meanwhile, and its Workload is gone: only the job copy tells it."""
+        fleet = await Fleet.connected("worker1")
+        async with fleet.kueues(RunnerOptions(minimum=20.0, maximum=20.0)):
+            async with fleet.dispatching():
+                await fleet.submit()
+                await until(fleet.running_on)
+                await anyio.sleep(5)
+            await fleet.admin.merge_patch(JOB, KEY, {"spec": {"suspend": True}})
+            await remove_all(fleet.admin, WORKLOAD)
+            await until(fleet.idle)
+            async with fleet.dispatching():
+                await until(self.has_succeeded(fleet))
+                await anyio.sleep(30)
+                assert fleet.requests("worker1", "create", JOB) == 1
+
+    def has_succeeded(self, fleet: Fleet) -> Callable[[], Awaitable[bool]]:
+        async def holds() -> bool:
+            return is_true({"status": await status(fleet)}, "Complete")
+
+        return holds
 
 
 class TestASettledEnd:

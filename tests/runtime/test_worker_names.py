@@ -23,7 +23,7 @@ from multikueue.core.model.labels import (
     PREBUILT_WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, clone
+from multikueue.core.model.objects import annotations_of, clone, uid
 from multikueue.core.model.workloads import check, cluster_name, has_quota
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
@@ -207,6 +207,30 @@ async def test_a_job_copy_alone_of_an_earlier_run_blocks_the_next_one_until_it_i
             assert "deletionTimestamp" in held["metadata"]
             await _worker(fleet).merge_patch(JOB, ObjectKey.of(left), {"metadata": {"finalizers": None}})
             await until(lambda: _is_recorded(fleet), within=120)
+
+
+async def test_a_job_is_stopped_where_neither_its_new_workload_nor_the_mapping_leads() -> None:
+    """Kueue has deleted the Workload of a job that was resized, and made another of its name, which notes nothing. The
+    mapping had changed: nobody saw the job copy, which ran on beside the next one."""
+    async with renamed(MAPPED, "mk-default", "other") as fleet:
+        async with fleet.running():
+            await fleet.submit(pods=2)
+            await until(lambda: _runs(fleet))
+        before, former = await fleet.running_on(), await fleet.workload()
+        await say(fleet, {"default": "other"})
+        key = ObjectKey("default", "job")
+        await fleet.admin.merge_patch(JOB, key, {"spec": {"parallelism": 1}})
+        await fleet.admin.merge_patch(JOB, key, {"status": {"active": 0, "ready": 0}}, subresource="status")
+
+        async def is_made_anew() -> bool:
+            found = (await fleet.admin.list(WORKLOAD)).items
+            return [ObjectKey.of(one) for one in found if uid(one) != uid(former)] == [ObjectKey.of(former)]
+
+        await until(is_made_anew)
+        async with fleet.running():
+            await until(lambda: _runs(fleet))
+            assert await fleet.running_on() != before
+            assert await copies(fleet) == ["Job other", "Workload other"]
 
 
 async def _is_recorded(fleet: Fleet) -> bool:

@@ -11,6 +11,7 @@ from unittest import mock
 import attrs
 
 from multikueue.core.model import worker_names
+from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import WorkerNames, namespace_on
@@ -27,6 +28,7 @@ def the_way_back_is_the_mapping() -> AbstractContextManager[Any]:
         self: SnapshotReader,
         key: ObjectKey,
         workload: Json,
+        _jobs: Mapping[str, Json],
         cluster: WorkerCluster,
         siblings: Sequence[Json],
         _shared: Sequence[str],
@@ -46,6 +48,7 @@ def marks_lead_nowhere() -> AbstractContextManager[Any]:
         self: SnapshotReader,
         key: ObjectKey,
         workload: Json,
+        _jobs: Mapping[str, Json],
         cluster: WorkerCluster,
         siblings: Sequence[Json],
         _shared: Sequence[str],
@@ -54,6 +57,11 @@ def marks_lead_nowhere() -> AbstractContextManager[Any]:
         return namespace_on(workload, cluster.name, siblings)
 
     return mock.patch.object(SnapshotReader, "_place", place)
+
+
+def what_a_former_workload_left_is_unknown() -> AbstractContextManager[Any]:
+    """A job copy is not known by its job: Kueue has made its Workload again, and nothing leads to its namespace."""
+    return mock.patch.object(Marks, "made_copy", return_value=False)
 
 
 def an_unreadable_mapping_is_none() -> AbstractContextManager[Any]:
@@ -73,6 +81,7 @@ MAPPING_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             the_way_back_is_the_mapping,
             marks_lead_nowhere,
             an_unreadable_mapping_is_none,
+            what_a_former_workload_left_is_unknown,
         )
     }
 )

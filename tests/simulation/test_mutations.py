@@ -44,6 +44,7 @@ FIRST = {
     "an_unreadable_mapping_is_none": 68,
     "marks_lead_nowhere": 4,
     "the_way_back_is_the_mapping": 40,
+    "what_a_former_workload_left_is_unknown": 1491,
     "company_is_ignored": 3,
     "copies_with_quota_are_taken_back": 225,
     "flavors_are_summed": 103,

@@ -44,6 +44,8 @@ class Stamp:
     """The mark of the attempt on the worker that the copy is for (`core.model.marks`)."""
     job_mark: str = attrs.field(default="", kw_only=True)
     """The mark of any attempt's job there, which Workload copies do not have; empty: none."""
+    copy_of: str = attrs.field(default="", kw_only=True)
+    """The mark of the job's copies there; empty: none, or that which is there stays."""
     counts: Mapping[str, int] = attrs.field(factory=dict)
     """How many pods an elastic job's Workload has quota for, by pod set; empty for other jobs."""
     pod_sets: tuple[Json, ...] = ()

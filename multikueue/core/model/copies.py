@@ -34,8 +34,8 @@ _STAYS_HERE = frozenset((*labels.NEVER_COPIED, *labels.MANAGER_ONLY))
 
 def _job_marks(stamp: Stamp) -> Json:
     """The annotations that prove for which attempt a copy of a job is made, and that it is one."""
-    job_mark = {labels.JOB_MARK_ANNOTATION: stamp.job_mark} if stamp.job_mark else {}
-    return {labels.ATTEMPT_ANNOTATION: stamp.attempt, **job_mark}
+    lasting = {labels.JOB_MARK_ANNOTATION: stamp.job_mark, labels.COPY_OF_ANNOTATION: stamp.copy_of}
+    return {labels.ATTEMPT_ANNOTATION: stamp.attempt, **{name: mark for name, mark in lasting.items() if mark}}
 
 
 def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Json:

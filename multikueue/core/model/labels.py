@@ -84,6 +84,8 @@ ATTEMPT_ANNOTATION: Final = "multikueue.dev/attempt"
 """On every copy: the mark of the attempt it was made for (`core.model.marks`)."""
 JOB_MARK_ANNOTATION: Final = "multikueue.dev/job-mark"
 """On every copy of a job: it was made for its Workload on its worker, whatever the attempt (`core.model.marks`)."""
+COPY_OF_ANNOTATION: Final = "multikueue.dev/copy-of"
+"""On every copy of a job: it was made of that very job on its worker, whatever its Workload (`core.model.marks`)."""
 SPEC_ANNOTATION: Final = "multikueue.dev/spec"
 """On a Workload copy: digest of the manager's spec it was made from."""
 

@@ -3,7 +3,8 @@
 Whoever may create objects on a worker can write our origin label. A mark they cannot write: it is a keyed digest of the
 Workload's UID, the attempt and the worker's name. So one worker's mark is worth nothing on another, nor in another
 attempt. It begins with a fingerprint of the key: a mark of a key that is lost is told from one that is wrong. A job has
-one more, without the attempt: it was ours, whenever that was.
+two more. One is without the attempt: it was ours, whenever that was. The other is of the job's UID: Kueue makes a
+Workload again under the same name, and then that one's UID proves nothing of what was made before.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, COPY_OF_ANNOTATION, JOB_MARK_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import attempt
@@ -79,6 +80,15 @@ class Marks:
         The manager forgets when an earlier attempt got its quota, and with that its mark.
         """
         return annotations_of(job).get(JOB_MARK_ANNOTATION) == self.of_job(workload, cluster)
+
+    def of_copy(self, job: Json, cluster: str) -> str:
+        """The third mark of a job's copies on a worker: the same whichever Workload the manager's job has."""
+        return _mark(self.key, uid(job), "copy", cluster)
+
+    def made_copy(self, copied: Json, job: Json | None, cluster: str) -> bool:
+        """Whether we have made a copy of this very job on this worker. Versions up to 267d433b marked none so."""
+        noted = annotations_of(copied).get(COPY_OF_ANNOTATION)
+        return job is not None and noted == self.of_copy(job, cluster)
 
     def are_on(self, obj: Json) -> bool:
         """Whether an object carries a mark of this key, of any attempt at any Workload."""

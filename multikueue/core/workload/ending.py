@@ -19,7 +19,7 @@ from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
-from multikueue.core.workload.facts.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION
+from multikueue.core.workload.facts.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION, SYNC_GRACE
 from multikueue.core.workload.facts.runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
@@ -109,10 +109,17 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
 
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether we have made a job there for this Workload, and not for this attempt at it."""
-    return (
-        situation.marks.made_job(job, situation.workload, worker.name) and not situation.whose(worker, job).runs_for_it
-    )
+    """Whether we have made a job there for this Workload, or one that was there before it, and not for this attempt."""
+    made = situation.is_made_of(worker, job) or situation.marks.made_job(job, situation.workload, worker.name)
+    return made and not situation.whose(worker, job).runs_for_it
+
+
+def end_of_gone(situation: Situation) -> Iterator[Effect]:
+    """What shows how a job has ended whose Workload is gone, or goes: nothing tells it once its copies are gone."""
+    for worker in situation.workers if situation.snapshot.refused_for < SYNC_GRACE else ():
+        made = [one.object for one in worker.jobs if situation.is_made_of(worker, one.object)]
+        if own_end(situation, made) is not None:
+            yield from sync_status(situation, made)
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:

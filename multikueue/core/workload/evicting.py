@@ -25,7 +25,7 @@ from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
-from multikueue.core.model.workloads import is_elastic, is_live
+from multikueue.core.model.workloads import is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
@@ -200,21 +200,6 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     return attrs.evolve(cleaned, look_again=left.total_seconds()) if left > timedelta(0) else queued
 
 
-def clean_up_deleted(situation: Situation) -> Plan:
-    """It was deleted, or is being deleted: remove the copies.
-
-    If a worker had it, Kueue releases it only once its job shows that nothing runs.
-    """
-    cleaned, snapshot = ending.clean_up(situation), situation.snapshot
-    if snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
-        return cleaned
-    others = is_elastic(situation.workload) and any(map(is_live, snapshot.siblings))  # another slice has the job
-    if others or may_run_anywhere(situation):
-        return cleaned
-    stay = (job for job in snapshot.jobs.values() if not is_terminating(job))
-    return cleaned.also(*(effect for job in stay for effect in release(situation, job)))
-
-
 def end_deleted_by_pods(situation: Situation) -> Plan | None:
     """All pods of a group are on their way out on the manager, and none runs anywhere, nor may.
 
@@ -350,21 +335,24 @@ def _stop_first(situation: Situation, then: Plan) -> Plan:
 
 
 def clean_up_gone(situation: Situation) -> Plan:
-    """It was deleted: remove the copies, and show of its job, if that is still there, that it runs no more.
+    """It was deleted, or is being deleted: remove the copies, and show of its job that it has ended, or runs no more.
 
-    The next Workload waits for that. No Workload tells which worker had the job: none may show a copy of it.
+    Kueue releases the one that goes, and goes on with the next one, only once the job shows that nothing runs. Of one
+    that is gone no Workload tells which worker had the job: none may show a copy of it.
     """
-    snapshot = situation.snapshot
-    if snapshot.workload is not None:
-        return clean_up_deleted(situation)
-    cleaned = ending.clean_up(situation)
-    stopped = [one for one in snapshot.jobs.values() if situation.adapter.shows_former_run(one)]
-    if not stopped or any(map(is_live, snapshot.siblings)):
+    cleaned, snapshot = ending.clean_up(situation), situation.snapshot
+    if snapshot.adapter is None or any(map(is_live, snapshot.siblings)):  # another one has the job
         return cleaned
+    if ended := tuple(ending.end_of_gone(situation)):
+        return Plan(ended)
+    stay = [job for job in snapshot.jobs.values() if not is_terminating(job)]
+    released = cleaned.also(*(effect for job in stay for effect in release(situation, job)))
+    if snapshot.workload is not None:
+        had_it = snapshot.check is not None and situation.assigned_to is not None
+        return released if had_it and not may_run_anywhere(situation) else cleaned
     hidden = [worker.name for worker in situation.workers if may_run_of_gone(situation, worker)]
-    if hidden:
-        why = f'Waiting for worker cluster "{hidden[0]}": it may still run a job whose Workload is gone'
-        waits = [AnnounceWorkload("Warning", why, about=job) for job in stopped if snapshot.quiet_for >= TOLD_AFTER]
-        return attrs.evolve(cleaned, look_again=GONE_AGAIN.total_seconds()).also(*waits)
-    shown = (effect for job in stopped for effect in release(situation, job))
-    return cleaned.also(*shown)
+    if not (stay and hidden):
+        return released
+    why = f'Waiting for worker cluster "{hidden[0]}": it may still run a job whose Workload is gone'
+    waits = [AnnounceWorkload("Warning", why, about=job) for job in stay if snapshot.quiet_for >= TOLD_AFTER]
+    return attrs.evolve(cleaned, look_again=GONE_AGAIN.total_seconds()).also(*waits)

@@ -155,9 +155,8 @@ def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Make the copies that are missing, unless none may be made there."""
     if situation.traits.workload_only or isinstance(worker.kind, Unusable):
         return
-    stamp = situation.stamp_on(worker)
     for job in missing_on(situation, worker):
-        yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(job, stamp))
+        yield CreateJob(worker.name, situation.adapter.resource, situation.job_copy_for(worker, job))
 
 
 def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:

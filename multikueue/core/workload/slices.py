@@ -146,8 +146,7 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
         if worker.copy.has_had_owner:
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
         elif not isinstance(worker.kind, Unusable):
-            made = situation.adapter.copy(local, situation.stamp_on(worker))
-            yield effects.CreateJob(worker.name, situation.adapter.resource, made)
+            yield effects.CreateJob(worker.name, situation.adapter.resource, situation.job_copy_for(worker, local))
         return
     if is_terminating(job):
         return

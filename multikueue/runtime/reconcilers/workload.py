@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 import attrs
@@ -74,7 +75,10 @@ class SnapshotReader:
             gone = Snapshot(
                 key, None, adapter=kind, siblings=siblings, workers=found, was_here=was_here, last_worker=last
             )
-            return gone if stopped is None else stopped.shown(gone)
+            if stopped is None:
+                return gone
+            in_vain, refused_for = self._refused(owned_by, {name_of(stopped.object): stopped.object})
+            return attrs.evolve(stopped.shown(gone), in_vain=in_vain, refused_for=refused_for)
         self.memory.observe(key, workload)
         check, check_unknown = self.manager.our_check(check_names(workload))
         unreadable = unreadable_job(self.manager, key, workload, owned_by) if owned_by is not None else ""
@@ -151,7 +155,7 @@ class SnapshotReader:
         workload: Json | None,
         config: Json | None,
         owned_by: Owner | None,
-        names: Collection[str] = (),
+        jobs: Mapping[str, Json] = MappingProxyType({}),
         siblings: Sequence[Json] = (),
     ) -> Iterator[Worker]:
         """All workers that may matter: those of the config first, then all others, then those that are not known."""
@@ -166,7 +170,7 @@ class SnapshotReader:
             source = self._source(name)
             if (cluster := known.get(name)) is not None:
                 shared = self._shared(cluster, siblings)
-                place = self._place(key, workload, cluster, siblings, shared) if workload is not None else None
+                place = self._place(key, workload, jobs, cluster, siblings, shared) if workload is not None else None
                 seen = partial(
                     Worker,
                     cluster.name,
@@ -185,7 +189,7 @@ class SnapshotReader:
                 worker = view(cluster, key, owned_by, seen, namespace=place)
                 if (informers := cluster.known) is not None:
                     worker = attrs.evolve(worker, kind=Served()) if workload_only else worker  # seen or not
-                    worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
+                    worker = without_unreadable(worker, informers, key, owned_by, jobs, workload_only=workload_only)
                 if isinstance(worker.reach, Lost):
                     since = self.workers.counts_from(name, worker.reach.since)
                     worker = attrs.evolve(worker, reach=attrs.evolve(worker.reach, since=since))
@@ -211,11 +215,17 @@ class SnapshotReader:
         return cluster.known.marked_places(siblings, Marks(self.settings.mark_key), cluster.name)
 
     def _place(
-        self, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json], shared: Sequence[str]
+        self,
+        key: ObjectKey,
+        workload: Json,
+        jobs: Mapping[str, Json],
+        cluster: WorkerCluster,
+        siblings: Sequence[Json],
+        shared: Sequence[str],
     ) -> str:
         """The namespace on a worker in which a Workload's copies are: as it says or, where it is not there, of one with
-        our mark of this attempt, or of others of its job. Somebody may have removed or changed what it said, and its
-        job runs.
+        our mark of this attempt, of others of its job, or of a copy that was made of the job for a former Workload.
+        Somebody may have removed or changed what it said, or Kueue has made it anew, and its job runs.
 
         An earlier attempt's mark counts where nothing is in the namespace that it says, in the namespace that is its
         own there, as it counts where both have one name: anybody there could have written one.
@@ -227,8 +237,8 @@ class SnapshotReader:
         marks, of_attempt = Marks(self.settings.mark_key), WORKLOADS.of(workload).attempt
         proofs = [(namespace_of(one), marks.proof(one, workload, cluster.name, of_attempt)) for one in copies]
         exact = [place for place, proof in proofs if proof is Proof.EXACT]
-        if exact or shared:
-            places = exact or shared
+        former = (namespace_of(one) for one in copies if marks.made_copy(one, jobs.get(name_of(one)), cluster.name))
+        if places := exact or shared or [*former]:
             return said if said in places else places[0]
         own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)
         unreadable = known.workloads.unreadable_note(ObjectKey(said, key.name))

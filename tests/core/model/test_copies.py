@@ -23,6 +23,7 @@ from multikueue.core.model.copies import (
 )
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
+    COPY_OF_ANNOTATION,
     GROUP_WORKLOAD_ANNOTATION,
     JOB_MARK_ANNOTATION,
     ORIGIN_LABEL,
@@ -349,6 +350,23 @@ def test_a_job_is_proven_in_any_attempt_and_by_no_workload_copy() -> None:
     assert not Marks(b"other").made_job(ours, LOCAL, "w1")
     assert not MARKS.made_job({"metadata": {"annotations": {JOB_MARK_ANNOTATION: MINE}}}, LOCAL, "w1")
     assert not MARKS.made_job({"metadata": {}}, LOCAL, "w1")
+
+
+def test_a_copy_is_known_by_the_job_that_it_was_made_of_whichever_workload_that_had() -> None:
+    made_of = job()
+    stamp = Stamp("here", "job-train-1a2b3", MINE, copy_of=MARKS.of_copy(made_of, "w1"))
+    copy: Json = {"metadata": stamped_metadata(made_of, stamp)}
+    assert MARKS.made_copy(copy, made_of, "w1")
+    assert not MARKS.made_copy(copy, made_of, "w2")
+    assert not MARKS.made_copy(copy, with_value(made_of, ("metadata", "uid"), "uid-of-next"), "w1")
+    assert not MARKS.made_copy(copy, None, "w1")
+    assert not MARKS.made_copy({"metadata": {}}, made_of, "w1")
+    assert not Marks(b"other").made_copy(copy, made_of, "w1")
+    other = {"metadata": {"annotations": {COPY_OF_ANNOTATION: MARKS.of_job(made_of, "w1")}}}
+    assert not MARKS.made_copy(other, made_of, "w1"), "a mark of another kind"
+
+
+def test_a_workload_copy_has_no_mark_of_jobs() -> None:
     stamp = Stamp("here", "job-train-1a2b3", MINE, job_mark=MARKS.of_job(LOCAL, "w1"))
     assert stamped_metadata(job(), stamp)["annotations"][JOB_MARK_ANNOTATION] == stamp.job_mark
     assert JOB_MARK_ANNOTATION not in workload_copy(LOCAL, stamp)["metadata"]["annotations"]

@@ -14,10 +14,10 @@ import pytest
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.labels import JOB_MARK_ANNOTATION, PLACEMENTS_ANNOTATION
+from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import with_value, without
-from tests.core.building import copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import MARKS_OF_JOBS, copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import NOW, JobCopy, Kind, Opaque, Snapshot, Syncing, Unserved, Worker, decide
 from tests.core.pods import DONE, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import words
@@ -65,6 +65,10 @@ class TestItsEndCounts:
         assert words(snapshot(STATES[now], ended(), worker("w2"))) == ["copy job status"]
         (written,) = words(snapshot(STATES[now], ended(), worker("w2"), job=SHOWN, quiet_for=LATE))
         assert written.startswith("finish Succeeded")
+
+    def test_it_was_another_workload_of_the_same_job(self) -> None:
+        """Kueue deletes a Workload that its job does not match, and makes one of the same name: it ran twice."""
+        assert end_counts(ended(with_value(BEFORE, ("metadata", "uid"), "uid-former")))
 
     def test_it_is_not_evicted_before_that(self) -> None:
         assert words(snapshot(workload(check="Retry", evictions=1), ended(), worker("w2"))) == ["copy job status"]
@@ -134,25 +138,26 @@ class TestItDoesNot:
     def test_where_the_worker_was_only_offered_it(self) -> None:
         """A user there may read the mark of the offer, and make what has ended."""
         one = ended()
-        bare = (without(copy.object, [("metadata", "annotations", JOB_MARK_ANNOTATION)]) for copy in one.jobs)
+        bare = (without(copy.object, MARKS_OF_JOBS) for copy in one.jobs)
         assert not end_counts(attrs.evolve(one, jobs=tuple(JobCopy(JOB, job) for job in bare)))
         assert not end_counts(attrs.evolve(one, jobs=()))
 
     def test_where_the_job_has_no_mark(self) -> None:
         """A former version has made it."""
-        path = ("metadata", "annotations", JOB_MARK_ANNOTATION)
         one = ended()
-        jobs = tuple(attrs.evolve(copy, object=with_value(copy.object, path, "")) for copy in one.jobs)
+        jobs = tuple(attrs.evolve(copy, object=without(copy.object, MARKS_OF_JOBS)) for copy in one.jobs)
         assert not end_counts(attrs.evolve(one, jobs=jobs))
 
     def test_where_the_mark_is_of_another_worker(self) -> None:
         w3 = worker("w3", None, job_copy_of(BEFORE, status=COMPLETE))
         assert not end_counts(attrs.evolve(w3, name=ClusterName("w1")))
 
-    def test_where_it_was_another_workload(self) -> None:
-        """Of the same name: its user has created the job anew."""
-        former = with_value(BEFORE, ("metadata", "uid"), "uid-former")
-        assert not end_counts(ended(former))
+    def test_where_it_was_another_job(self) -> None:
+        """Of the same name, as its Workload: its user has created it anew."""
+        before = with_value(BEFORE, ("metadata", "uid"), "uid-former")
+        made_of = with_value(job(), ("metadata", "uid"), "uid-of-former-job")
+        copy = copy_of(before, admitted=True, owned=True, finished="Succeeded")
+        assert not end_counts(worker("w1", copy, job_copy_of(before, of=made_of, status=COMPLETE)))
 
     def test_where_not_all_pods_have_ended(self) -> None:
         assert "copy job status" not in words(in_pods(DONE, RUNNING, finished=None))

@@ -9,11 +9,22 @@ import attrs
 import pytest
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import ADMISSION_MANAGER, JOB_MARK_ANNOTATION, RETRY_ANNOTATION
+from multikueue.core.model.labels import ADMISSION_MANAGER, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, without
 from multikueue.core.model.placements import Placement
-from tests.core.building import RESERVED_AT, CopyFacts, condition, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import (
+    MARKS_OF_JOBS,
+    RESERVED_AT,
+    CopyFacts,
+    condition,
+    copy_of,
+    job,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
 from tests.core.door import (
     NOW,
     ApplyStatus,
@@ -235,7 +246,7 @@ def test_its_end_counts_though_kueue_has_counted_two_evictions(last: ClusterName
 def test_who_was_offered_it_has_no_say_once_another_worker_was_recorded(status: Json) -> None:
     """A user of that worker can read the mark of the offer and make copies with it: a job that ends, or never stops."""
     finished = "Succeeded" if status is COMPLETE else None
-    made = without(job_copy_of(BEFORE, status=status), [("metadata", "annotations", JOB_MARK_ANNOTATION)])
+    made = without(job_copy_of(BEFORE, status=status), MARKS_OF_JOBS)
     forged = worker("w2", copy_of(BEFORE, admitted=True, finished=finished), made)
     stopped = w1(evicted=True, suspended=True, status={"active": 0})
     seen = snapshot(EVICTED, stopped, forged, job=RUNNING_JOB)

@@ -77,7 +77,7 @@ MATRIX = (
     ("retrying",  (x,            x,     x,       x,      x,       x,      x,      x,          x,     x,     x)),
     ("evicted",   (x,            drop,  drop,    stop,   status,  job_,   job_,   job_,       status, job_,  x)),
     ("finished",  (x,            drop,  drop,    stop,   both,    job_,   job_,   job_,       job_,  job_,  x)),
-    ("deleted",   (x,            drop,  drop,    stop,   both,    job_,   job_,   job_,       job_,  job_,  x)),
+    ("deleted",   (x,            drop,  drop,    stop,   status,  job_,   job_,   job_,       status, job_, x)),
     ("replaced",  (x,            drop,  drop,    x,      x,       x,      x,      x,          x,     x,     x)),
     ("new slice", (x,            drop,  drop,    stop, status, job_, job_, job_,       status, job_,  x)),
     ("its place", (make,         x,     start,   admit + status, admit,  x, drop, lost,       status, make, x)),

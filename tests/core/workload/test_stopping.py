@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
@@ -12,9 +12,10 @@ from multikueue.adapters import AVAILABLE, JobKind, SafeAdapter
 from multikueue.adapters.declared import declared_kind
 from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.conditions import conditions, parse_timestamp
+from multikueue.core.model.labels import COPY_OF_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, uid, with_value
-from tests.core.building import JOB_NAME, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import EARLIER, JOB_NAME, UNMARKED, copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
     NOW,
     AnnounceWorkload,
@@ -177,12 +178,27 @@ class TestStoppedHere:
         assert found[0] == "stop on w1"
         assert "copy job status" not in found
 
-    def test_one_that_has_ended_meanwhile_is_shown_so_and_is_not_run_again(self) -> None:
+    DONE: ClassVar[Json] = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+
+    @pytest.mark.parametrize("gone", [True, False], ids=["no Workload", "its Workload"])
+    def test_one_that_has_ended_meanwhile_is_shown_so_and_is_not_run_again(self, gone: bool) -> None:
         """Its Kueue goes on with it once it matches its Workload again: it ran twice."""
-        done: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
         copy = copy_of(READY, admitted=True, owned=True, finished="Succeeded")
-        ended = worker("w1", copy, job_copy_of(READY, status=done))
-        assert words(of_kind(KINDS["Job"], ended, gone=False)) == ["copy job status"]
+        ended = worker("w1", copy, job_copy_of(READY, status=self.DONE))
+        assert words(of_kind(KINDS["Job"], ended, gone=gone)) == ["copy job status"]
+
+    @pytest.mark.parametrize("attempt", [EARLIER, UNMARKED])
+    def test_an_end_that_nothing_proves_is_removed(self, attempt: str) -> None:
+        """Whoever may create jobs there could say that it has ended."""
+        planted = job_copy_of(READY, status=self.DONE, attempt=attempt)
+        planted["metadata"]["annotations"].pop(COPY_OF_ANNOTATION, None)
+        seen = of_kind(KINDS["Job"], worker("w1", None, planted), gone=True)
+        assert words(seen) == ["delete job on w1"]
+
+    def test_nor_is_that_of_another_job_of_the_same_name_shown(self) -> None:
+        former = with_value(job(), ("metadata", "uid"), "uid-former")
+        seen = of_kind(KINDS["Job"], worker("w1", None, job_copy_of(READY, of=former, status=self.DONE)), gone=True)
+        assert words(seen) == ["delete job on w1"]
 
     @pytest.mark.parametrize("name", ["TaskRun", "PipelineRun", "Workflow"])
     def test_what_other_controllers_stop_is_shown_so_once_its_workload_is_gone(self, name: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 import anyio
 import anyio.to_thread
@@ -35,6 +36,7 @@ from multikueued.cli import main
 from multikueued.run.daemon import work
 from multikueued.sandbox_command.command import merged
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
+from multikueued.workers import add, connection_wait, drain, ending_wait
 
 T = TypeVar("T")
 PATIENCE = 30.0
@@ -85,11 +87,12 @@ class Ground:
         assert len(errors) == 1, result.output
         return result.stderr.partition("multikueue: error: ")[2]
 
-    async def join(self, *names: str) -> None:
-        """Add workers, and give them queues."""
+    async def join(self, *names: str, cpu: str = "4") -> None:
+        """Add workers, and give them queues. Each is another cluster, so nothing more is told of it."""
         for name in names:
-            await set_up_queues(self.worker(name), {"cpu": "4"})
-            await self.done("worker", "add", name, "--worker-context", name, "--outside")
+            await set_up_queues(self.worker(name), {"cpu": cpu})
+            with patch.object(add, "SECOND_NAME_WAIT", 0.0):
+                await self.done("worker", "add", name, "--worker-context", name, "--outside")
 
     async def submit(self, *names: str, cpu: str = "1") -> None:
         """Submit jobs."""
@@ -140,15 +143,18 @@ async def until(look: Callable[[], Awaitable[T]], holds: Callable[[T], bool] = b
         raise AssertionError(f"still not so after {PATIENCE:g} s: {seen}") from None
 
 
-@asynccontextmanager
-async def _logging_to(file: Path) -> AsyncIterator[None]:
-    """Keep the daemon's log apart from what a command prints: here they are one process."""
-    with file.open("w") as log:
+@contextmanager
+def _as_one_process(file: Path) -> Iterator[None]:
+    """Keep the daemon's log apart from what a command prints, and have commands that wait look 20 times a second.
+
+    Nobody is spared by rarer looks here.
+    """
+    with file.open("w") as log, ExitStack() as stack:
+        for command in (add, connection_wait, drain, ending_wait):
+            stack.enter_context(patch.object(command, "INTERVAL", 0.05))
         structlog.configure(logger_factory=structlog.PrintLoggerFactory(log))
-        try:
-            yield
-        finally:
-            structlog.reset_defaults()
+        stack.callback(structlog.reset_defaults)
+        yield
 
 
 @asynccontextmanager
@@ -165,7 +171,9 @@ async def ground(
 
     `joined` are the workers that have joined it when the test begins.
     """
-    async with _logging_to(folder / "log"), Sandbox(workers=workers, options=LONG) as sandbox:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(_as_one_process(folder / "log"))
+        sandbox = await stack.enter_async_context(Sandbox(workers=workers, options=LONG))
         file = folder / "kubeconfig"
         file.write_text(yaml.safe_dump(merged(cluster.kubeconfig for cluster in sandbox.clusters)))
         made = Ground(sandbox, file)

@@ -19,6 +19,7 @@ from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.rbac.role_rule import allow, rule
 from multikueued.rbac.rules import ON_WORKER
+from multikueued.workers import add
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
 pytestmark = pytest.mark.timeout(120)
@@ -72,10 +73,13 @@ async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
         assert await here.clusters() == ["worker1"]
 
 
-async def test_a_cluster_that_is_a_worker_already_is_said_to_get_nothing_by_another_name(tmp_path: Path) -> None:
+async def test_a_cluster_that_is_a_worker_already_is_said_to_get_nothing_by_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         said = await here.done("worker", "add", "worker1-too", "--worker-context", "worker1", "--outside")
         assert "worker1-too gets no jobs: it leads to the same cluster as worker1, and gets nothing beside it." in said
+        monkeypatch.setattr(add, "SECOND_NAME_WAIT", 0.0)  # it was told of the other one: so it is decided
         again = await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
         assert "gets no jobs" not in again
 
@@ -164,8 +168,7 @@ async def test_a_job_that_could_never_fit_elsewhere_is_listed_and_stays(tmp_path
     async with ground(tmp_path, joined=["worker1"]) as here:
         await here.submit("large", cpu="4")
         await until(here.runs_on, lambda found: found == {"large": ["worker1"]})
-        await set_up_queues(here.worker("worker2"), {"cpu": "2"})
-        await here.done("worker", "add", "worker2", "--worker-context", "worker2", "--outside")
+        await here.join("worker2", cpu="2")
         result = await here.run("worker", "drain", "worker1", "--move", "--yes", "--timeout", "1s")
         assert result.exit_code == 1
         why = "default/job/large: no other worker can take it: worker2: insufficient quota for cpu (4 > 2)"

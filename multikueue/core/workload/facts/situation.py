@@ -18,7 +18,7 @@ from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_wo
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, dig, is_terminating
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, name_of
 from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.facts.places import namespace_for
@@ -191,6 +191,11 @@ class Situation:
         """Whether a Ready check would start the job on the manager as well, or is not wanted."""
         return self.traits.keeps_check_pending and (not self.settings.pods_ready or bool(self.free_here))
 
+    def job_copy_for(self, worker: Worker, job: Json) -> Json:
+        """The copy of one of the manager's jobs to create on a worker."""
+        copy_of = self.marks.of_copy(job, worker.name)
+        return self.adapter.copy(job, attrs.evolve(self.stamp_on(worker), copy_of=copy_of))
+
     def stamp_on(self, worker: Worker) -> Stamp:
         """What a copy made now on a worker is marked with."""
         mark = self.marks.of(self.workload, self.facts.attempt, worker.name)
@@ -256,6 +261,10 @@ class Situation:
         """The manager's job that a copy was made of; None if it cannot be seen, or is another by now."""
         job = self.snapshot.jobs.get(copy["metadata"]["name"])
         return job if job is not None and is_copy_of(copy, job) else None
+
+    def is_made_of(self, worker: Worker, copied: Json) -> bool:
+        """Whether we have made a copy there of the manager's job, whichever Workload that had."""
+        return self.marks.made_copy(copied, self.snapshot.jobs.get(name_of(copied)), worker.name)
 
     def jobs_on(self, worker: Worker) -> list[Json]:
         """The copies of its jobs on that worker: one for most kinds. The Workloads of a group share one."""
