@@ -11,8 +11,8 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from tests.core.building import EARLIER, copy_of, job_copy_of, snapshot, worker, workload
-from tests.core.door import NOW, STOP, DeleteJob, NothingSent, Unserved, Worker, decide, sole
+from tests.core.building import EARLIER, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.door import NOW, STOP, CreateJob, DeleteJob, NothingSent, Unserved, Worker, decide, sole
 from tests.core.wording import words
 
 BEFORE = workload(cluster="w1", check="Ready")
@@ -94,6 +94,22 @@ def test_nobody_is_offered_it_while_a_job_copy_of_an_earlier_attempt_is_seen(at:
     seen = snapshot(AGAIN, left, worker("w2" if at == "w1" else "w1"))
     assert decide(seen).row == "earlier run"
     assert not [word for word in words(seen) if word.startswith(("create", "record", "admit", "nominate"))]
+
+
+@pytest.mark.parametrize("policy", ["Failed", "TerminatingOrFailed"])
+def test_a_pod_replacement_policy_holds_across_workers(policy: str) -> None:
+    """`Failed`: no pod is made while another ends. On one worker the copy's controller sees to it, as it has the field;
+    across workers nobody is offered the job until the copy with that pod has gone, whatever the policy."""
+    local = with_value(job(), ("spec", "podReplacementPolicy"), policy)
+    ending = job_copy_of(AGAIN, of=local, attempt=EARLIER, deleting=True, status={"active": 0, "terminating": 1})
+    seen = snapshot(AGAIN, worker("w1", None, ending), worker("w2"), job=local)
+    assert decide(seen).row == "earlier run"
+    assert not [word for word in words(seen) if word.startswith(("create", "record", "admit", "nominate"))]
+    assert words(snapshot(AGAIN, worker("w1"), worker("w2"), job=local))[0].startswith("create workload")
+    recorded = workload(cluster="w2", evictions=1)
+    there = worker("w2", copy_of(recorded, admitted=True), creation=NothingSent())
+    made = sole(CreateJob, decide(snapshot(recorded, worker("w1"), there, job=local)).effects)
+    assert made.object["spec"]["podReplacementPolicy"] == policy
 
 
 def test_what_waits_in_the_foreground_bears_that_finalizer() -> None:
