@@ -8,11 +8,12 @@ from typing import Final
 
 import anyio
 
-from multikueue.core.model.conditions import is_true
+from multikueue.core.model.conditions import changed_at, is_true
 from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, EVENT, JOB, NAMESPACE, RESOURCE_FLAVOR, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION, QUEUE_LABEL, REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
+from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     OWNER_NOT_FOUND,
@@ -30,7 +31,9 @@ from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from tests.simulation.foreign import has_namesake
 from tests.simulation.objects import find, has_ended, is_ours, objects
 from tests.simulation.population import JOBS, PLACED
+from tests.simulation.reach import Reach
 from tests.simulation.running import running_on, workloads_of
+from tests.simulation.virtual_time import wall_clock
 from tests.simulation.world import CANARY, SimCluster, World
 
 ONCE: Final = (str(DEPLOYMENT), str(NAMESPACE))
@@ -63,12 +66,13 @@ def _stopped(world: World) -> Iterator[str]:
             yield f"{ObjectKey.of(job)} has no Workload"
 
 
-def unshown(world: World, removed: Collection[ObjectKey]) -> list[str]:
+def unshown(world: World, removed: Collection[ObjectKey], reach: Reach) -> list[str]:
     """Jobs of the manager that do not show their end, though their Workload has finished.
 
     Args:
         world: the fleet.
         removed: jobs and Workloads of which somebody has removed copies, perhaps before the daemon saw the end.
+        reach: a job copy that cannot be read for long is not waited for: its Workload copy tells the end.
     """
     found = []
     for workload in objects(world.manager, WORKLOAD):
@@ -80,8 +84,16 @@ def unshown(world: World, removed: Collection[ObjectKey]) -> list[str]:
         uids = [reference["uid"] for reference in workload["metadata"].get("ownerReferences", ())]
         known = job is not None and not {ObjectKey.of(job), ObjectKey.of(workload)}.intersection(removed)
         if job is not None and known and job["metadata"]["uid"] in uids and not has_ended(job):
-            found.append(str(ObjectKey.of(job)))
+            found += [] if _was_unknown(workload, reach) else [str(ObjectKey.of(job))]
     return found
+
+
+def _was_unknown(workload: Json, reach: Reach) -> bool:
+    """Whether what of it was on a worker that had it may have been unknown when it was finished."""
+    had_it = {cluster_name(workload), *(one.get("worker") for one in placements(workload))}
+    finished = changed_at(workload, "Finished") or wall_clock()()
+    at = anyio.current_time() - (wall_clock()() - finished).total_seconds()
+    return any(reach.unknown_until(name) > at for name in had_it if name is not None)
 
 
 def orphans(world: World) -> list[str]:

@@ -85,8 +85,11 @@ class Reach:
 
     def calm_since(self, cluster: str) -> float:
         """Since when nothing is slow, refused or lost on the way to a cluster; infinity: something is."""
-        unknown_until = self._odd_until.get(cluster, float("-inf")) + LOOK_AGAIN
-        return max(self._calm_since.get(cluster, 0.0), unknown_until)
+        return max(self._calm_since.get(cluster, 0.0), self.unknown_until(cluster))
+
+    def unknown_until(self, worker: str) -> float:
+        """Until when objects of a worker may be unknown because they had odd shapes; minus infinity: none had."""
+        return self._odd_until.get(worker, float("-inf")) + LOOK_AGAIN
 
     def _lost_for(self, worker: str) -> float:
         since = self._out_since.get(worker, 0.0)

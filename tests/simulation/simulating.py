@@ -238,7 +238,7 @@ def _check_the_end(scene: Scene, logged: list[str], *, calm: bool) -> None:
     scene.promises.check(scene.daemon.alive_since)
     if touched := scene.foreigners.touched():
         raise BrokenPromise("; ".join(touched))
-    if found := unshown(scene.world, scene.promises.removed):
+    if found := unshown(scene.world, scene.promises.removed, scene.reach):
         raise BrokenPromise(f"nothing shows how these have ended: {', '.join(found)}")
     if found := leaks(scene.world):
         raise BrokenPromise(f"a credential is in {found}")
