@@ -147,7 +147,8 @@ async def hold_copy(scene: Scene) -> None:
         steady = scene.reach.longer_than(worker.name, lasted + 30.0) and scene.daemon.alive_since < began
         if scene.taking.excused_at(worker.name, workload) != began:  # somebody has deleted the copy
             break
-        if not is_evicted(copy or {}) and None not in (tries, before) and steady and tries != before:
+        more = tries is not None and before is not None and tries > before  # an eviction on the manager begins anew
+        if not is_evicted(copy or {}) and steady and more:
             scene.promises.broken.append(f"{workload} is sent round while {worker.name} holds it")
             break
     if is_on_hold(find(worker, WORKLOAD, workload) or {}):
