@@ -24,6 +24,7 @@ from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.reports.worker_facts import Need, NotChecked
 from tests.commands.breaking import Change, Person, Refusals, seen_after
 from tests.commands.diagnosing import diagnosed, named
+from tests.examples import shared
 from tests.runtime.fleet import Fleet
 from tests.runtime.workers.test_cluster_profiles import DEFINITION, Inventory
 
@@ -124,7 +125,7 @@ async def test_what_may_not_be_read_is_not_checked_and_never_fine() -> None:
 
 @pytest.mark.parametrize(
     "plural",
-    ["admissionchecks", "multikueueconfigs", "multikueueclusters", "clusterqueues", "localqueues"],
+    shared(["multikueueclusters", "clusterqueues", "localqueues", "admissionchecks", "multikueueconfigs"], first=2),
 )
 async def test_of_a_list_that_cannot_be_read_nothing_is_said_to_be_missing(plural: str) -> None:
     found = await diagnosed_after(2, manager={("list", plural): Forbidden("no", status=403)})

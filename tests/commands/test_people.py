@@ -42,6 +42,7 @@ from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.worker_facts import WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker
 from tests.commands.people import People, people
+from tests.examples import shared
 
 (POD,) = KINDS
 
@@ -98,7 +99,7 @@ def test_every_command_is_walked() -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("who", shared(WHO, first=2))
 async def test_a_command_ends_as_documented_with_one_message(who: str, tmp_path: Path) -> None:
     wrong: dict[str, str] = {}
     async with people(tmp_path) as here:

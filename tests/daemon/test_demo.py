@@ -131,6 +131,7 @@ def test_a_file_may_hold_jobs_of_several_kinds_and_the_pods_of_a_group(tmp_path:
     assert (outcome["jobs"], outcome["finished"], outcome["leftovers"]) == (2, 2, 0)
 
 
+@pytest.mark.gate
 def test_a_job_runs_beside_what_its_file_holds_else(tmp_path: Path) -> None:
     """In a namespace of its own, which the workers get, too."""
     file = tmp_path / "job.yaml"

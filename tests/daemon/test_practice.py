@@ -61,6 +61,7 @@ def files(folder: Path) -> dict[str, Path]:
     return {path.name: path for path in folder.glob("multikueue-sandbox-*/*")}
 
 
+@pytest.mark.gate
 async def test_a_kubeconfig_reaches_every_cluster_and_nothing_is_left_behind(tmp_path: Path) -> None:
     """One context a cluster; Ctrl-C ends it with the folder, because that holds tokens."""
     with running(tmp_path, "--workers", "1") as (process, lines):

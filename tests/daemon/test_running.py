@@ -167,6 +167,7 @@ async def test_without_election_no_lease_is_written(tmp_path: Path) -> None:
             assert await running.process.wait() == 0
 
 
+@pytest.mark.gate
 async def test_a_port_in_use_ends_it_with_one_line(tmp_path: Path) -> None:
     async with Sandbox(workers=1) as sandbox:
         port = sandbox.manager.server.port

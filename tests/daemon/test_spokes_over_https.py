@@ -28,6 +28,7 @@ from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE
 from multikueued.rbac.rules import RBAC_GROUP
 from multikueued.run.daemon import work
 from multikueued.settings.file import parse_settings
+from tests.examples import shared
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -79,7 +80,7 @@ async def prepare(hub: ApiClient, objects: list[Json]) -> None:
     await hub.create(PLACEMENT, {**api, "metadata": metadata, "spec": {}})
 
 
-@pytest.mark.parametrize("source", ["clusterProfile", "kubeconfig"])
+@pytest.mark.parametrize("source", shared(["clusterProfile", "kubeconfig"]))
 async def test_a_job_runs_on_a_cluster_that_nobody_connected(source: str) -> None:
     """From two ManagedClusters and a Placement to a finished job; permissions are written by another account."""
     settings = parse_settings(settings_text(source))

@@ -17,11 +17,12 @@ from multikueued.metrics.hooks import Metrics
 from multikueued.run.daemon import build_manager
 from multikueued.settings.file import parse_settings
 from tests.docs.blocks import ADAPTERS, GUIDES, ROOT, blocks, program
+from tests.examples import shared
 
 DISPATCHER = ROOT / "docs" / "guides" / "dispatcher.md"
 
 
-@pytest.mark.parametrize("guide", [*GUIDES, ADAPTERS], ids=lambda guide: guide.stem)
+@pytest.mark.parametrize("guide", shared([*GUIDES, ADAPTERS], lambda guide: guide.stem))
 def test_the_code_runs_from_top_to_bottom(tmp_path: Path, guide: Path) -> None:
     """As somebody would try it: pasted into a file, in an empty folder, with the library installed."""
     script = tmp_path / "program.py"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from multikueue.sandbox.kinds import SandboxKind
+from tests.examples import shared
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "sandbox.md").read_text()
@@ -17,7 +18,7 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README + PAGE, re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)))
+@pytest.mark.parametrize("number", shared(range(len(BLOCKS))))
 def test_the_code_runs(tmp_path: Path, number: int) -> None:
     """As somebody would try it: pasted into a file, in an empty folder, with the library installed."""
     script = tmp_path / "sandbox.py"

@@ -7,9 +7,16 @@ import pytest
 from tests.kinds import endings
 from tests.kinds.cases import Case, cases
 from tests.kinds.sandbox_ground import sandbox_ground
+from tests.kinds.ways import of_each_sort
 from tests.simulation.decision_mutations import jobs_are_deleted_in_the_background
 
 pytestmark = pytest.mark.looptime
+
+EACH = [
+    pytest.param(case, id=case.name, marks=() if of_each_sort(case) else pytest.mark.gate)
+    for case in cases()
+    if case.is_copied
+]
 
 
 @pytest.mark.gate
@@ -22,7 +29,7 @@ async def test_job_copies_that_are_deleted_in_the_background_are_noticed() -> No
                 await endings.is_taken_away(ground, job)
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if case.is_copied], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", EACH)
 async def test_nothing_begins_while_a_dead_node_may_run_it(case: Case) -> None:
     async with sandbox_ground(case) as ground:
         await endings.waits_for_dead_nodes(ground, [case])

@@ -9,6 +9,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import is_active
 from multikueue.sandbox.kueue.building import MAX_TIME_LABEL
+from tests.examples import shared
 from tests.kinds import held_pods, journeys
 from tests.kinds.cases import Case, cases
 from tests.kinds.sandbox_ground import sandbox_ground
@@ -43,7 +44,7 @@ async def test_what_is_deleted_does_not_go_on(case: Case) -> None:
         await journeys.deleted(ground, case)
 
 
-@EVERY
+@pytest.mark.parametrize("case", shared(PODS, lambda case: case.name))
 @pytest.mark.parametrize("where", ["manager", "worker"])
 async def test_kueue_deletes_them_on_an_eviction_as_on_one_cluster(case: Case, where: str) -> None:
     async with sandbox_ground(case, held=True) as ground:
@@ -67,7 +68,7 @@ async def test_without_our_gate_the_check_stays_pending_and_says_why(case: Case)
 
 
 @pytest.mark.parametrize("held", [True, False], ids=["Ready", "Pending"])
-@pytest.mark.parametrize("case", LIMITED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", shared(LIMITED, lambda case: case.name))
 async def test_time_that_is_over_is_over(case: Case, held: bool) -> None:
     """On one cluster Kueue deactivates such a Workload. It was once sent from worker to worker without end."""
     name = "slow"

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.looptime
 KUEUE_VERSION = rule("apps", ["deployments"], ["get"])
 """Asked for of every worker; where it is not granted, the version is unknown, which is no fault (docs/versions.md)."""
 ALIKE = pytest.mark.gate
-"""What a kind does as all others do, as their rows say nothing of it: `nox` has it of one kind of each sort."""
+"""What a kind does as all others do, as their rows say nothing of it: `nox` has it of the kinds that a way names."""
 GONE = [
     pytest.param(case, way.journey, id=f"{case.name}-{way.journey.__name__}", marks=() if is_own else ALIKE)
     for way in WAYS
     for case in cases()
     if way.concerns(case)
-    for is_own in [way.journey is finishes or of_each_sort(case)]
+    for is_own in [way.journey is finishes or way.shows(case)]
 ]
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.looptime
 
 Change = Callable[[Json], None]
 SAYING: Final = [
-    pytest.param(case, id=case.name)
+    pytest.param(case, id=case.name, marks=() if case.name == "jobset" else pytest.mark.gate)
     for case in cases()
     if case.adapter.delegation.heeding is not None and case.name not in ("job", "taskrun")
 ]

@@ -17,6 +17,11 @@ def _is_of_pods(case: Case) -> bool:
     return case.name in ends.OF_PODS
 
 
+def of_each_sort(case: Case) -> bool:
+    """Of a kind of Kubernetes, of a CRD, and of several pods: what follows is our code alone, the same for all."""
+    return case.name in ("job", "jobset", "podgroup")
+
+
 @attrs.frozen
 class Way:
     """A journey, and the kinds that go it."""
@@ -25,16 +30,13 @@ class Way:
     concerns: Callable[[Case], bool] = lambda case: True
     on_servers: Callable[[Case], bool] = lambda case: False
     """For which of them it is decisive: what an API server, and not only our sandbox, has to show."""
+    shows: Callable[[Case], bool] = of_each_sort
+    """Which of them go it in `nox`, on the sandbox, for all others, which go it in its gate."""
 
 
 def _always(case: Case) -> bool:
     """What goes over other fields, or other kinds of objects, for each kind."""
     return True
-
-
-def of_each_sort(case: Case) -> bool:
-    """Of a kind of Kubernetes, of a CRD, and of several pods: what follows is our code alone, the same for all."""
-    return case.name in ("job", "jobset", "podgroup")
 
 
 WAYS: Final = (
@@ -47,7 +49,7 @@ WAYS: Final = (
     Way(journeys.waits_for_its_user, lambda case: case.name == "rayjob", _always),
     Way(journeys.pasted, lambda case: case.name in journeys.TEMPLATES, _always),
     Way(journeys.keeps_its_size, lambda case: case.name in journeys.FIXED, _always),
-    Way(endings.is_taken_away),
+    Way(endings.is_taken_away, shows=lambda case: case.name == "job"),  # three seconds of CPU for each kind
     Way(journeys.runs_again_after_eviction),
     Way(ends.deleted_while_it_waits, _is_of_pods),
     Way(ends.deactivated, _is_of_pods),

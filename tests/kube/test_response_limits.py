@@ -29,6 +29,7 @@ from multikueue.kube.http.response_limits import (
 )
 from multikueue.protocols import WatchEvent
 from multikueue.testing import running
+from tests.examples import shared
 from tests.kube.fake_server import FakeServer, Step, Told, listed, obj, wait
 from tests.kube.scripted import Answer, event, eventually, job, limited, says, streams
 
@@ -57,7 +58,7 @@ def packed(body: bytes, status: int = 200) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("status", shared([200, 500]))
 async def test_a_bomb_is_not_unpacked(status: int) -> None:
     """512 MiB in half a megabyte: what is read of it is bounded, also of a refusal."""
     body = bomb(512 * MIB)

@@ -44,6 +44,7 @@ from multikueue.sandbox.setting_up import (
 from multikueued.commands.exits import WorkerError
 from multikueued.queues.mirror import Twin, planned
 from tests.core.building import condition
+from tests.examples import shared
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 from tests.runtime.test_scored import quota
 
@@ -191,7 +192,7 @@ async def test_a_queue_in_which_copies_would_fight_their_originals_is_offered_no
         assert not await local_copies(fleet)
 
 
-@pytest.mark.parametrize("hold", [Hold.AUTO, Hold.NEVER])
+@pytest.mark.parametrize("hold", shared([Hold.AUTO, Hold.NEVER]))
 @pytest.mark.parametrize("told", [True, False])
 async def test_while_nobody_knows_that_it_is_the_manager_a_queue_with_our_check_is_offered_nothing(
     told: bool, hold: Hold

@@ -12,6 +12,7 @@ from multikueue.core.model.workloads import check, check_state
 from multikueue.kube.http.response_limits import AnswerLimits
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, cluster_queue, local_queue, namespace
+from tests.examples import shared
 from tests.runtime.fleet import Fleet, until
 
 pytestmark = pytest.mark.looptime
@@ -150,7 +151,7 @@ async def overfull(fleet: Fleet) -> None:
     assert all(size > LIMITS.list_bytes for size in await sizes(fleet, "attacker"))
 
 
-@pytest.mark.parametrize("there", ["0", "4"], ids=["none runs", "some run"])
+@pytest.mark.parametrize("there", shared("04", {"0": "none runs", "4": "some run"}.__getitem__))
 async def test_what_was_deleted_goes_from_workers_that_have_too_much_to_be_listed(there: str) -> None:
     """Nothing was removed there until it could be listed, which was never. A restart knows no names either."""
     fleet = await two_tenants(there)

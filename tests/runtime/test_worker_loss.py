@@ -20,6 +20,7 @@ from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers.informers import RENEWAL
 from multikueue.sandbox.apiserver import CutWatch, Delay, DirectClient, Hang, Match, Refuse, Reset, SilenceWatch
 from multikueue.sandbox.kueue import evict
+from tests.examples import shared
 from tests.runtime.fleet import Fleet, is_active, now, until
 
 pytestmark = pytest.mark.looptime
@@ -262,7 +263,7 @@ async def test_a_restart_does_not_begin_the_grace_again() -> None:
             assert 950 < anyio.current_time() - after.lost_at < 975
 
 
-@pytest.mark.parametrize("step", [3_600, -120], ids=["forward", "back"])
+@pytest.mark.parametrize("step", shared([3_600, -120], lambda step: "forward" if step > 0 else "back"))
 async def test_a_step_of_the_wall_clock_does_not_end_the_grace(step: int) -> None:
     """It ended after 60 s instead of 900; a restart goes on from what the object says by the clock as it is now."""
     async with abandoned(lost_for=10) as after:
@@ -292,7 +293,7 @@ class SteppedClock:
         return now() + self.by
 
 
-@pytest.mark.parametrize("lease", [True, False], ids=["lease", "no lease"])
+@pytest.mark.parametrize("lease", shared([True, False], {True: "lease", False: "no lease"}.__getitem__))
 async def test_a_worker_that_was_away_as_long_as_we_were_keeps_its_jobs(lease: bool) -> None:
     """They were sent elsewhere in the second of the start: the loss had counted on through our absence."""
     async with abandoned(lost_for=600) as after:
@@ -357,7 +358,7 @@ async def test_no_job_is_sent_elsewhere_before_an_attempt_of_this_process_has_fa
             assert await after.fleet.running_on() == {after.lost: before}
 
 
-@pytest.mark.parametrize("readable", [True, False], ids=["get", "no get"])
+@pytest.mark.parametrize("readable", shared([True, False], {True: "get", False: "no get"}.__getitem__))
 async def test_a_creation_that_a_proxy_repeats_is_not_offered_elsewhere(
     readable: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

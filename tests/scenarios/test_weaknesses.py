@@ -14,6 +14,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import check, cluster_name, nominated
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
+from tests.examples import shared
 from tests.scenarios.fleet import Fleet, Scenario
 from tests.scenarios.in_memory import MemoryPlane
 
@@ -48,7 +49,7 @@ async def test_a_workload_in_the_queue_costs_no_remote_request(scenario: Scenari
         assert [besides_probes(fleet, number) for number in fleet.numbers] == before
 
 
-@pytest.mark.parametrize("workers", [1, 3, 5])
+@pytest.mark.parametrize("workers", shared([1, 3, 5]))
 async def test_a_life_costs_few_writes_and_no_reads(scenario: Scenario, workers: int) -> None:
     """Items 6 and 8: with W workers at most 2W+4 remote requests, none of which reads; at most 4 for the Workload."""
     async with scenario(workers) as fleet:

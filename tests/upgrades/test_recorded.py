@@ -14,6 +14,7 @@ from multikueue.core.model.objects import name_of
 from multikueue.sandbox.apiserver import Faults
 from multikueue.sandbox.apiserver.faults import Delay, Match
 from tests.data.files import LEFT
+from tests.examples import shared
 from tests.kinds.cases import Case
 from tests.kinds.sandbox_ground import sandbox_ground
 from tests.upgrades.removals import finish, rows
@@ -41,7 +42,7 @@ def last(found: Mapping[str, list[Json]]) -> datetime:
     return max(filter(None, map(parse_timestamp, texts)))
 
 
-@pytest.mark.parametrize("case", rows(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", shared(rows(), lambda case: case.name))
 async def test_each_removal_is_finished_and_what_runs_runs_on(case: Case) -> None:
     """After its start the daemon knows Workloads before it knows jobs: nothing is to follow from that."""
     found, slow = left(case), Faults()

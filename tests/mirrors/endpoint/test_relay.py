@@ -126,6 +126,7 @@ def chunks(body: bytes) -> bytes:
     raise AssertionError("it breaks off")
 
 
+@pytest.mark.gate
 async def test_fifty_megabytes_come_unchanged_to_the_last_byte() -> None:
     async with stage() as here:
         here.worker.log = hashlib.shake_256(b"log").digest(50_000_000)

@@ -23,6 +23,7 @@ from multikueue.runtime.workers.kind_watch import LATE_LOOK, LOOK_INTERVAL, UNUS
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueue.testing import running
+from tests.examples import shared
 from tests.kube.fake_server import FakeServer, Refused, Step, listed, wait
 from tests.runtime.fleet import Fleet, is_active, now, until
 from tests.runtime.odd_objects import OddClient, OddObjects
@@ -116,7 +117,7 @@ async def test_the_cluster_of_a_ray_job_is_left_to_the_ray_job() -> None:
         assert await bench.get(RAY_JOB.resource, "ray", "worker1") is not None
 
 
-@pytest.mark.parametrize("spoilt", ["", "gone-x7k2p"], ids=["read", "unreadable"])
+@pytest.mark.parametrize("spoilt", shared(["", "gone-x7k2p"], lambda name: "unreadable" if name else "read"))
 async def test_the_kind_of_what_controls_a_job_is_watched_while_the_job_is_there(spoilt: str) -> None:
     """Only then it shows whose the job is; nothing has to be planned for that."""
     bench, manager = await bench_of(RAY_JOB, RAY_CLUSTER, spoilt=spoilt)

@@ -17,6 +17,7 @@ from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.kueue.scheduling.ledger import holds_quota
 from multikueue.sandbox.kueue.scheduling.quota import used_by
 from multikueue.testing.waiting import background
+from tests.examples import shared
 from tests.sandbox.kueue.doings import admitted, lasting, runs, waits
 from tests.sandbox.kueue.objects import (
     cluster_queue,
@@ -193,7 +194,7 @@ async def test_two_at_work_get_everything_done() -> None:
             await cluster.workload_when(lambda workload: is_true(workload, "Finished"), f"j{number}")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", shared(range(3)))
 async def test_quota_is_not_exceeded_at_any_moment(seed: int) -> None:
     """Jobs of any size and priority come, run, are preempted and go; whatever the watch has not told yet."""
     dice = random.Random(seed)
