@@ -261,7 +261,7 @@ def test_a_queue_that_cannot_be_made_is_told_with_its_place(tmp_path: Path) -> N
 
 
 def test_workers_have_as_much_as_the_largest_job_asks_for(tmp_path: Path) -> None:
-    """Samples ask for machines that few have. What is smaller stays as it is, and one resource does not raise others."""
+    """Samples ask for machines that few have. What is smaller stays as it is; one resource raises no other."""
     resources = "requests: {cpu: 500m, memory: 20Gi}, limits: {example.com/gpu: 2}"
     large = f"{JOBSET}spec: {{replicatedJobs: [{{replicas: 2, template: {{spec: {{parallelism: 3, template: {{spec: "
     large += f"{{containers: [{{name: c, image: i, resources: {{{resources}}}}}]}}}}}}}}}}]}}\n"

@@ -47,7 +47,7 @@ class Demo:
     def prepare(
         cls, kinds: Iterable[SandboxKind], workers: int, *, seed: int, room: Mapping[str, str], port: int = 0
     ) -> Demo:
-        """A demo that has not started; see `multikueue demo --help` for the arguments, `room` is each worker's quota."""
+        """A demo that has not started; see `multikueue demo --help` for the arguments; `room`: what each worker has."""
         runner = RunnerOptions(mean=2.0, minimum=0.8, maximum=5.0)
         options = SandboxOptions(quota=room, runner=runner, port=port)
         return cls(Sandbox(workers, seed=seed, options=options, kinds=kinds))
