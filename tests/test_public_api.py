@@ -10,12 +10,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 import multikueue
-from multikueue import errors, protocols
+from multikueue import errors, protocols, testing
 
 
 def _lazy_names() -> dict[str, str]:
@@ -63,11 +64,16 @@ def test_help_of_the_manager_explains_what_it_is_given() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in multikueue.__all__ if attrs.has(getattr(multikueue, name)) and name.upper() != name]
+    "public",
+    [
+        pytest.param(public, id=name)
+        for package in (multikueue, testing)
+        for name in package.__all__
+        if attrs.has(public := getattr(package, name)) and isinstance(public, type)
+    ],
 )
-def test_help_of_a_class_explains_its_fields(name: str) -> None:
+def test_help_of_a_class_explains_its_fields(public: type[Any]) -> None:
     """As it stands below them in the source: `help(Candidate)` showed no field."""
-    public = getattr(multikueue, name)
     told = inspect.getdoc(public) or ""
     fields = [one for one in attrs.fields(public) if one.init and not one.name.startswith("_")]
     missing = [one.name for one in fields if not re.search(rf"^ *{one.name}: \S", told, re.MULTILINE)]

@@ -11,6 +11,7 @@ The library never imports this package.
 
 from __future__ import annotations
 
+from multikueue.field_help import explained
 from multikueue.sandbox import (
     EACH,
     Counters,
@@ -73,3 +74,6 @@ __all__ = [
     "until",
     "workload",
 ]
+
+for _name in __all__:
+    explained(globals()[_name])

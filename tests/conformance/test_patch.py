@@ -292,3 +292,21 @@ async def test_f22_json_patches_as_go_reads_them(namespaced: OpenNamespace) -> N
         )
         assert code == 200
         assert (await cluster.json_patch(f"{path}/w", [{"op": "remove", "path": "/metadata/labels"}]))[0] == 422
+
+
+async def test_f23_json_patches_count_from_the_end(namespaced: OpenNamespace) -> None:
+    async with namespaced() as (cluster, ns):
+        path, listed = f"/api/v1/namespaces/{ns}/configmaps", "/metadata/finalizers"
+        await cluster.post(path, {"metadata": {"name": "w", "finalizers": ["a.b/1", "a.b/2"]}})
+        steps: list[Json] = [
+            {"op": "add", "path": f"{listed}/-1", "value": "a.b/4"},
+            {"op": "add", "path": f"{listed}/-2", "value": "a.b/3"},
+            {"op": "test", "path": f"{listed}/-2", "value": "a.b/3"},
+            {"op": "remove", "path": f"{listed}/-4"},
+            {"op": "replace", "path": f"{listed}/-1", "value": "a.b/5"},
+        ]
+        code, body = await cluster.json_patch(f"{path}/w", steps)
+        assert (code, body["metadata"]["finalizers"]) == (200, ["a.b/2", "a.b/3", "a.b/5"])
+        for beyond in ({"op": "remove", "path": f"{listed}/-4"}, {"op": "add", "path": f"{listed}/-5", "value": "a"}):
+            assert (await cluster.json_patch(f"{path}/w", [beyond]))[0] == 422
+        await cluster.json_patch(f"{path}/w", [{"op": "remove", "path": listed}])

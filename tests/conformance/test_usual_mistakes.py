@@ -35,6 +35,8 @@ async def tried(cluster: ConformanceClient, path: str, **fields: Any) -> tuple[i
         ),
         ({"finalizers": ["plain"]}, "metadata.finalizers[0]"),
         ({"annotations": {"A B": "x"}}, "metadata.annotations"),
+        ({"annotations": {"a": "x" * 200_000, "b": "é" * 31_072}}, "metadata.annotations"),
+        ({"annotations": {"a": "x" * 200_000, "b": "é" * 31_071}}, ""),
         ({"finalizers": ["orphan", "a.b/c"], "annotations": {"UPPER.example/x": "x"}}, ""),
         ({"ownerReferences": [{**OWNER, "controller": True}, OWNER]}, ""),
     ],

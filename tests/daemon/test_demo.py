@@ -169,7 +169,6 @@ def test_a_job_that_its_kind_refuses_is_refused_before_anything_starts(tmp_path:
             "{apiVersion: example.com/v1, kind: X}",
             'holds no job; {file}, document 1: passed over: example.com/v1 X "" is no kind',
         ),
-        ((JOB % "fail").replace("user-queue", "nowhere"), 'names the queue "nowhere", which does not exist'),
         ("", "holds no job"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import AVAILABLE, BATCH_JOB, SandboxKind
 from multikueued.demo.files import load_files
+from multikueued.demo.jobs import ROOM, room_for
 from multikueued.demo.kept_clusters import sample
 
 LABELS = "labels: {kueue.x-k8s.io/queue-name: user-queue}"
@@ -236,3 +237,37 @@ def test_a_job_without_a_queue_gets_the_one_of_its_namespace(tmp_path: Path) -> 
     assert found.notes == (
         f'{file}, document 1: Job "mine" names no queue: it is labelled kueue.x-k8s.io/queue-name: user-queue',
     )
+
+
+def test_a_queue_that_no_file_has_is_made(tmp_path: Path) -> None:
+    """Samples keep the queues in another file, which administrators apply."""
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB.replace("user-queue", "team-queue"))
+    found = load_files([file])
+    (job,) = found.jobs
+
+    assert job.objects[0]["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "team-queue"}
+    (queue,) = found.everywhere
+    assert (queue["kind"], queue["metadata"]["name"]) == ("LocalQueue", "team-queue")
+    assert found.notes == (
+        f'{file}, document 1: Job "mine" names the queue "team-queue", which no file has: it is made',
+    )
+
+
+def test_a_queue_that_cannot_be_made_is_told_with_its_place(tmp_path: Path) -> None:
+    told = refusal(tmp_path, JOB.replace("user-queue", "Team_Queue"))
+
+    assert told.startswith('1.yaml, document 1: LocalQueue.kueue.x-k8s.io "Team_Queue" is invalid')
+
+
+def test_workers_have_as_much_as_the_largest_job_asks_for(tmp_path: Path) -> None:
+    """Samples ask for machines that few have. What is smaller stays as it is; one resource raises no other."""
+    resources = "requests: {cpu: 500m, memory: 20Gi}, limits: {example.com/gpu: 2}"
+    large = f"{JOBSET}spec: {{replicatedJobs: [{{replicas: 2, template: {{spec: {{parallelism: 3, template: {{spec: "
+    large += f"{{containers: [{{name: c, image: i, resources: {{{resources}}}}}]}}}}}}}}}}]}}\n"
+    unreadable = large.replace("mine", "unreadable").replace("20Gi", "lots")
+    file = tmp_path / "job.yaml"
+    file.write_text(f"{JOB}---\n{large}---\n{unreadable}")
+
+    assert room_for(load_files([file]).jobs) == {"cpu": "4", "memory": "120Gi", "example.com/gpu": "12"}
+    assert room_for([]) == ROOM

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -67,6 +68,20 @@ def test_a_path_is_what_python_takes_for_one(tmp_path: Path) -> None:
     assert [load_kubeconfig(given) for given in (str(path), [str(path)], (path,))] == [same] * 3
     with pytest.raises(KubeconfigError, match="none: cannot be read"):
         load_kubeconfig(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("text", ["apiVersion: v1\nusers: [{name: u, user: {token: secret}}]", '{"users": ["secret"]}'])
+def test_a_text_of_a_kubeconfig_is_no_path_and_is_not_shown(text: str) -> None:
+    """It stood in the message, with its token."""
+    with pytest.raises(KubeconfigError, match="the text of a kubeconfig") as caught:
+        load_kubeconfig([text])
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [None, 5, {"users": []}, [None]])
+def test_what_is_no_path_names_the_parameter(given: Any) -> None:
+    with pytest.raises(TypeError, match="path: a path or several"):
+        load_kubeconfig(given)
 
 
 def test_tls_need_not_be_verified_if_the_operator_says_so(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from multikueued.commands.report_runner import LiveConsole
 from multikueued.dashboard.command import Pace, dashboard_of
 from multikueued.demo.files import Files, load_files
 from multikueued.demo.gantt import gantt
-from multikueued.demo.jobs import drawn_jobs, with_kinds
+from multikueued.demo.jobs import ROOM, drawn_jobs, room_for, with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import watch
 from multikueued.demo.ocm.command import tell_stories
@@ -149,7 +149,11 @@ async def _demo(
 ) -> int:
     for note in found.notes:
         console.print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
-    running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
+    room = room_for(found.jobs)
+    if room != ROOM:
+        told = ", ".join(f"{amount} {resource}" for resource, amount in room.items())
+        console.print(f"Each worker has {told}: the largest job asks for so much.", style="dim", soft_wrap=True)
+    running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"], room=room)
     async with running.sandbox, running.dispatched(daemon) as tasks, AsyncExitStack() as stack:
         if options["broken"]:
             tasks.start_soon(break_worker, running, options["broken"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.objects import dig, labels_of, with_value
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.sandbox.apiserver import Registry, StatusError
+from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME, local_queue, namespace
 from multikueued.demo.jobs import Submission
@@ -75,7 +77,7 @@ class _Reader:
     """The LocalQueues by namespace, the one that is meant without a label first."""
 
     def __attrs_post_init__(self) -> None:
-        define(self.rehearsal, self.available)
+        define(self.rehearsal, self.available, load_crds())
         self.queues[DEFAULT] = [LOCAL_QUEUE_NAME]
 
     def read(self, path: Path) -> None:
@@ -84,9 +86,12 @@ class _Reader:
         with reading(str(path)):
             documents = list(yaml.load_all(text, KubernetesLoader))  # a SafeLoader
         objects = list(_listed(documents, path))
-        for _, obj in objects:
+        for where, obj in objects:
             if _gvk(obj) == LOCAL_QUEUE.gvk:
-                self._add_queue(str(dig(obj, "metadata", "namespace") or DEFAULT), str(dig(obj, "metadata", "name")))
+                with _placed(where):
+                    self._add_queue(
+                        str(dig(obj, "metadata", "namespace") or DEFAULT), str(dig(obj, "metadata", "name"))
+                    )
         for where, obj in objects:
             self._take(obj, where)
         if len(self.jobs) == known:
@@ -130,23 +135,21 @@ class _Reader:
         if name not in self.queues[in_namespace]:
             self.queues[in_namespace].append(name)
             self.everywhere.append(local_queue(in_namespace, name))
+            self.rehearsal.create_object(local_queue(in_namespace, name))
 
     def _queue_of(self, job: Json, what: str) -> str:
-        """The LocalQueue of a job: what it names, or the one of its namespace.
-
-        Raises:
-            SettingsError: it names one that does not exist.
-        """
+        """The LocalQueue of a job: what it names, or the one of its namespace."""
         in_namespace, named = str(job["metadata"]["namespace"]), dig(job, "metadata", "labels", QUEUE_LABEL)
+        if named:
+            if named not in self.queues.get(in_namespace, ()):
+                self._add_queue(in_namespace, str(named))
+                self.notes.append(f'{what} names the queue "{named}", which no file has: it is made')
+            return str(named)
         if not self.queues.get(in_namespace):
             self._add_queue(in_namespace, LOCAL_QUEUE_NAME)
-        known = self.queues[in_namespace]
-        if named and named not in known:
-            problem = f'{what} names the queue "{named}", which does not exist'
-            raise SettingsError(f"{problem}: label it {QUEUE_LABEL}: {known[0]}")
-        if not named:
-            self.notes.append(f"{what} names no queue: it is labelled {QUEUE_LABEL}: {known[0]}")
-        return str(named or known[0])
+        first = self.queues[in_namespace][0]
+        self.notes.append(f"{what} names no queue: it is labelled {QUEUE_LABEL}: {first}")
+        return first
 
     def _job(self, job: Json, kind: SandboxKind, where: str) -> Submission:
         name = dig(job, "metadata", "name") or dig(job, "metadata", "generateName")
@@ -161,13 +164,11 @@ class _Reader:
                 field = f"{'.'.join(path)}: {json.dumps(value)}"
                 self.notes.append(f"{what} gets {field}: its controller refuses one that is suspended without it")
                 job = with_value(job, path, value)
-        try:
+        with _placed(where):
             if isinstance(job["metadata"].get("labels") or {}, dict):
                 job = with_value(job, ("metadata", "labels", QUEUE_LABEL), self._queue_of(job, what))
             # The demo knows jobs by their names, so one that is generated is taken from here.
             job["metadata"]["name"] = self.rehearsal.create_object(job)["metadata"]["name"]
-        except StatusError as error:
-            raise SettingsError(f"{where}: {error.message}") from error
         try:
             submission = Submission(kind, kind.job_name(job), (kind.submitted(job),))
             requests = submission.requests
@@ -176,6 +177,19 @@ class _Reader:
         if not requests:
             raise SettingsError(f"{what} has no pods")
         return submission
+
+
+@contextmanager
+def _placed(where: str) -> Iterator[None]:
+    """What a server refuses in the body is told with its place.
+
+    Raises:
+        SettingsError: it refuses something.
+    """
+    try:
+        yield
+    except StatusError as error:
+        raise SettingsError(f"{where}: {error.message}") from error
 
 
 def _together(jobs: Iterable[Submission]) -> tuple[Submission, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -13,7 +14,7 @@ import attrs
 
 from multikueue import GVK, Json, SettingsError
 from multikueue.adapters.declaration import Declaration
-from multikueue.core.model.quantities import MILLI
+from multikueue.core.model.quantities import MILLI, thousandths, written
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
 from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
@@ -21,6 +22,8 @@ from multikueued.settings.config import IntegrationSettings, Settings
 from multikueued.settings.frameworks import framework_names
 
 ALL: Final = "all"
+ROOM: Final = MappingProxyType({"cpu": "4", "memory": "16Gi"})
+"""What each worker has: a few jobs fit, the rest wait in the queue."""
 _NAMES = ("train", "simulate", "render", "index", "fold", "tune", "encode", "crunch")
 
 
@@ -39,9 +42,30 @@ class Submission:
         return [request(pod_set) for obj in self.objects for pod_set in self.kind.pods.read(obj)]
 
     @property
+    def amounts(self) -> Counter[str]:
+        """What its pods request in sum, in thousandths."""
+        total: Counter[str] = Counter()
+        for pod_set in self.requests:
+            total.update(dict(pod_set.amounts))
+        return total
+
+    @property
     def cpus(self) -> float:
         """The CPUs that its pods request in sum."""
-        return sum(dict(found.amounts).get("cpu", 0) for found in self.requests) / MILLI
+        return self.amounts["cpu"] / MILLI
+
+
+def room_for(jobs: Iterable[Submission]) -> dict[str, str]:
+    """What each worker has: `ROOM`, and as much of each resource as the largest of the jobs asks for."""
+    room = Counter({resource: thousandths(amount) for resource, amount in ROOM.items()})
+    for job in jobs:
+        room |= Counter({resource: amount for resource, amount in job.amounts.items() if _is_named(resource)})
+    return {resource: written(resource, amount) for resource, amount in room.items()}
+
+
+def _is_named(resource: str) -> bool:
+    """Whether a quota can name it: no quota bounds pods here, and `a=b` is an amount that nobody can read."""
+    return resource != "pods" and "=" not in resource
 
 
 def kinds_named(names: Iterable[str], available: Iterable[SandboxKind] = AVAILABLE) -> tuple[SandboxKind, ...]:

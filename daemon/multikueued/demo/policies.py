@@ -21,7 +21,7 @@ from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.sandbox.jobs import DURATION_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
-from multikueued.demo.jobs import Submission, drawn_jobs, with_kinds
+from multikueued.demo.jobs import ROOM, Submission, drawn_jobs, with_kinds
 from multikueued.demo.live_view import watch
 from multikueued.demo.output import print_problems, problems
 from multikueued.demo.run import Demo
@@ -34,7 +34,7 @@ POLICIES: Final = {
     "scored": DispatcherSettings(name=SCORED, profiles={"default": PROFILE}),
 }
 """The dispatchers that are shown, by what they are called."""
-CPUS: Final = 8
+CPUS: Final = "8"
 PRICES: Final = ("2", "1", "4", "1")
 """What a worker costs, compared with the others; those after them begin anew."""
 PACE: Final = 0.4
@@ -136,7 +136,7 @@ def table(runs: Sequence[PolicyRun]) -> Table:
 
 
 async def _run(settings: Settings, kinds: Sequence[SandboxKind], console: Console, options: Mapping[str, Any]) -> Demo:
-    running = Demo.prepare(kinds, options["workers"], seed=options["seed"], cpus=CPUS)
+    running = Demo.prepare(kinds, options["workers"], seed=options["seed"], room={**ROOM, "cpu": CPUS})
     async with running.sandbox:
         await _set_prices(running)
         async with running.dispatched(with_kinds(settings, running.sandbox.kinds)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Final
@@ -17,6 +17,7 @@ from multikueue import Informer, Json, KubeClient, NotFound, ObjectKey, parse_wo
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.quantities import MILLI, thousandths
 from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxKind, SandboxOptions
@@ -31,8 +32,6 @@ SETTLE_TIMEOUT: Final = 10.0
 """Seconds until the copies are gone after the last job has ended; it takes less than one."""
 SERVING_TIME: Final = 2.0
 """Seconds for which a job that does not end by itself runs."""
-CPUS: Final = 4
-"""CPUs of each worker: a few jobs fit, the rest wait in the queue."""
 
 
 @attrs.define(eq=False)
@@ -40,18 +39,23 @@ class Demo:
     """A demo: its clusters, and what has been seen of its jobs."""
 
     sandbox: Sandbox
-    cpus: int = CPUS
-    """Of each worker."""
     tally: Tally = attrs.field(factory=Tally)
     started: float = attrs.field(factory=anyio.current_time)
     _changed: anyio.Event = attrs.field(factory=anyio.Event)
 
     @classmethod
-    def prepare(cls, kinds: Iterable[SandboxKind], workers: int, *, seed: int, port: int = 0, cpus: int = CPUS) -> Demo:
-        """A demo that has not started; see `multikueue demo --help` for the arguments."""
+    def prepare(
+        cls, kinds: Iterable[SandboxKind], workers: int, *, seed: int, room: Mapping[str, str], port: int = 0
+    ) -> Demo:
+        """A demo that has not started; see `multikueue demo --help` for the arguments; `room`: what each worker has."""
         runner = RunnerOptions(mean=2.0, minimum=0.8, maximum=5.0)
-        options = SandboxOptions(quota={"cpu": str(cpus), "memory": "16Gi"}, runner=runner, port=port)
-        return cls(Sandbox(workers, seed=seed, options=options, kinds=kinds), cpus)
+        options = SandboxOptions(quota=room, runner=runner, port=port)
+        return cls(Sandbox(workers, seed=seed, options=options, kinds=kinds))
+
+    @property
+    def cpus(self) -> float:
+        """Of each worker."""
+        return thousandths(self.sandbox.options.quota["cpu"]) / MILLI
 
     @property
     def elapsed(self) -> float:

@@ -151,8 +151,11 @@ def load_kubeconfig(
 
     Raises:
         KubeconfigError: it cannot be read or lacks something. The message names file and field, and no secret.
+        TypeError: `path` is something else.
     """
-    paths = [Path(one) for one in ([path] if isinstance(path, str | os.PathLike) else path)]
+    given = path if isinstance(path, Sequence) and not isinstance(path, str) else [path]
+    with refused_as(REASON):
+        paths = [_path(one) for one in given]
     if len(paths) > 1:
         paths = [path for path in paths if path.exists()] or paths[:1]
     merged = Document()
@@ -162,6 +165,15 @@ def load_kubeconfig(
     source = os.pathsep.join(str(one) for one in paths)
     with refused_as(REASON, source):
         return _config(merged, context, source)
+
+
+def _path(given: object) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(f"path: a path or several, not {type(given).__name__}")
+    path = Path(given)
+    if "\n" in str(path) or str(path).startswith("{"):
+        refuse("path is the text of a kubeconfig, not where it is: parse_worker_kubeconfig reads texts")
+    return path
 
 
 def _read(path: Path) -> Document:

@@ -11,10 +11,11 @@ import click
 import orjson
 from rich.console import Console
 
+from multikueue.core.model.quantities import thousandths, written
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.ocm.kinds import MANAGER
-from multikueued.demo.jobs import with_kinds
+from multikueued.demo.jobs import ROOM, with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import shown
 from multikueued.demo.ocm.inventory import set_up_hub, set_up_worker
@@ -22,14 +23,13 @@ from multikueued.demo.ocm.pictures import print_story, story_item
 from multikueued.demo.ocm.stories import STORIES, WORKERS
 from multikueued.demo.ocm.story_player import Stories
 from multikueued.demo.output import giving_up, print_problems, problems, summary
-from multikueued.demo.run import CPUS, Demo
+from multikueued.demo.run import Demo
 from multikueued.settings.config import Settings
 from multikueued.settings.inventory import OcmSettings
 from multikueued.settings.profiles import AccessProviderSettings, ClusterProfileSettings
 
-QUOTA: Final = {"cpu": str(CPUS), "memory": "16Gi"}
-"""Of each worker."""
-TOTAL: Final = {"cpu": str(CPUS * WORKERS), "memory": "48Gi"}
+TOTAL: Final = {name: written(name, WORKERS * thousandths(amount)) for name, amount in ROOM.items()}
+"""Of all workers."""
 
 
 def with_inventory(settings: Settings) -> Settings:
@@ -58,7 +58,7 @@ async def tell_stories(daemon: Settings, console: Console, options: Mapping[str,
     async with demo.sandbox:
         await set_up_hub(demo.sandbox.manager.client("admin"), TOTAL)
         for worker in demo.sandbox.workers.values():
-            await set_up_worker(worker.client("admin"), QUOTA)
+            await set_up_worker(worker.client("admin"), ROOM)
         async with demo.dispatched(with_kinds(with_inventory(daemon), demo.sandbox.kinds)) as tasks:
             tasks.start_soon(stories.follow_configs)
             in_time = await _tell(stories, options["timeout"], console)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.status_errors import Cause
@@ -67,15 +67,21 @@ def is_qualified(name: str) -> bool:
     return bool(_QUALIFIED.fullmatch(name))
 
 
+MAX_ANNOTATIONS: Final = 1 << 18
+"""Bytes of an object's annotations, keys and values together."""
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def check_metadata(metadata: Json) -> Iterator[Cause]:
-    """Labels, the keys of annotations, finalizers and owners are what a server takes."""
+    """Labels, annotations, finalizers and owners are what a server takes."""
     yield from check_labels(metadata.get("labels") or {}, "metadata.labels")
-    for key in metadata.get("annotations") or {}:
+    annotations = metadata.get("annotations") or {}
+    for key in annotations:
         if not is_qualified(key.lower()):
             yield invalid_value("metadata.annotations", _PART, f'"{key}"')
+    if sum(len(text.encode()) for pair in annotations.items() for text in pair) > MAX_ANNOTATIONS:
+        told = f"Too long: may not be more than {MAX_ANNOTATIONS} bytes"
+        yield Cause("FieldValueTooLong", "metadata.annotations", told)
     for index, name in enumerate(metadata.get("finalizers") or []):
         if not is_qualified(name) or ("/" not in name and name not in _STANDARD_FINALIZERS):
             why = "name is neither a standard finalizer name nor is it fully qualified"

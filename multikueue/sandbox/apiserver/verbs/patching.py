@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import jsonpatch
 from jsonpointer import JsonPointer, JsonPointerException
@@ -22,6 +23,7 @@ from multikueue.sandbox.apiserver.validation.rules import required
 from multikueue.sandbox.apiserver.verbs.creating import create
 from multikueue.sandbox.apiserver.verbs.updating import Target, update
 
+_ADDING: Final = ("add", "copy", "move")
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -133,8 +135,12 @@ def json_patch(obj: Json, operations: Any) -> Any:
 
 
 def _as_go_does(obj: Any, operation: Json) -> list[Json]:
-    """The operation as the standard has it, for what Go's library takes beside that: an absent member is null."""
-    name, path = operation.get("op"), JsonPointer(operation["path"])
+    """The operation as the standard has it, for what Go's library takes beside that: an absent member is null, and
+    items are counted from the end, too."""
+    name, is_new = operation.get("op"), {"path": operation.get("op") in _ADDING, "from": False}
+    pointers = {field: _from_the_front(obj, operation[field], is_new[field]) for field in is_new if field in operation}
+    operation = {**operation, **pointers}
+    path = JsonPointer(operation["path"])
     if name == "test" and operation.get("value", ...) is None and path.resolve(obj, None) is None:
         JsonPointer.from_parts(path.parts[:-1]).resolve(obj)  # what it is a member of has to be there
         return []
@@ -143,6 +149,18 @@ def _as_go_does(obj: Any, operation: Json) -> list[Json]:
     if name == "copy" and JsonPointer(operation["from"]).resolve(obj, None) is None:
         return [{"op": "add", "path": operation["path"], "value": None}]
     return [operation]
+
+
+def _from_the_front(obj: Any, pointer: str, is_new: bool) -> str:
+    """The pointer, with an item that is counted from the end of its list counted from the front."""
+    parent, _, last = pointer.rpartition("/")
+    if not re.fullmatch(r"-[1-9]\d{0,8}", last, re.ASCII):
+        return pointer
+    items = JsonPointer(parent).resolve(obj, None)
+    if not isinstance(items, list):
+        return pointer
+    place = len(items) + int(last) + is_new  # a new item counts, too
+    return pointer if place < 0 else f"{parent}/{place}"
 
 
 def _whole_numbers(value: Any) -> Any:
