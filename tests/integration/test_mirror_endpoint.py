@@ -73,7 +73,7 @@ DAEMON: Final = "daemon"
 NODE: Final = Resource(GVK("", "v1", "Node"), "nodes", namespaced=False)
 TENANT: Final = [
     rule("", ["pods"], ["create", "delete", "get", "list", "patch", "update"]),
-    rule("", ["pods/log", "pods/exec", "pods/portforward"], ["create", "get"]),
+    rule("", ["pods/log", "pods/exec", "pods/attach", "pods/portforward"], ["create", "get"]),
     rule("", ["pods/binding"], ["create"]),
 ]
 

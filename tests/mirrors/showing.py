@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import attrs
@@ -19,6 +20,7 @@ from multikueue.testing import until
 from multikueued.mirror_names import MIRROR
 from multikueued.mirrors.node import NODE
 from multikueued.mirrors.part import Guard, MirrorOptions, unguarded
+from multikueued.reports.worker_facts import ShownPods
 from multikueued.settings.config import Settings
 from multikueued.settings.sections import MirrorPodSettings
 from tests.runtime.fleet import Fleet
@@ -42,14 +44,23 @@ class Shown:
     fleet: Fleet
     refused: list[str] = attrs.field(factory=list)
     """Reasons, in the order in which pods were not shown."""
+    counted: Callable[[], Mapping[str, ShownPods]] = attrs.field(default=dict, init=False)
+    """What the daemon counts, by worker."""
 
     def manager(
         self, settings: Settings = ON, lost_timeout: float = 900.0, guard: Guard = unguarded, **more: Any
     ) -> Manager:
         """A manager; `mirrors` is who writes them."""
         mirrors = DirectClient(self.fleet.manager, user="mirrors")
-        told = self.refused.append
-        options = MirrorOptions(settings, lambda: nullcontext(mirrors), b"", version_of, guard=guard, refused=told)
+        options = MirrorOptions(
+            settings,
+            lambda: nullcontext(mirrors),
+            b"",
+            version_of,
+            guard=guard,
+            refused=self.refused.append,
+            shown=partial(setattr, self, "counted"),
+        )
         return self.fleet.build(lost_timeout, parts=[options.part], **more)
 
     async def mirrors(self) -> list[Json]:

@@ -19,6 +19,7 @@ from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.testing import until
 from multikueued.mirror_names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.node import NODE, REACHABLE
+from multikueued.reports.worker_facts import ShownPods
 from tests.mirrors.showing import LONG, OFF, ON, Shown, prepared, showing
 from tests.runtime.fleet import Fleet
 
@@ -143,10 +144,12 @@ async def test_a_refused_mirror_costs_one_request_for_each_status_and_the_job_no
         await anyio.sleep(300)
         assert shown.writes("create") == 1
         assert len(shown.refused) == 1
+        assert shown.counted() == {"worker1": ShownPods(0, 1)}
         (pod,) = await shown.pods()
         shown.fleet.manager.faults.clear()
         await shown.write(pod, message="on")
         await shown.count(1, 10)
+        assert shown.counted() == {"worker1": ShownPods(1, 0)}
 
 
 async def test_a_status_that_is_refused_costs_one_more_request_for_the_proof_and_one_event() -> None:
@@ -158,9 +161,11 @@ async def test_a_status_that_is_refused_costs_one_more_request_for_the_proof_and
         assert phase(mirror) == "Pending"
         await anyio.sleep(200)
         assert (shown.writes("patch"), shown.refused) == (2, ["Invalid"])
+        assert shown.counted() == {"worker1": ShownPods(1, 1)}
         (pod,) = await shown.pods()
         await shown.write(pod, message="on")
         await until(lambda: _says(shown, "on"), 10)
+        assert shown.counted() == {"worker1": ShownPods(1, 0)}
 
 
 async def test_what_is_not_proven_yet_is_proven_for_what_it_was_made_for_alone() -> None:
@@ -197,8 +202,10 @@ async def test_more_pods_than_may_be_shown_are_told_once() -> None:
         await anyio.sleep(200)
         assert len(await shown.mirrors()) == 3
         assert shown.refused == ["NoPlace", "NoPlace"]
+        assert shown.counted() == {"worker1": ShownPods(3, 2)}
         await shown.fleet.admin.delete(JOB, ObjectKey("default", "a"), propagation="Background")
         await shown.count(2)
+        assert shown.counted() == {"worker1": ShownPods(2, 0)}
 
 
 async def test_a_lost_worker_is_told_and_forgotten_when_it_is_back() -> None:

@@ -53,6 +53,15 @@ def test_the_daemon_makes_nodes_and_mirrors() -> None:
     }
 
 
+def test_switched_off_it_may_still_take_them_away() -> None:
+    """Of the manager it keeps what it had, as with the chart; of workers nothing."""
+    off = MirrorPodSettings(logs=False)
+    assert added(manager_objects, off) == added(manager_objects)
+    kinds = [one["kind"] for one in manager_objects(Settings(namespace="a", mirror_pods=off), "a", ACCOUNT)]
+    assert {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} <= {*kinds}
+    assert added(worker_objects, off) == added(logs_worker_objects, off) == set()
+
+
 def test_the_daemon_sees_pods_of_workers_and_enters_none() -> None:
     assert added(worker_objects) == {("", "pods", "", "list"), ("", "pods", "", "watch")}
     assert added(worker_objects, attrs.evolve(ON, exec=True)) == added(worker_objects)

@@ -17,11 +17,13 @@ from multikueue.core.model.labels import (
     ORIGIN_NAMESPACE_ANNOTATION,
 )
 from multikueue.core.model.names import Json
-from multikueued.commands.report_text import workers_table
+from multikueued.commands.report_text import mirrors_lines, workers_table
 from multikueued.reports.events import event_reports
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_report, job_reports
+from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.status import status_report
 from multikueued.reports.typenames import JobName, matching, meant, suggestions, type_name
+from multikueued.reports.worker_facts import ShownPods, WorkerFacts
 from multikueued.reports.workers import worker_reports
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 
@@ -169,6 +171,22 @@ def test_the_status_of_a_fleet() -> None:
     assert queue.local_queues == ("default/user-queue",)
     assert [(one.id, one.blocking) for one in status.findings] == [("worker-down", True)]
     assert not status.daemon.seen
+
+
+def test_the_status_counts_pods_that_are_shown_and_refused() -> None:
+    """As the daemon has published it; where it shows none, nothing is said."""
+    none = status_report(fleet(workers=(worker("worker1"),)), NOW, "kueue-system")
+    assert (none.mirrors, mirrors_lines(none)) == (None, [])
+    counts = {"worker1": ShownPods(12), "worker2": ShownPods(3, 2), "removed": ShownPods(7, 7)}
+    documents = {name: written(Published(WorkerFacts(name, mirrors=count), NOW)) for name, count in counts.items()}
+    objects = attrs.evolve(
+        fleet(workers=(worker("worker1"), worker("worker2"))),
+        findings=config_map("multikueue", "multikueue-findings", documents),
+    )
+    found = status_report(objects, NOW, "kueue-system")
+    assert found.mirrors == ShownPods(15, 2)
+    assert mirrors_lines(found) == ["Pods shown: 15 (2 refused; events PodNotShown on their jobs say why)"]
+    assert mirrors_lines(attrs.evolve(found, mirrors=ShownPods(4))) == ["Pods shown: 4"]
 
 
 def test_workers_that_nobody_uses_or_that_lack_a_kind_need_nobody_at_once() -> None:

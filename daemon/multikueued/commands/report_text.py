@@ -97,6 +97,7 @@ def status_lines(status: StatusReport, width: int | None, *, wide: bool) -> list
         ),
         "",
         totals_line(status),
+        *mirrors_lines(status),
         *_findings(status.findings, width or 100),
         *not_checked_lines(status.not_checked, width or 100),
     ]
@@ -115,6 +116,14 @@ def totals_line(status: StatusReport) -> str:
     """How many jobs are in which state."""
     states = ", ".join(f"{count} {state}" for state, count in status.totals.items())
     return f"Jobs: {sum(status.totals.values())}{f' ({states})' if states else ''}"
+
+
+def mirrors_lines(status: StatusReport) -> list[str]:
+    """How many pods of runs the manager shows; nothing where it shows none."""
+    if (pods := status.mirrors) is None:
+        return []
+    why = "; events PodNotShown on their jobs say why" if pods.refused else ""
+    return [f"Pods shown: {pods.shown} ({pods.refused} refused{why})" if why else f"Pods shown: {pods.shown}"]
 
 
 def explanation_lines(found: Explanation, now: datetime, width: int) -> list[str]:

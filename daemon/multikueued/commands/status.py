@@ -23,7 +23,14 @@ from multikueued.commands.manager_lists import read_objects
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
 from multikueued.commands.own_words import in_sum, own_words
 from multikueued.commands.report_runner import Printed, run
-from multikueued.commands.report_text import daemon_line, finding_lines, status_lines, totals_line, workers_table
+from multikueued.commands.report_text import (
+    daemon_line,
+    finding_lines,
+    mirrors_lines,
+    status_lines,
+    totals_line,
+    workers_table,
+)
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import WAITING_STATES, JobFilter, job_reports, state_of
 from multikueued.reports.objects import ManagerObjects
@@ -101,7 +108,7 @@ def status_panel(status: StatusReport, now: datetime) -> RenderableType:
         Text(),
         _queues(status.queues),
         Text(),
-        Text(totals_line(status)),
+        Text("\n".join((totals_line(status), *mirrors_lines(status)))),
     ]
     for finding in status.findings:
         parts.append(Text("\n".join(finding_lines(finding, _WIDTH)), style="red" if finding.blocking else "dim"))

@@ -30,7 +30,14 @@ from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.probe import Measure, probe
 from multikueued.doctor.worker_reader import DIAGNOSE, Connect, Rounds, connected, lacking_of
 from multikueued.reports.published import MOST, TOGETHER, Published, config_map, seen, slim, written
-from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
+from multikueued.reports.worker_facts import (
+    ClockBound,
+    KubeconfigFacts,
+    NotChecked,
+    Permission,
+    ShownPods,
+    WorkerFacts,
+)
 from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.config import Settings
 from multikueued.workers.objects import location
@@ -51,6 +58,8 @@ class Reached:
     """The job copies there that somebody has deleted, or whose Workload is gone, as the caches have them."""
     used_up: Callable[[], UsedUp | None] = lambda: None
     """Which namespace has most there, while jobs wait for a share of that."""
+    mirrors: Callable[[], ShownPods | None] = lambda: None
+    """How its pods of runs are shown; None: they are not."""
 
 
 TICK: Final = 1.0
@@ -93,6 +102,8 @@ class KnownWorker:
     published: Published | None = None
     share: UsedUp | None = None
     """As of the last read of quotas: from memory."""
+    mirrors: ShownPods | None = None
+    """The same."""
     granted: frozenset[Permission] = frozenset()
     """What it grants, as it has said at the last look."""
     granted_to: ClusterConfig | None = None
@@ -106,7 +117,11 @@ class KnownWorker:
     def told(self) -> Published | None:
         """What is published."""
         one = self.published
-        return None if one is None else attrs.evolve(one, facts=attrs.evolve(one.facts, used_up=self.share))
+        return (
+            None
+            if one is None
+            else attrs.evolve(one, facts=attrs.evolve(one.facts, used_up=self.share, mirrors=self.mirrors))
+        )
 
 
 @attrs.define(eq=False)
@@ -155,7 +170,7 @@ class FindingsPublisher:
         if loop_time() >= self._quotas_due:
             self._quotas_due = loop_time() + EVERY
             for name, one in reached.items():
-                self._known[name].share = one.used_up()
+                self._known[name].share, self._known[name].mirrors = one.used_up(), one.mirrors()
             await self._read_quotas(
                 [one for name, one in reached.items() if loop_time() >= self._known[name].quotas_from]
             )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from prometheus_client import Counter, Gauge
 from prometheus_client.registry import CollectorRegistry
 
 from multikueued.metrics.collectors import Children
+from multikueued.reports.worker_facts import ShownPods
 
 MAX_REASONS: Final = 20
 
@@ -21,10 +22,16 @@ class MirrorMetrics:
         about = "Pods of runs that were not shown, or not as they were."
         counter = Counter("multikueue_mirror_refusals", about, ("reason",), registry=registry)
         self._refusals = Children(counter, MAX_REASONS)
+        self._counted: Callable[[], Mapping[str, ShownPods]] = dict
+        self._count.set_function(lambda: sum(one.shown for one in self._counted().values()))
 
-    def shown(self, count: Callable[[], int]) -> None:
-        """What counts the mirrors from now on."""
-        self._count.set_function(count)
+    def shown(self, counted: Callable[[], Mapping[str, ShownPods]]) -> None:
+        """What counts the mirrors of each worker from now on."""
+        self._counted = counted
+
+    def of(self, worker: str) -> ShownPods:
+        """The pods of one worker."""
+        return self._counted().get(worker, ShownPods())
 
     def refused(self, reason: str) -> None:
         """A pod is not shown: the API's word, as `Forbidden`, or `NoPlace`."""

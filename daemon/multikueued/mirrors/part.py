@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 from functools import partial
@@ -39,6 +39,7 @@ from multikueued.mirrors.removing import take_away
 from multikueued.mirrors.tally import Held, Places
 from multikueued.mirrors.worker_pods import TICK, WorkerPods
 from multikueued.remote.shared_key import KeyUse, shared_key
+from multikueued.reports.worker_facts import ShownPods
 from multikueued.settings.config import Settings
 
 CONCURRENCY: Final = 4
@@ -77,7 +78,7 @@ class MirrorOptions:
     guard: Guard = attrs.field(default=unguarded)
     """Says why no mirror may be made, as the policy is missing that bounds who makes them; None: one may."""
     refused: Refused = lambda _: None
-    shown: Callable[[Callable[[], int]], None] = lambda _: None
+    shown: Callable[[Callable[[], Mapping[str, ShownPods]]], None] = lambda _: None
     """Is given what counts the mirrors that there are."""
 
     def part(self, host: PartHost) -> Part:
@@ -124,7 +125,7 @@ class Mirrors:
             await self._run()
         finally:
             self._controller = self._reconciler = None
-            self.options.shown(lambda: 0)
+            self.options.shown(dict)
 
     async def _run(self) -> None:
         settings, manager = self.options.settings, self.host.manager
@@ -154,7 +155,7 @@ class Mirrors:
                 partial(self._refused, events),
             )
             self._controller = self.host.process.controller("multikueue_mirror", reconciler, KeyQueue(), CONCURRENCY)
-            self.options.shown(lambda: len(reconciler.places))
+            self.options.shown(reconciler.counted)
             endpoint = Endpoint(mirrors.address, mirrors.port)
             nodes = NodeKeeper(
                 client,

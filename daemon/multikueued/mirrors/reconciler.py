@@ -5,7 +5,7 @@ Keys are those of pods on workers (`pod_key`). Nothing waits for it, and it has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -26,8 +26,9 @@ from multikueued.mirrors.mirror import Run, Shows, mirror_status, pod_key, shows
 from multikueued.mirrors.owners import Owners
 from multikueued.mirrors.plan import Create, Delete, PatchStatus, Refuse, Seen, Step, plan
 from multikueued.mirrors.proof import proof, proven
-from multikueued.mirrors.tally import Held, Pace, Places
+from multikueued.mirrors.tally import Held, Pace, Places, Refusals
 from multikueued.mirrors.worker_pods import Sight
+from multikueued.reports.worker_facts import ShownPods
 
 STEPS: Final = 4
 """Of one turn: another's mirror goes, the mirror is made, and gets its status."""
@@ -35,6 +36,8 @@ BETWEEN_PATCHES: Final = 1.0
 """Seconds between two writes of one mirror's status."""
 A_SECOND: Final = 100
 """Requests to the manager, of all mirrors together."""
+NO_PLACE: Final = "NoPlace"
+"""Why a pod is not shown for which there is no room, or whose name is taken: a word for machines."""
 
 Tell = Callable[[Json, str, str], None]
 """Told of a pod that is not shown: a reference to the job, a word for machines, and the reason for people."""
@@ -59,8 +62,7 @@ class MirrorReconciler:
     """By job of the manager, the keys of its pods: who has to be looked at when it changes."""
     _jobs: dict[ObjectKey, ObjectKey] = attrs.field(factory=dict, init=False)
     """By pod, its job."""
-    _told: set[str] = attrs.field(factory=set, init=False)
-    """UIDs of pods of which it was told that there are too many."""
+    _refusals: Refusals = attrs.field(factory=Refusals, init=False)
     _deleted: set[str] = attrs.field(factory=set, init=False)
     """UIDs of mirrors that we have deleted, and whose end no watch has shown yet."""
     _made: dict[str, Shows] = attrs.field(factory=dict, init=False)
@@ -178,6 +180,7 @@ class MirrorReconciler:
             self._refuse(seen, error)
             return
         self._made[uid(answer)] = shows(step.body)
+        self._refusals.forget(shows(step.body)[2])
         self.mirrors.wrote(answer)
 
     async def _patch(self, step: PatchStatus, seen: Seen) -> None:
@@ -200,6 +203,7 @@ class MirrorReconciler:
         self.mirrors.wrote(answer)
         if step.status:
             self.held.forget(pod_uid)
+            self._refusals.forget(pod_uid)
 
     async def _delete(self, mirror: Json) -> None:
         self._deleted.add(uid(mirror))
@@ -214,12 +218,19 @@ class MirrorReconciler:
             raise error
         if seen.pod is not None:
             self.held.hold(uid(seen.pod), _digest_of(seen.pod))
-        self._tell(seen, error.reason or type(error).__name__, str(error))
+        reason = error.reason or type(error).__name__
+        self._count(seen, reason)
+        self._tell(seen, reason, str(error))
 
     def _tell_once(self, seen: Seen, why: str) -> None:
-        if seen.pod is not None and uid(seen.pod) not in self._told:
-            self._told.add(uid(seen.pod))
-            self._tell(seen, "NoPlace", why)
+        if self._count(seen, NO_PLACE):
+            self._tell(seen, NO_PLACE, why)
+
+    def _count(self, seen: Seen, reason: str) -> bool:
+        """Whether that was not counted yet."""
+        if seen.pod is None or seen.run is None:
+            return False
+        return self._refusals.add(uid(seen.pod), seen.run.worker, reason)
 
     def _tell(self, seen: Seen, reason: str, why: str) -> None:
         if (run := seen.run) is not None:
@@ -248,12 +259,16 @@ class MirrorReconciler:
     def pod_gone(self, key: ObjectKey, pod: Json) -> None:
         """Forget what is known of a pod."""
         self.held.forget(uid(pod))
-        self._told.discard(uid(pod))
+        self._refusals.forget(uid(pod))
         job = self._jobs.pop(key, None)
         if job is not None and (pods := self._pods.get(job)) is not None:
             pods.discard(key)
             if not pods:
                 del self._pods[job]
+
+    def counted(self) -> Mapping[str, ShownPods]:
+        """By worker, how many of its pods are shown, and were refused."""
+        return self._refusals.counted(shows(one)[0] for one in self.mirrors.informer.values())
 
     def pods_of(self, job: ObjectKey) -> Iterable[ObjectKey]:
         """The keys of the pods of a job, and of others of its name."""

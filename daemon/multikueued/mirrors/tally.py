@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import attrs
 
 from multikueue.core.model.names import ObjectKey
+from multikueued.reports.worker_facts import ShownPods
 
 
 @attrs.define(eq=False)
@@ -64,6 +66,29 @@ class Held:
     def forget(self, pod_uid: str) -> None:
         """The pod is gone, or its mirror was taken."""
         self._as_it_was.pop(pod_uid, None)
+
+
+@attrs.define(eq=False)
+class Refusals:
+    """Pods that are not shown, or not as they are now."""
+
+    _reasons: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)
+    """By UID of the worker's pod: the worker, and a word for machines."""
+
+    def add(self, pod_uid: str, worker: str, reason: str) -> bool:
+        """A pod was refused; return whether it was not for this reason before."""
+        before = self._reasons.get(pod_uid)
+        self._reasons[pod_uid] = worker, reason
+        return before != (worker, reason)
+
+    def forget(self, pod_uid: str) -> None:
+        """It is shown as it is, or gone."""
+        self._reasons.pop(pod_uid, None)
+
+    def counted(self, shown: Iterable[str]) -> dict[str, ShownPods]:
+        """By worker, how many pods are shown, and were refused; `shown` has the worker of each mirror."""
+        mirrors, refused = Counter(shown), Counter(worker for worker, _ in self._reasons.values())
+        return {worker: ShownPods(mirrors[worker], refused[worker]) for worker in mirrors.keys() | refused.keys()}
 
 
 @attrs.define(eq=False)

@@ -205,14 +205,15 @@ def on_manager(settings: Settings) -> list[Json]:
         rules.append(rule("admissionregistration.k8s.io", ["mutatingwebhookconfigurations"], ["create"]))
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_manager(kind)
-    rules += mirroring_rules(settings.mirrors_policy) if settings.mirror_pods.logs else []
+    if settings.mirror_pods.logs is not None:  # off as well: what there is of mirrors is taken away
+        rules += mirroring_rules(settings.mirrors_policy)
     return merged(rules)
 
 
 def in_namespace(settings: Settings) -> list[Json]:
     """The rules of the Role on the manager in the settings' namespace."""
     rules = secret_rules(settings.marks_secret)
-    rules += mirror_key_rules(settings.mirrors_secret) if settings.mirror_pods.logs else []
+    rules += mirror_key_rules(settings.mirrors_secret) if settings.mirror_pods.logs is not None else []
     if settings.findings.enabled:
         rules += findings_rules(settings.findings_config_map)
     if settings.bound_tokens.enabled:

@@ -21,6 +21,7 @@ from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.remedies.remedy_table import about_worker
 from multikueued.reports.starving import starving
+from multikueued.reports.worker_facts import ShownPods
 from multikueued.reports.workers import WorkerReport, worker_reports
 
 MOST: Final = 10
@@ -54,6 +55,8 @@ class StatusReport:
     """Jobs by state."""
     findings: tuple[Finding, ...]
     """What somebody has to look after."""
+    mirrors: ShownPods | None = None
+    """The pods of runs that the manager shows, as the daemon has told last; None: it shows none."""
     not_checked: tuple[str, ...] = ()
     """What was not looked at, and so says nothing."""
 
@@ -73,7 +76,17 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
     findings = [*fleet_findings(objects, workers, now, daemon_namespace), *without_queue(objects)]
     findings += islice(starving(objects, now), MOST)
     daemon = daemon_report(objects.lease, now)
-    return StatusReport(now, daemon, workers, queues, dict(sorted(totals.items())), tuple(findings))
+    told = dict(sorted(totals.items()))
+    return StatusReport(now, daemon, workers, queues, told, tuple(findings), shown_pods(objects))
+
+
+def shown_pods(objects: ManagerObjects) -> ShownPods | None:
+    """How many pods of runs the manager shows, of all workers that it has."""
+    known = (one.facts.mirrors for name, one in objects.published.items() if name in objects.clusters_by_name)
+    counts = [one for one in known if one is not None]
+    if not counts:
+        return None
+    return ShownPods(sum(one.shown for one in counts), sum(one.refused for one in counts))
 
 
 def fleet_findings(

@@ -115,6 +115,15 @@ class Need:
 
 
 @attrs.frozen
+class ShownPods:
+    """Pods of runs, as the manager shows them."""
+
+    shown: int = 0
+    refused: int = 0
+    """Those that are not shown, or not as they are now: an event on the job says why."""
+
+
+@attrs.frozen
 class WorkerFacts:
     """What a worker answered, asked with the credentials that the manager holds."""
 
@@ -143,6 +152,8 @@ class WorkerFacts:
     """What jobs that run there name, and what is not there, as far as it may be looked for."""
     used_up: UsedUp | None = None
     """Which namespace of the manager has most there, while jobs wait for a share; the daemon alone knows."""
+    mirrors: ShownPods | None = None
+    """The pods of runs there; None: they are not shown. The daemon alone knows which were refused."""
 
 
 @attrs.frozen

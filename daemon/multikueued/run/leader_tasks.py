@@ -8,9 +8,10 @@ from __future__ import annotations
 import functools
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import anyio
+import attrs
 
 from multikueue import KubeClient, ObjectKey
 from multikueue.core.model.copies import prebuilt_workload
@@ -26,6 +27,7 @@ from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueued.doctor.publisher import Reached
 from multikueued.metrics.hooks import Metrics
+from multikueued.reports.worker_facts import ShownPods
 from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.run.memory import give_back
 from multikueued.run.use_count import UseCount
@@ -54,7 +56,7 @@ async def run_beside(settings: Settings, client: KubeClient, metrics: Metrics, m
         random.random,
     )
     kinds = tuple(chosen_kinds(settings))
-    reach = functools.partial(reached, manager)
+    reach = functools.partial(reached, manager, metrics.mirrors.of if settings.mirror_pods.logs else None)
     watcher = FindingsPublisher(settings, kinds, client, client.config, reach, cluster.secrets.get, utc_now)
     use = UseCount(cluster.workloads.informer.values, cluster.clusters.values, metrics.used, utc_now)
     async with anyio.create_task_group() as tasks:
@@ -66,15 +68,16 @@ async def run_beside(settings: Settings, client: KubeClient, metrics: Metrics, m
             tasks.start_soon(unending, "findings", watcher.run)
 
 
-def reached(manager: Manager) -> Iterator[Reached]:
-    """The workers that a manager is connected to."""
+def reached(manager: Manager, shown: Callable[[str], ShownPods] | None = None) -> Iterator[Reached]:
+    """The workers that a manager is connected to; `shown` counts the pods of each, None: they are not shown."""
     for worker in list(manager.workers):
         link, known = worker.state.known, worker.usable
         cluster = manager.cluster.clusters.get(ObjectKey("", worker.name))
         if worker.connection.connected and link is not None and known is not None and cluster is not None:
             watched = functools.partial(watched_queues, known.queues)
             deleted = functools.partial(deleted_copies, known, manager.cluster, Marks(manager.settings.plan.mark_key))
-            yield Reached(worker.name, link.config, known.client, cluster, watched, deleted, known.shares.used_up)
+            found = Reached(worker.name, link.config, known.client, cluster, watched, deleted, known.shares.used_up)
+            yield found if shown is None else attrs.evolve(found, mirrors=functools.partial(shown, worker.name))
 
 
 def deleted_copies(known: WorkerInformers, manager: ManagerCluster, marks: Marks) -> list[tuple[Resource, Json]]:

@@ -64,9 +64,9 @@ class FindingsSettings:
 class MirrorPodSettings:
     """Pods of the manager that show those of the runs, so that `kubectl logs` works there; see docs/mirror-pods.md."""
 
-    logs: bool = False
+    logs: bool | None = None
     """On: each worker is shown as a Node, each pod of a run as a pod on it, and the daemon answers for their logs. Off:
-    what an earlier start has made of them is taken away."""
+    what an earlier start has made of them is taken away, with the rights that this takes. Empty: they never were on."""
     exec: bool = False
     """On: also for exec, attach, cp and port-forward. It needs `logs`."""
     max_pods: Count = 2_000

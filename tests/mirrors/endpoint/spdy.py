@@ -1,4 +1,4 @@
-"""As much of SPDY/3.1 as `kubectl exec` speaks: a command that gives its input back in capitals, and then ends."""
+"""As much of SPDY/3.1 as kubectl speaks: a command that gives its input back in capitals, one that is run, a port."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import asyncio
 import json
 import struct
 import zlib
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Final
 
+import anyio
 import attrs
 
 SPDY: Final = "SPDY/3.1"
@@ -89,11 +90,46 @@ async def capitals(
         if name == "stdin":
             spdy.send("stdout", data.upper())
             stdin = not ended
+    await _end(spdy, streams, code)
+
+
+async def run(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, streams: Set[str], command: Sequence[str], folder: Path
+) -> None:
+    """Run a command of this machine in a folder, as `kubectl cp` runs tar."""
+    spdy, given, stdin = Spdy(reader, writer), b"", "stdin" in streams
+    while not {"error", *streams} <= spdy.streams.keys():
+        await spdy.frame()
+    while stdin:
+        name, data, ended = await spdy.frame()
+        given, stdin = given + data, not (name == "stdin" and ended)
+    with anyio.fail_after(20):
+        done = await anyio.run_process(command, input=given, cwd=folder, check=False)
+    for name, said in (("stdout", done.stdout), ("stderr", done.stderr)):
+        if name in streams:
+            spdy.send(name, said)
+    await _end(spdy, streams, done.returncode)
+
+
+async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A port that gives back in capitals what comes, until it has come to its end."""
+    spdy, ended = Spdy(reader, writer), False
+    while not ended:
+        name, data, ended = await spdy.frame()
+        if name == "data":
+            spdy.send("data", data.upper(), end=ended)
+        else:
+            ended = False
+    await writer.drain()
+    await reader.read()
+
+
+async def _end(spdy: Spdy, streams: Set[str], code: int) -> None:
     cause = {"reason": "ExitCode", "message": str(code)}
     failure = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": [cause]}}
     said = {**failure, "message": f"exit code {code}"} if code else {"status": "Success"}
     spdy.send("error", json.dumps({"metadata": {}, **said}).encode(), end=True)
     for name in streams - {"stdin"}:
         spdy.send(name, b"", end=True)
-    await writer.drain()
-    await reader.read()  # until the other side has gone
+    await spdy.writer.drain()
+    await spdy.reader.read()  # until the other side has gone

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -17,7 +18,7 @@ from aiohttp import WSMsgType, web
 from multikueue.core.model.names import Json
 from multikueue.kube import ClusterConfig, KubeClient
 from tests.controlplane.credentials import kubeconfig
-from tests.mirrors.endpoint.spdy import SPDY, capitals
+from tests.mirrors.endpoint.spdy import SPDY, capitals, forward, run
 
 TOKEN: Final = "worker-token"
 HOST: Final = "127.0.0.1"
@@ -45,6 +46,8 @@ class PlayedWorker:
     asked: list[web.BaseRequest] = attrs.field(factory=list)
     code: int = 0
     """With which commands end."""
+    disk: Path | None = None
+    """Where `tar` and `test` are run, by which files are copied; None: nowhere."""
     port: int = 0
 
     def kubeconfig(self) -> Json:
@@ -135,7 +138,13 @@ class PlayedWorker:
             f"Upgrade: {SPDY}\r\nX-Stream-Protocol-Version: {version}\r\n\r\n".encode()
         )
         try:
-            await capitals(reader, writer, _streams(request), self.code)
+            command = request.query.getall("command", [])
+            if request.path.endswith("/portforward"):
+                await forward(reader, writer)
+            elif self.disk is not None and command[:1] in (["tar"], ["test"]):
+                await run(reader, writer, _streams(request), command, self.disk)
+            else:
+                await capitals(reader, writer, _streams(request), self.code)
         finally:
             transport.abort()
         return web.Response()
