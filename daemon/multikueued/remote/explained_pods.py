@@ -84,7 +84,7 @@ class JobPods:
         job = explanation.job
         context = {"worker": pods.worker, "job": job.job, "namespace": job.namespace}
         found = [*pod_findings(troubled(pods), context)]
-        return [attrs.evolve(one, blocking=one.blocking and job.state is JobState.RUNNING) for one in found]
+        return [one.mild(job.state is not JobState.RUNNING) for one in found]
 
     async def _missing(self, needs: Iterable[Dependency]) -> tuple[list[Finding], tuple[str, ...]]:
         """What of these is not on the worker, and what could not be looked for, with why."""
