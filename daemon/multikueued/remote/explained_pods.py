@@ -58,7 +58,7 @@ class JobPods:
         if pods is None:
             unread = (f"its pods: {why}",) if asking is not None and why else ()
             return attrs.evolve(explanation, not_checked=(*explanation.not_checked, *unread))
-        hidden = tuple(f"whether it has more pods there: {one} may not be listed" for one in pods.not_read)
+        hidden = tuple(f"whether it has more pods there: {one}" for one in pods.not_read)
         explanation = attrs.evolve(explanation, not_checked=(*explanation.not_checked, *hidden))
         found = self._findings(explanation, pods)
         needs = dependencies_of(workload) if workload is not None else ()
