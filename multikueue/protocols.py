@@ -195,6 +195,9 @@ class ApiClient(Reader, Describer, Watcher, Writer, Protocol):
     def last_activity(self) -> float:
         """When the server answered last, a refusal included, or sent an event; on the loop's clock. -inf: never."""
 
+    async def exists(self, resource: Resource, key: ObjectKey) -> bool:
+        """Return whether there is an object, of which nothing else is asked for."""
+
 
 class Reconciler(Protocol[K_contra]):
     """Brings the world closer to what the object named by a key asks for.

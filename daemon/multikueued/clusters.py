@@ -36,9 +36,6 @@ class ClusterClient(ApiClient, Protocol):
     async def discover(self, gvk: GVK) -> ServedKind | None:
         """See `KubeClient.discover`."""
 
-    async def exists(self, resource: Resource, key: ObjectKey) -> bool:
-        """See `KubeClient.exists`."""
-
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """See `KubeClient.request_token`."""
 

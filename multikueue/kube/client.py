@@ -127,11 +127,7 @@ class KubeClient:
         return await self._exchange.call(requests.get(resource, key))
 
     async def exists(self, resource: Resource, key: ObjectKey) -> bool:
-        """Whether there is an object. Nothing of it is asked for, and what a server sends all the same is not kept.
-
-        Raises:
-            ApiError: the server refused, or did not answer.
-        """
+        """See `ApiClient.exists`. What a server sends all the same is not kept."""
         try:
             await self._exchange.call(requests.exists(resource, key))
         except NotFound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -145,16 +146,13 @@ class _Case:
             )
 
     async def _look(self) -> None:
-        """Whether it is there, as far as that may be read."""
+        """Whether it is there, as far as that may be read: of a Secret no more than its metadata is asked for."""
         if not isinstance(self.effect, CheckDependencies) or not self.dependency.required:
             return
-        try:
-            await self.there.client.get(self.resource, self.key)
-        except Forbidden:
-            return
-        except NotFound:
-            why = f"{self.dependency} is not there, and is never copied"
-            raise DependencyUnavailable(why, Cause.NEED_NOT_COPIED, self._about) from None
+        with contextlib.suppress(Forbidden):
+            if not await self.there.client.exists(self.resource, self.key):
+                why = f"{self.dependency} is not there, and is never copied"
+                raise DependencyUnavailable(why, Cause.NEED_NOT_COPIED, self._about)
 
     async def _wanted(self) -> Json | None:
         try:

@@ -15,9 +15,10 @@ from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.collect import Examination, examine
-from multikueued.doctor.findings import Diagnosis, DoctorFinding
+from multikueued.doctor.findings import Diagnosis
 from multikueued.doctor.probe import ProbeResult
 from multikueued.doctor.worker_reader import Connect
+from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_facts import ClockBound
 from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW
 from tests.commands.breaking import Person, Refusals, Refusing
@@ -100,7 +101,7 @@ async def diagnosed(
     return await examine(client, request, now())
 
 
-def named(found: Diagnosis, id: str) -> DoctorFinding:
+def named(found: Diagnosis, id: str) -> Finding:
     """The finding of that id; fails with all that there are."""
     by_id = {one.id: one for one in found.findings}
     assert id in by_id, found

@@ -24,10 +24,11 @@ from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from multikueue.testing import job
 from multikueued.commands.status import gather_status
-from multikueued.doctor.findings import Diagnosis, Severity
+from multikueued.doctor.findings import Diagnosis
 from multikueued.remote.explain import gather_explanation
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobState
+from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.status import StatusReport
 from tests.commands.breaking import Change, Person, Refusals, Refusing, explained, explained_after, finding, seen_after
 from tests.commands.diagnosing import diagnosed, named
@@ -305,7 +306,7 @@ async def test_each_command_names_the_reason_and_the_remedy_once(case: Break) ->
     wrong, seen = finding(explanation, case.id), named(diagnosis, case.doctors_id)
     assert wrong.blocking
     assert [words for words in case.explain if words not in f"{wrong.why}\n{wrong.remedy}"] == []
-    assert [words for words in case.doctor if words not in f"{seen.what}\n{seen.remedy}"] == []
+    assert [words for words in case.doctor if words not in f"{seen.why}\n{seen.remedy}"] == []
     assert case.state in (None, explanation.job.state)
     assert [one.id for one in diagnosis.findings if one.severity is not Severity.INFO] == [case.doctors_id]
     assert [one.id for one in explanation.findings if one.blocking] == [case.id]
@@ -344,10 +345,10 @@ async def test_the_doctor_tells_where_and_how_bad_and_never_the_token() -> None:
     found = await seen_after(diagnosed, before=spoil_token)
     renamed = await seen_after(diagnosed, before=rename_key)
 
-    assert 'Secret "worker1-secret" has no key "kubeconfig"' in named(renamed, "kubeconfig-key").what
+    assert 'Secret "worker1-secret" has no key "kubeconfig"' in named(renamed, "kubeconfig-key").why
     wrong = named(found, "bad-token")
     assert (wrong.severity.value, wrong.where) == ("error", "worker1")
-    assert "expired" not in wrong.what.partition("it says")[2]
+    assert "expired" not in wrong.told
 
 
 @pytest.mark.parametrize("how", ["reset", "hang"])

@@ -154,7 +154,7 @@ async def test_a_secret_that_a_running_job_names_and_its_worker_lacks() -> None:
 
     told = named(found, "dependency-missing")
     assert (told.where, told.side) == ("worker1, Secret default/db", "worker")
-    assert told.what.startswith("it is not there, and pods of ")
+    assert told.why.startswith("it is not there, and pods of ")
 
 
 async def test_one_that_is_there_is_no_finding() -> None:

@@ -57,7 +57,7 @@ async def test_of_a_job_that_was_deleted_the_doctor_tells() -> None:
     late = await seen_after(diagnosed, after=delete_held, seconds=100)
     found = named(late, "copy-does-not-end")
     assert found.where == "worker1, Job default/job"
-    assert f"held by the finalizer {SLOW}" in found.what
+    assert f"held by the finalizer {SLOW}" in found.why
     assert ids(late) == ["copy-does-not-end"]
 
 
@@ -74,10 +74,10 @@ async def test_its_pods_are_looked_for_and_the_node_is_named() -> None:
         await fleet.admin.delete(JOB, KEY, propagation="Background")
 
     found = await seen_after(diagnosed, after=node_dies, seconds=120)
-    assert "pod job-x on node n1 should have ended at" in named(found, "copy-does-not-end").what
+    assert "pod job-x on node n1 should have ended at" in named(found, "copy-does-not-end").why
     refused: Refusals = {("list", "pods"): Forbidden("no", status=403)}
     blind = await seen_after(partial(diagnosed, refusals=refused), after=node_dies, seconds=120)
-    assert "its pods are not known: they may not be listed" in named(blind, "copy-does-not-end").what
+    assert "its pods are not known: they may not be listed" in named(blind, "copy-does-not-end").why
 
 
 @pytest.mark.parametrize("error", [Forbidden("no", status=403), ServerFault("no", status=500)])

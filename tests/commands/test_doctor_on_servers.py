@@ -113,10 +113,10 @@ async def test_findings_exit_code_and_remedies(tmp_path: Path) -> None:
         "worker-permission-missing",
         "worker-local-queue-missing",
     ]
-    told = found["permission-missing"]["what"]
+    told = found["permission-missing"]["why"]
     assert told.startswith("system:serviceaccount:kueue-system:m-multikueued may not list secrets in namespace")
     assert found["gate-on"]["remedy"].startswith("turn it off: --feature-gates=MultiKueue=false")
-    assert "may not patch workloads.kueue.x-k8s.io" in found["worker-permission-missing"]["what"]
+    assert "may not patch workloads.kueue.x-k8s.io" in found["worker-permission-missing"]["why"]
     assert f"multikueue queues mirror {LOCAL_QUEUE_NAME} -n default --worker-context worker1" in " ".join(text.split())
     assert "3 errors, 1 warning" in text
     assert all(len(line) <= 80 for line in text.splitlines())

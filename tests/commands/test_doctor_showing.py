@@ -7,18 +7,18 @@ import pytest
 
 from multikueued.doctor.cluster_reader import needed, permissions
 from multikueued.doctor.command import ALIKE, diagnosis_lines
-from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
+from multikueued.doctor.findings import Diagnosis, Measured
 from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import ON_WORKER, kind_rules_on_worker
+from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.worker_facts import NotChecked
 from tests.reports.doctor.healthy import JOB_KIND, RAY_KIND
 
 
-def finding(number: int, severity: Severity = Severity.WARNING) -> DoctorFinding:
+def finding(number: int, severity: Severity = Severity.WARNING) -> Finding:
     where = f"worker1, LocalQueue team-{number}/{'long-' * 6}queue"
-    return DoctorFinding(
-        "worker-local-queue-missing", severity, "worker", where, "gone", "it " * 40 + "waits", "make it"
-    )
+    matters = "it " * 40 + "waits"
+    return Finding("worker-local-queue-missing", where, "gone", "", "make it", severity, matters=matters, side="worker")
 
 
 def test_many_findings_of_one_kind_are_folded_but_for_wide() -> None:

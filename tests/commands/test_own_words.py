@@ -230,7 +230,7 @@ async def test_pods_that_may_not_be_seen_are_told(tmp_path: Path) -> None:
         found = await explained(here, 1)
 
     assert [one["id"] for one in found["findings"]] == ["image-not-pulled"]
-    assert "whether it has more pods there: statefulsets.apps may not be listed" in found["notChecked"]
+    assert "whether it has more pods there: statefulsets.apps may not be listed there" in found["notChecked"]
 
 
 @pytest.mark.timeout(60)

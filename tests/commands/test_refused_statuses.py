@@ -36,7 +36,7 @@ async def test_the_doctor_and_explain_tell_it_with_what_to_do() -> None:
     diagnosis, explanation = await seen_after(both, before=refuse)
     found = named(diagnosis, "status-refused")
     assert found.where == "default/job/job"
-    assert WORDS in found.what
+    assert WORDS in found.why
     assert "kubectl -n default get job/job" in found.remedy
     (told,) = [one for one in explanation.findings if one.id == "status-refused"]
     assert told.blocking

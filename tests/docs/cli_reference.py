@@ -22,7 +22,7 @@ from multikueued.commands.exits import EXIT_CODES
 from multikueued.commands.get import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.retry import Retried
-from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured
+from multikueued.doctor.findings import Diagnosis, Measured
 from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
 from multikueued.remote.explain import EventList
 from multikueued.remote.pods import PodList, PodReport
@@ -75,7 +75,6 @@ PARTS: Final = (
     Finding,
     ReportedPlacement,
     EventReport,
-    DoctorFinding,
     NotChecked,
     Measured,
     PodReport,

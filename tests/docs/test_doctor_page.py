@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from multikueued.doctor.checks.jobs import MOST
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.checks.workers import SKEW
 from multikueued.doctor.worker_reader import DEADLINE
+from multikueued.reports.waiting_jobs import MOST
 from tests.docs.doctor_table import written_into
 
 TESTS = Path(__file__).parents[1]

@@ -45,7 +45,7 @@ def test_the_table_tells_why_a_pod_waits() -> None:
     waits["status"]["containerStatuses"] = [
         {"name": "main", "restartCount": 2, "state": {"waiting": {"reason": "ImagePullBackOff"}}}
     ]
-    found = PodList("job/train", "default", "worker1", (pod_report(waits),), ("jobs.batch",))
+    found = PodList("job/train", "default", "worker1", (pod_report(waits),), ("jobs.batch may not be listed there",))
     lines = pods_table(found, NOW, 80, wide=False)
     assert lines[0] == 'job/train in namespace default is on worker cluster "worker1".'
     assert lines[3].split() == ["train-1", "Pending", "0/1", "2", "0s", "ImagePullBackOff"]

@@ -14,10 +14,11 @@ from multikueue.errors import Cause
 from multikueued.commands.status import with_refusals
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Severity, diagnose
+from multikueued.doctor.findings import diagnose
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.one_cause import CAUSES
+from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.status import status_report
 from multikueued.reports.worker_facts import KubeconfigFacts
 from tests.reports.doctor.healthy import ALLOWED, JOB_KIND, NOW, healthy, objects_of, queues, worker_facts
@@ -111,7 +112,7 @@ def test_the_better_remedy_is_as_grave_as_what_stands_behind_it() -> None:
 
     (found,) = diagnose(facts, CHECKS).findings
     assert found.severity is Severity.ERROR
-    assert found.what.endswith("so says worker2")
+    assert found.why.endswith("so says worker2")
 
 
 def test_what_two_jobs_lack_is_two_causes() -> None:

@@ -13,9 +13,10 @@ from multikueue.core.model.dependencies import RESOURCE_CLAIM_TEMPLATE
 from multikueue.core.model.kinds import CONFIG_MAP, EVENT, JOB, SECRET, WORKLOAD
 from multikueue.core.model.kinds import NAMESPACE as NAMESPACES
 from multikueue.core.model.labels import FROM_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import check, cluster_name
 from multikueue.errors import NotFound
+from multikueue.kube import ClusterConfig
 from multikueue.sandbox.apiserver import DirectClient, Refuse
 from multikueue.sandbox.apiserver.faults import Match
 from multikueue.sandbox.setting_up import CHECK
@@ -206,6 +207,32 @@ async def test_what_is_never_copied_is_missed_before_anything_is_offered(spec: J
         await here.submit(template=spec)
         await says(here, f"{name} is not there, and is never copied")
         assert here.requests("worker1", "create", WORKLOAD) == 0
+
+
+class Shy(DirectClient):
+    """A daemon's client that is given no Secret, only whether there is one."""
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        assert resource != SECRET, "its content is nobody's business"
+        return await super().get(resource, key)
+
+    async def exists(self, resource: Resource, key: ObjectKey) -> bool:
+        found = (await self.list(resource, namespace=key.namespace)).items
+        return key in map(ObjectKey.of, found)
+
+
+async def test_of_a_secret_that_is_never_copied_nothing_is_read() -> None:
+    here = await Fleet.connected("worker1")
+
+    @asynccontextmanager
+    async def connect(name: str, _: ClusterConfig) -> AsyncIterator[DirectClient]:
+        yield Shy(here.workers[name], user="multikueue")
+
+    async with here.kueues(), here.running(here.build(dependencies=("Secret",), connect=connect)):
+        await here.submit(template={"volumes": [{"name": "v", "secret": {"secretName": "token"}}]})
+        await says(here, 'Secret "token" is not there, and is never copied')
+        await worker(here).create(SECRET, named("Secret", "token"))
+        await runs(here)
 
 
 async def test_a_manager_that_starts_has_it_owned_by_a_job_that_another_has_made() -> None:

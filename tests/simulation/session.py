@@ -15,7 +15,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Expired, Unauthorized, Unreachable, Unreadable
 from multikueue.kube.http.activity import Activity
-from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
+from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent, read
 from tests.simulation.hostility import Hostility, odd
 from tests.simulation.weather import Life, Link
 
@@ -83,6 +83,10 @@ class Session:
     async def schema(self, gvk: GVK) -> Json | None:
         """See `Describer`. It is asked for once in a connection, as what Kueue's version is."""
         return await self._call("schema", WORKLOAD, lambda: self.link.client.schema(gvk))
+
+    async def exists(self, resource: Resource, key: ObjectKey) -> bool:
+        """See `ApiClient`."""
+        return await read(self, resource, key) is not None
 
     async def served(self) -> Set[GVK] | None:
         """See `Describer`."""

@@ -97,5 +97,5 @@ def in_sum(found: Mapping[JobReport, Finding]) -> list[Finding]:
     summed = []
     for first, *others in alike.values():
         where = f"{first.namespace}/{first.job}{f' and {len(others)} more' if others else ''}"
-        summed.append(attrs.evolve(found[first], where=where, blocking=False))
+        summed.append(attrs.evolve(found[first].mild(), where=where))
     return summed

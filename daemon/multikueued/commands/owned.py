@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.kinds import POD
-from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import dig, uid
 from multikueue.errors import Forbidden, NotFound
 from multikueued.clusters import ClusterClient
@@ -61,8 +61,8 @@ class Owned:
     """The pods of a job."""
 
     pods: tuple[Json, ...]
-    not_read: tuple[Resource, ...] = ()
-    """Kinds in between that may not be listed: there may be more pods."""
+    not_read: tuple[str, ...] = ()
+    """Why there may be more pods: what of the objects in between was not looked at."""
 
 
 async def owned_pods(worker: ClusterClient, roots: frozenset[str], namespace: str) -> Owned:
@@ -74,7 +74,7 @@ async def owned_pods(worker: ClusterClient, roots: frozenset[str], namespace: st
     pods = (await worker.list(POD, namespace=namespace)).items
     family = Ownership(roots)
     family.add(pods)
-    read, refused = set[GVK](), list[Resource]()
+    read, unread = set[GVK](), list[str]()
     for _ in range(DEPTH if roots else 0):
         kinds = sorted(family.unknown() - read)[: MAX_KINDS - len(read)]
         if not kinds:
@@ -87,7 +87,10 @@ async def owned_pods(worker: ClusterClient, roots: frozenset[str], namespace: st
             try:
                 family.add((await worker.list(resource, namespace=namespace)).items)
             except Forbidden:
-                refused.append(resource)
+                unread.append(f"{resource} may not be listed there")
             except NotFound:
                 continue
-    return Owned(tuple(pod for pod in pods if family.reaches(pod)), tuple(refused))
+    if roots and (more := sorted(family.unknown() - read)):
+        named = f"{more[0].kind} ({more[0].api_version}){f' and {len(more) - 1} more' if len(more) > 1 else ''}"
+        unread.append(f"owners of kind {named} are not looked at, as there are so many")
+    return Owned(tuple(pod for pod in pods if family.reaches(pod)), tuple(unread))

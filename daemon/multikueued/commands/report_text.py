@@ -175,11 +175,22 @@ def _findings(findings: Iterable[Finding], width: int) -> list[str]:
     return lines
 
 
-def finding_lines(finding: Finding, width: int) -> list[str]:
-    """What is wrong, the words that say so, and the remedy."""
-    lines = paragraph(f"{finding.where}: {finding.why}", width, first="- ", rest="  ")
+def finding_lines(finding: Finding, width: int, head: str = "- ", *, wide: bool = False) -> list[str]:
+    """What is wrong, the words that say so, why it matters, and the remedy.
+
+    Args:
+        finding: what to print.
+        width: of the terminal.
+        head: how it begins.
+        wide: whether to name its id and side.
+    """
+    lines = paragraph(f"{finding.where}: {finding.why}", width, first=head, rest="  ")
     if finding.told and finding.told not in finding.why:
         lines += paragraph(f'it says: "{finding.told}"', width, first="  ", rest="  ")
+    if finding.matters:
+        lines += paragraph(f"Why it matters: {finding.matters}.", width, first="  ", rest="  ")
+    if wide:
+        lines += paragraph(f"Finding {finding.id}, to be mended on the {finding.side}.", width, first="  ", rest="  ")
     return lines + paragraph(finding.remedy, width, first="  → ", rest="    ")
 
 

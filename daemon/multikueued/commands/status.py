@@ -31,13 +31,13 @@ from multikueued.commands.report_text import (
     totals_line,
     workers_table,
 )
-from multikueued.reports.explanation import Seen, explain
-from multikueued.reports.jobs import WAITING_STATES, JobFilter, job_reports, state_of
+from multikueued.reports.jobs import JobFilter, job_reports
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport
-from multikueued.reports.remedies.one_cause import one_each
+from multikueued.reports.remedies.one_cause import once
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import StatusReport, status_report
+from multikueued.reports.waiting_jobs import why_jobs_wait
 
 MOST: Final = 200
 """Jobs that are looked at; as a rule many wait for the same reason."""
@@ -46,19 +46,15 @@ MOST_ALIKE: Final = 10
 
 
 def with_refusals(report: StatusReport, objects: ManagerObjects, now: datetime, daemon_namespace: str) -> StatusReport:
-    """The report, with what keeps workers from taking jobs that wait: each once, as the first such job tells it."""
-    waiting = [one for one in objects.dispatched if state_of(one, objects) in WAITING_STATES][:MOST]
-    found: dict[tuple[str, str], Finding] = {}
+    """The report, with what keeps jobs waiting: each cause once, as the first such job tells it. What is about the jobs
+    alone their submitters mend, and no operator."""
     told: Counter[str] = Counter()
-    for workload in waiting:
-        for one in explain(Seen(workload, None, objects, (), now, daemon_namespace, others_named=None)).findings:
-            place = one.id, one.object or one.where
-            if one.workers and one.blocking and place not in found and told[one.id] < MOST_ALIKE:
-                told[one.id] += 1
-                found[place] = one
-    known = {(one.id, one.where) for one in report.findings}
-    more = (one for one in found.values() if (one.id, one.where) not in known)
-    return attrs.evolve(report, findings=tuple(one for one, _ in one_each((*report.findings, *more))))
+    found = list[Finding]()
+    for one in why_jobs_wait(objects, now, daemon_namespace, most=MOST):
+        told[one.id] += 1
+        if one.blocking and told[one.id] <= MOST_ALIKE:
+            found.append(one.mild(not one.workers))
+    return attrs.evolve(report, findings=tuple(once(report.findings, found)))
 
 
 _WIDTH = 76

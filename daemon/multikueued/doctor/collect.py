@@ -18,7 +18,6 @@ from multikueue.core.model.worker_kueue import version_of
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueued.clusters import ClusterClient
-from multikueued.doctor.checks.jobs import MOST, waiting
 from multikueued.doctor.checks.kueue import gate_is_on
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.cluster_reader import MANAGER, Sight
@@ -30,6 +29,7 @@ from multikueued.doctor.needs import OF_ONE, needs_of
 from multikueued.doctor.probe import Measure, ProbeResult, probe
 from multikueued.doctor.worker_reader import Connect, Rounds, connected
 from multikueued.reports.published import Published, published_in
+from multikueued.reports.waiting_jobs import MOST, waiting
 from multikueued.reports.worker_facts import KubeconfigFacts, NotChecked
 
 
@@ -108,7 +108,7 @@ def _untold(facts: Facts) -> list[NotChecked]:
     if facts.kueue.image and version_of(facts.kueue.image) is None:
         why = f"its image {facts.kueue.image} does not tell"
         found.append(NotChecked("Kueue's version", why, "ask an administrator of the manager"))
-    if (more := len(waiting(facts)) - MOST) > 0:
+    if (more := len(waiting(facts.objects)) - MOST) > 0:
         told = f"only the {MOST} that have waited longest are looked at"
         found.append(NotChecked(f"why {more} more jobs wait", told, OF_ONE))
     if facts.clock is None:

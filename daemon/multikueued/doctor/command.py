@@ -16,13 +16,15 @@ from multikueue.runtime.loop import utc_now
 from multikueued.commands.exits import FINDING, FINE, NOT_REACHABLE
 from multikueued.commands.options import Format, confirmed, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
+from multikueued.commands.report_text import finding_lines
 from multikueued.commands.tables import paragraph, table
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.collect import Examination, gather
-from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity, diagnose
+from multikueued.doctor.findings import Diagnosis, Measured, diagnose
 from multikueued.doctor.fixes import fixes, mend
 from multikueued.rbac.command import AccountParameter
 from multikueued.rbac.objects import Account
+from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.worker_facts import NotChecked
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -117,14 +119,9 @@ def diagnosis_lines(found: Diagnosis, width: int, *, wide: bool) -> list[str]:
     return [*lines, _total(found)]
 
 
-def _finding(one: DoctorFinding, width: int, *, wide: bool) -> list[str]:
-    head = f"{one.severity}: {one.where}: {one.what}"
-    first, *rest = paragraph(head, width, rest="  ")
-    coloured = first.replace(one.severity, click.style(str(one.severity), fg=_COLOURS[one.severity]), 1)
-    lines = [coloured, *rest, *paragraph(f"Why it matters: {one.why}.", width, first="  ", rest="  ")]
-    if wide:
-        lines += paragraph(f"Finding {one.id}, to be mended on the {one.side}.", width, first="  ", rest="  ")
-    return lines + paragraph(one.remedy, width, first="  → ", rest="    ")
+def _finding(one: Finding, width: int, *, wide: bool) -> list[str]:
+    first, *rest = finding_lines(one, width, f"{one.severity}: ", wide=wide)
+    return [first.replace(one.severity, click.style(str(one.severity), fg=_COLOURS[one.severity]), 1), *rest]
 
 
 def _measured(workers: Sequence[Measured], width: int, *, wide: bool) -> list[str]:

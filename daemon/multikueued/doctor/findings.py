@@ -4,52 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from types import ModuleType
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
 from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
 from multikueued.doctor.facts import Facts
-from multikueued.reports.remedies.one_cause import one_each
-from multikueued.reports.remedies.remedy import filled_for_all
+from multikueued.reports.remedies.one_cause import once
+from multikueued.reports.remedies.remedy import Finding, Severity, Side, filled_for_all
 from multikueued.reports.worker_facts import NotChecked, WorkerFacts
 
 LONGEST: Final = 1_000
 """Characters of what a finding says."""
-Side: TypeAlias = Literal["manager", "worker"]
-
-
-class Severity(StrEnum):
-    """How much a finding matters."""
-
-    ERROR = "error"
-    """Jobs are not dispatched, or go wrong: somebody has to act."""
-    WARNING = "warning"
-    """Some jobs or some workers are concerned, or it will become an error."""
-    INFO = "info"
-
-
-@attrs.frozen
-class DoctorFinding:
-    """Something that is not as it should be."""
-
-    id: str
-    severity: Severity
-    side: Side
-    """Which cluster is to be mended."""
-    where: str
-    what: str
-    why: str
-    """Why it matters."""
-    remedy: str
-    """How to mend it."""
-    object: str = ""
-    """What the cause is about where that is no worker: a LocalQueue, a job."""
-    workers: tuple[str, ...] = ()
-    """The workers that show it; none: it is about the manager."""
 
 
 @attrs.frozen
@@ -61,14 +29,14 @@ class Spot:
     words: Mapping[str, str] | Sequence[Mapping[str, str]] = attrs.field(factory=dict)
     """What the row's remedy fills in; of several workers those of each."""
     severity: Severity | None = None
-    id: str = ""
     remedy: str = ""
     object: str = ""
-    """See `DoctorFinding`."""
+    """See `Finding`."""
     workers: tuple[str, ...] = ()
 
 
-Look: TypeAlias = Callable[[Facts], Iterable[Spot]]
+Look: TypeAlias = Callable[[Facts], Iterable[Spot | Finding]]
+"""Of a finding that a report tells as well, only why it matters and the side are the row's."""
 
 
 @attrs.frozen
@@ -88,20 +56,24 @@ class Check:
     command: str = ""
     """What to type, once for each worker, where the remedy has `{command}`."""
 
-    def findings(self, facts: Facts) -> Iterator[DoctorFinding]:
+    def findings(self, facts: Facts) -> Iterator[Finding]:
         """What it finds."""
         for spot in self.look(facts):
+            if isinstance(spot, Finding):
+                yield attrs.evolve(spot, matters=self.why, side=self.side)
+                continue
             each = [spot.words] if isinstance(spot.words, Mapping) else spot.words
-            yield DoctorFinding(
-                spot.id or self.id,
-                spot.severity or self.severity,
-                self.side,
+            yield Finding(
+                self.id,
                 spot.where,
                 spot.what,
-                self.why,
+                "",
                 spot.remedy or filled_for_all(self.remedy, each, self.command),
+                spot.severity or self.severity,
                 spot.object,
                 spot.workers,
+                self.why,
+                self.side,
             )
 
 
@@ -156,7 +128,7 @@ class Measured:
 class Diagnosis:
     """What `multikueue doctor` prints."""
 
-    findings: tuple[DoctorFinding, ...]
+    findings: tuple[Finding, ...]
     """The errors first."""
     not_checked: tuple[NotChecked, ...]
     """What may not be seen, or could not be: it is not known to be right."""
@@ -167,31 +139,20 @@ class Diagnosis:
     @property
     def has_errors(self) -> bool:
         """Whether somebody has to act."""
-        return any(one.severity is Severity.ERROR for one in self.findings)
+        return any(one.blocking for one in self.findings)
 
 
 def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
     """Run all checks. One cause is told once, with the best remedy; in one place, in the words of the earlier row."""
-    found: list[DoctorFinding] = []
-    for check in checks:
-        earlier = {(one.id, one.where.partition(",")[0]) for one in found}
-        told = (one for one in check.findings(facts) if not facts.unread.intersection(ABSENCE.get(one.id, ())))
-        found += [one for one in told if (one.id, one.where) not in earlier]
-    order = list(Severity)
-    causes = [_together(one, others, order) for one, others in one_each(dict.fromkeys(found))]
-    kept = sorted(causes, key=lambda one: order.index(one.severity))
-    shown = (attrs.evolve(one, where=legible(one.where), what=legible(one.what)) for one in kept)
+
+    def seen(check: Check) -> Iterator[Finding]:
+        return (one for one in check.findings(facts) if not facts.unread.intersection(ABSENCE.get(one.id, ())))
+
+    kept = sorted(once(*map(seen, checks)), key=lambda one: list(Severity).index(one.severity))
+    shown = (attrs.evolve(one, where=legible(one.where), why=legible(one.why), told=legible(one.told)) for one in kept)
     gaps = (attrs.evolve(one, what=legible(one.what), why=legible(one.why)) for one in facts.not_checked)
     measured = tuple(_measured(one, facts) for one in facts.workers.values())
     return Diagnosis(tuple(shown), tuple(gaps), measured, blind="checks" in facts.unread)
-
-
-def _together(best: DoctorFinding, others: Sequence[DoctorFinding], order: Sequence[Severity]) -> DoctorFinding:
-    """The best finding of a cause: as grave as any of them, and with the workers that only others name."""
-    more = dict.fromkeys(name for one in others for name in one.workers if name not in best.workers)
-    also = f"; so says {', '.join(more)}" if more else ""
-    severity = min((one.severity for one in (best, *others)), key=order.index)
-    return attrs.evolve(best, severity=severity, what=best.what + also, workers=(*best.workers, *more))
 
 
 def legible(text: str) -> str:

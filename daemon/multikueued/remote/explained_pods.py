@@ -58,7 +58,7 @@ class JobPods:
         if pods is None:
             unread = (f"its pods: {why}",) if asking is not None and why else ()
             return attrs.evolve(explanation, not_checked=(*explanation.not_checked, *unread))
-        hidden = tuple(f"whether it has more pods there: {one} may not be listed" for one in pods.not_read)
+        hidden = tuple(f"whether it has more pods there: {one}" for one in pods.not_read)
         explanation = attrs.evolve(explanation, not_checked=(*explanation.not_checked, *hidden))
         found = self._findings(explanation, pods)
         needs = dependencies_of(workload) if workload is not None else ()
@@ -84,7 +84,7 @@ class JobPods:
         job = explanation.job
         context = {"worker": pods.worker, "job": job.job, "namespace": job.namespace}
         found = [*pod_findings(troubled(pods), context)]
-        return [attrs.evolve(one, blocking=one.blocking and job.state is JobState.RUNNING) for one in found]
+        return [one.mild(job.state is not JobState.RUNNING) for one in found]
 
     async def _missing(self, needs: Iterable[Dependency]) -> tuple[list[Finding], tuple[str, ...]]:
         """What of these is not on the worker, and what could not be looked for, with why."""

@@ -56,13 +56,13 @@ class PodList:
     worker: str
     pods: tuple[PodReport, ...]
     not_read: tuple[str, ...] = ()
-    """Kinds that may stand between the job and its pods, and that the daemon's account may not list."""
+    """Why there may be more pods: what between the job and them was not looked at."""
 
 
 def pod_list(sought: PlacedJob, found: Owned) -> PodList:
     """Report the pods of a job that a worker has."""
     reports = tuple(pod_report(pod) for pod in in_order(found.pods))
-    return PodList(sought.job, sought.namespace, sought.worker, reports, tuple(map(str, found.not_read)))
+    return PodList(sought.job, sought.namespace, sought.worker, reports, found.not_read)
 
 
 def pod_report(pod: Json) -> PodReport:
@@ -171,5 +171,5 @@ def pods_table(found: PodList, now: datetime, width: int | None, *, wide: bool) 
         row = [pod.name, pod.phase, ready, str(pod.restarts), age(pod.created, now)]
         rows.append([*row, *([pod.node or "-", ",".join(pod.containers)] if wide else []), pod.reason])
     head = f'{found.job} in namespace {found.namespace} is on worker cluster "{found.worker}".'
-    hidden = [f"There may be more pods: {one} may not be listed there." for one in found.not_read]
+    hidden = [f"There may be more pods: {one}." for one in found.not_read]
     return [head, "", *(table(columns, rows, width) if rows else ["It has no pods there."]), *hidden]

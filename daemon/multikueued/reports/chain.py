@@ -22,7 +22,7 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CONFIG,
 )
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, labels_of, name_of, shortened
+from multikueue.core.model.objects import dig, labels_of, name_of, namespace_of, shortened
 from multikueued.reports.jobs import missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.queues import queue_problem
@@ -110,7 +110,7 @@ def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> 
         remedy = f"correct the name in spec.clusters, or create MultiKueueCluster {first}{more}"
         blocking = len(missing) == len(listed)
         told = shortened(told, _TOLD)
-        yield Finding("cluster-missing", where, why, told, _FROM_PLACEMENT if placed else remedy, blocking=blocking)
+        yield Finding("cluster-missing", where, why, told, _FROM_PLACEMENT if placed else remedy).mild(not blocking)
 
 
 def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool = False) -> Iterator[Finding]:
@@ -131,7 +131,7 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
     if local is None:
         why = missing_queue(workload, objects)
         remedy = "correct the label kueue.x-k8s.io/queue-name of the job, or create that LocalQueue"
-        yield Finding("local-queue-missing", f"LocalQueue {wanted}", why, told, remedy)
+        yield Finding("local-queue-missing", f"LocalQueue {namespace_of(workload)}/{wanted}", why, told, remedy)
         return
     yield from _stopped(LOCAL_QUEUE, local, workload)
     queue = objects.cluster_queue_of(workload)
@@ -185,7 +185,7 @@ def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> 
         nobody = "the job says that MultiKueue runs it, and nobody runs it"
         why = f"it has no check of MultiKueue: {nobody if delegated else here}"
         remedy = "name one in spec.admissionChecksStrategy.admissionChecks, or submit the job to another queue"
-        yield Finding("queue-without-check", where, why, "", remedy, blocking=delegated)
+        yield Finding("queue-without-check", where, why, "", remedy).mild(not delegated)
     elif not missing and queue_problem(queue):
         yield from inactive_queue(queue, objects)
         yield from _of_placements(queue, objects)

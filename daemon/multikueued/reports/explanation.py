@@ -174,7 +174,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     going = job.state in _WITHOUT_TROUBLE
     check = seen.objects.check_of(seen.workload) or seen.objects.queue_check(seen.workload) or ""
     for finding in check_findings(seen.objects, check) if check else ():
-        yield attrs.evolve(finding, blocking=finding.blocking and not going)
+        yield finding.mild(going)
     yield from narrowed_out(job, answers)
     yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
@@ -256,7 +256,7 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
     for finding in findings_of(found.values()):
         own = job.state is JobState.LOST and job.worker in finding.workers
-        yield finding if own else attrs.evolve(finding, blocking=finding.blocking and not (may_take or going))
+        yield finding.mild(not own and (may_take or going))
 
 
 def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
@@ -347,7 +347,7 @@ def clock_findings(workload: Json, job: Json | None, report: JobReport, now: dat
     """
     if (ahead := _ahead(workload, now)) > TOLERATED:
         why = f"this cluster's clock is at least {_seconds(ahead)} ahead of this machine's"
-        yield Finding("clock-skew", "this machine", why, "", "synchronise them (NTP): ages shown here are wrong", False)
+        yield Finding("clock-skew", "this machine", why, "", "synchronise them (NTP): ages shown here are wrong").mild()
         return
     started, reserved = parse_timestamp(dig(job or {}, "status", "startTime")), reserved_at(workload)
     if report.state is not JobState.RUNNING or started is None or reserved is None:
@@ -356,10 +356,10 @@ def clock_findings(workload: Json, job: Json | None, report: JobReport, now: dat
     clock = f"the clock of {report.worker} is at least"
     if reserved - started > TOLERATED:
         why = f"{clock} {_seconds(reserved - started)} behind: its job started before it got quota"
-        yield Finding("clock-skew", report.worker, why, "", remedy, False)
+        yield Finding("clock-skew", report.worker, why, "", remedy).mild()
     elif started - now > TOLERATED:
         why = f"{clock} {_seconds(started - now)} ahead: its job is yet to start"
-        yield Finding("clock-skew", report.worker, why, "", remedy, False)
+        yield Finding("clock-skew", report.worker, why, "", remedy).mild()
 
 
 def _ahead(workload: Json, now: datetime) -> timedelta:

@@ -104,9 +104,8 @@ def without_queue(objects: ManagerObjects) -> Iterator[Finding]:
     found = {
         (ObjectKey.of(one).namespace, queue_name(one)): one for one in objects.workloads if objects.has_no_queue(one)
     }
-    for (namespace, name), workload in sorted(found.items())[:MOST]:
-        for finding in queue_findings(workload, objects):
-            yield attrs.evolve(finding, where=f"LocalQueue {namespace}/{name}", blocking=False)
+    for _, workload in sorted(found.items())[:MOST]:
+        yield from (finding.mild() for finding in queue_findings(workload, objects))
 
 
 def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> tuple[Finding, ...]:
@@ -115,7 +114,7 @@ def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) 
         return ()
     degraded = worker.state == "Degraded"
     found = about_error(worker.name, worker.error, worker.cause, objects, daemon_namespace, connected=degraded)
-    return (attrs.evolve(found, blocking=found.blocking and bool(worker.checks) and not degraded),)
+    return (found.mild(degraded or not worker.checks),)
 
 
 def about_error(

@@ -146,7 +146,7 @@ class CopyReader:
         except (Forbidden, NotFound):
             return attrs.evolve(one, pods_unseen="they may not be listed there (worker add --logs grants that)")
         late = [pod for pod in map(late_pod, owned.pods) if pod is not None and now - pod.due >= MARGIN]
-        return attrs.evolve(one, pods=tuple(late))
+        return attrs.evolve(one, pods=tuple(late), pods_unseen="" if late else "; ".join(owned.not_read))
 
 
 def orphaned(one: EndingCopy, now: datetime) -> EndingCopy:

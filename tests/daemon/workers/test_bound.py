@@ -269,7 +269,7 @@ async def test_the_doctor_says_when_it_ends_also_without_the_secret(
         told = []
         for _ in range(2):
             result = await here.run("doctor", "--json", "--config-file", str(file))
-            told.append([one["what"] for one in json.loads(result.stdout)["findings"] if one["id"] == "bound-token"])
+            told.append([one["why"] for one in json.loads(result.stdout)["findings"] if one["id"] == "bound-token"])
             here.sandbox.manager.server.faults.add(Refuse(403), on=Match(user="admin", resource="secrets"))
         assert told[0] == told[1]
         assert "the daemon renews it from " in told[0][0]

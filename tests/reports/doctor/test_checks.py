@@ -40,12 +40,13 @@ from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.checks.webhooks import KUEUES, service_of
 from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
-from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
+from multikueued.doctor.findings import LONGEST, diagnose
 from multikueued.doctor.fixes import fixes
 from multikueued.rbac.objects import Account
 from multikueued.reports.chain import queue_findings
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.events import EventReport
+from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, Need, NotChecked, stranded_pods
 from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
@@ -208,7 +209,7 @@ def test_the_doctor_says_of_queues_and_checks_what_explain_says(id: str) -> None
             waiting = {"metadata": {"namespace": key.namespace}, "spec": {"queueName": key.name}}
             for one in queue_findings(waiting, facts.objects):
                 if one.id == id:
-                    assert told[one.where].what.startswith(one.why)
+                    assert told[one.where].why.startswith(one.why)
                     assert told[one.where].remedy == one.remedy
 
 
@@ -513,7 +514,7 @@ ABSENT = {one.id for one in CHECKS} - {"worker-says", "worker-answers", "job-wai
 """Rows with an id of their own; the others have that of the reason."""
 
 
-def findings(facts: Facts) -> tuple[DoctorFinding, ...]:
+def findings(facts: Facts) -> tuple[Finding, ...]:
     """What all rows find."""
     return diagnose(facts, CHECKS).findings
 
@@ -553,8 +554,8 @@ def test_a_finding_names_place_reason_and_remedy(id: str, facts: Facts, where: s
     found = [one for one in findings(facts) if one.id == id]
 
     assert [one.where for one in found][:1] == [where], findings(facts)
-    assert told in found[0].what
-    assert found[0].why
+    assert told in f"{found[0].why}: {found[0].told}"
+    assert found[0].matters
     assert found[0].remedy
     assert not re.search(r"\{\w*\}", found[0].remedy)
 
@@ -567,7 +568,7 @@ def test_what_is_missing_everywhere_is_an_error() -> None:
     nowhere = {name: worker_facts(name, queues=queues(local={})) for name in ("worker1", "worker2")}
     found = findings(healthy(workers=nowhere))
     assert {one.severity for one in found} == {Severity.ERROR}
-    assert "nor on any other worker" in found[0].what
+    assert "nor on any other worker" in found[0].why
 
 
 def test_a_kind_that_a_worker_lacks_is_an_error_once_jobs_of_it_wait() -> None:
@@ -611,7 +612,7 @@ def test_a_workers_words_do_nothing_to_a_terminal() -> None:
     gap = NotChecked("worker1 itself", words, "nobody")
     found = diagnose(with_worker(error=words), CHECKS)
     gaps = diagnose(healthy(not_checked=(gap,)), CHECKS).not_checked
-    for text in (found.findings[0].what, gaps[0].why):
+    for text in (found.findings[0].why, gaps[0].why):
         assert text.isprintable()
         assert len(text) <= LONGEST
 

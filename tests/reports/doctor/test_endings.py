@@ -13,8 +13,9 @@ from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNO
 from multikueue.core.model.names import Json, ObjectKey
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import DoctorFinding, diagnose
+from multikueued.doctor.findings import diagnose
 from multikueued.reports.ending_copies import EndingCopy, LatePod
+from multikueued.reports.remedies.remedy import Finding
 from tests.core.door import EarlierRun
 from tests.reports.doctor.healthy import NOW, healthy, objects_of, worker_facts
 from tests.reports.objects import job, saying, stored, waiting_for, worker, workload
@@ -38,14 +39,14 @@ def facts(*copies: EndingCopy, workloads: tuple[Json, ...] = (), **metadata: Any
     return objects_of(made, clusters=(worker("worker1", **metadata), worker("worker2")))
 
 
-def findings(seen: Facts) -> list[DoctorFinding]:
+def findings(seen: Facts) -> list[Finding]:
     return [one for one in diagnose(seen, CHECKS).findings if one.id == "copy-does-not-end"]
 
 
 def test_it_names_job_and_uid_and_the_finalizer_and_a_command_that_gives_it_up() -> None:
     (found,) = findings(facts(copy()))
     assert found.where == "worker1, Job default/train"
-    assert found.what == (
+    assert found.why == (
         f"Job default/train (UID uid-train): deleted at {timestamp(DELETED)}, should have ended at {timestamp(DUE)}; "
         "held by the finalizer example.com/slow"
     )
@@ -69,16 +70,16 @@ def test_one_whose_workload_is_there_is_given_up_by_its_uid() -> None:
 def test_a_node_that_is_down_is_one_finding_whatever_it_holds() -> None:
     copies = [on_dead_node(f"train-{number}") for number in range(9)]
     (found,) = findings(facts(*copies))
-    assert f"pod train-0-x on node n1 should have ended at {timestamp(DUE)}: the node may be down" in found.what
-    assert "the same holds of Job default/train-1 (UID uid-train-1), " in found.what
-    assert found.what.endswith("and 3 more")
+    assert f"pod train-0-x on node n1 should have ended at {timestamp(DUE)}: the node may be down" in found.why
+    assert "the same holds of Job default/train-1 (UID uid-train-1), " in found.why
+    assert found.why.endswith("and 3 more")
     assert found.remedy.startswith("look at that node; ")
     assert len(findings(facts(*copies, copy("other")))) == 2
 
 
 def test_where_pods_may_not_be_read_it_says_so() -> None:
     (found,) = findings(facts(copy(finalizers=(), pods_unseen="they may not be listed there")))
-    assert found.what.endswith("its pods are not known: they may not be listed there")
+    assert found.why.endswith("its pods are not known: they may not be listed there")
     assert found.remedy.startswith("look at the node of its pods; ")
 
 
@@ -111,6 +112,6 @@ def test_words_of_a_worker_end_no_terminal_and_enter_no_command() -> None:
     made = workload(stored(job("train")))
     made["metadata"]["name"] = "$(reboot)"
     (found,) = findings(facts(odd, workloads=(made,)))
-    assert "\x1b" not in found.what
-    assert "\n" not in found.what
+    assert "\x1b" not in found.why
+    assert "\n" not in found.why
     assert "reboot" not in found.remedy

@@ -8,7 +8,8 @@ from typing import Final
 
 from multikueue.core.model.conditions import is_true, timestamp
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.doctor.findings import Spot, check
+from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.worker_facts import Permission
 from multikueued.workers.connection_wait import digest_in_use
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-import attrs
-
 from multikueue.core.dispatchers.incremental import INCREMENTAL
 from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
@@ -18,7 +16,7 @@ from multikueue.core.model.objects import annotations_of, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Check, Severity, Spot, check
+from multikueued.doctor.findings import Check, Spot, check
 from multikueued.reports.chain import (
     check_findings,
     inactive_placement,
@@ -28,42 +26,26 @@ from multikueued.reports.chain import (
 )
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import ManagerObjects, similar
-from multikueued.reports.remedies import remedy as remedies
+from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.remedies.taken_away import DETACHED, GONE, jobs_on, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.typenames import title
 
 
-def spot_of(found: remedies.Finding) -> Spot:
-    """What a report has found, as a spot."""
-    severity = Severity.ERROR if found.blocking else Severity.WARNING
-    told = f' (it says: "{found.told}")' if found.told and found.told not in found.why else ""
-    return Spot(
-        found.where,
-        found.why + told,
-        severity=severity,
-        id=found.id,
-        remedy=found.remedy,
-        object=found.object,
-        workers=found.workers,
-    )
-
-
 def _of_checks(id: str, finds: str) -> Check:
     """What is wrong with AdmissionChecks and their MultiKueueConfigs, of one kind of finding."""
 
-    def look(facts: Facts) -> Iterator[Spot]:
-        yield from (spot_of(one) for one in check_findings(facts.objects) if one.id == id)
+    def look(facts: Facts) -> Iterator[Finding]:
+        yield from (one for one in check_findings(facts.objects) if one.id == id)
 
     why = "its queues admit nothing, or fewer workers than meant are offered jobs"
     return Check(id, Severity.ERROR, "manager", finds, why, "", look)
 
 
 @check("daemon-not-running", Severity.ERROR, "nothing is dispatched", "look whether the daemon runs")
-def nobody_leads(facts: Facts) -> Iterator[Spot]:
+def nobody_leads(facts: Facts) -> Iterator[Finding]:
     """Nobody leads: the daemon's Lease is free, or was not renewed."""
-    found = daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace)
-    yield from map(spot_of, found)
+    yield from daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace)
 
 
 @check(
@@ -91,26 +73,26 @@ cluster_missing = _of_checks(
 
 
 @check("check-missing", Severity.ERROR, "the queue is inactive: it admits no jobs")
-def queues_with_unknown_check(facts: Facts) -> Iterator[Spot]:
+def queues_with_unknown_check(facts: Facts) -> Iterator[Finding]:
     """A ClusterQueue names an AdmissionCheck that does not exist."""
     for _, queue in sorted(facts.objects.queues_by_name.items()):
-        yield from map(spot_of, missing_checks(queue, facts.objects))
+        yield from missing_checks(queue, facts.objects)
 
 
 @check("queue-inactive", Severity.ERROR, "its jobs get no quota here, so no worker is asked")
-def inactive_queues(facts: Facts) -> Iterator[Spot]:
+def inactive_queues(facts: Facts) -> Iterator[Finding]:
     """A ClusterQueue with a check of MultiKueue is not active, for another reason than a check that is told of."""
     for _, queue in sorted(facts.objects.queues_by_name.items()):
         if facts.objects.check_of_queue(queue) is not None:
-            yield from map(spot_of, inactive_queue(queue, facts.objects))
+            yield from inactive_queue(queue, facts.objects)
 
 
 @check("cluster-queue-missing", Severity.WARNING, "its jobs wait for ever")
-def queues_without_target(facts: Facts) -> Iterator[Spot]:
+def queues_without_target(facts: Facts) -> Iterator[Finding]:
     """A LocalQueue leads to a ClusterQueue that does not exist."""
     for _, local in sorted(facts.objects.local_queues_by_key.items()):
         for finding in without_cluster_queue(local, facts.objects):
-            yield attrs.evolve(spot_of(finding), severity=None)  # it may have no jobs
+            yield finding.mild()  # it may have no jobs
 
 
 @check(
@@ -235,10 +217,10 @@ def _some(names: Sequence[str]) -> str:
     Severity.ERROR,
     "queues with this check admit nothing, or nobody fills their list of workers",
 )
-def inactive_checks(facts: Facts) -> Iterator[Spot]:
+def inactive_checks(facts: Facts) -> Iterator[Finding]:
     """A placement check is not active, nobody handles it, or OCM's addon handles it as well."""
     for one in filter(is_placement_check, facts.objects.checks):
-        yield from map(spot_of, inactive_placement(one))
+        yield from inactive_placement(one)
 
 
 @check(
@@ -273,9 +255,9 @@ def dependencies_without_config(facts: Facts) -> Iterator[Spot]:
 
 
 @check("worker-says", Severity.ERROR, "it is offered no jobs, none of that kind, or some without regard to its room")
-def what_workers_say(facts: Facts) -> Iterator[Spot]:
+def what_workers_say(facts: Facts) -> Iterator[Finding]:
     """The daemon says why a worker is not connected, or not usable for a kind; the id is the reason's, as
     `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.
     """
     for worker in facts.worker_reports:
-        yield from map(spot_of, about(worker, facts.objects, facts.daemon_namespace))
+        yield from about(worker, facts.objects, facts.daemon_namespace)

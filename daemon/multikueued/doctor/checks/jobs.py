@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.labels import RETRY_ANNOTATION, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueued.doctor.checks.configuration import spot_of
+from multikueue.core.model.objects import annotations_of
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Severity, Spot, check
-from multikueued.reports.explanation import Seen, explain
-from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
+from multikueued.doctor.findings import Spot, check
+from multikueued.reports.jobs import JobState, state_of
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies import remedy as remedies
-from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
 from multikueued.reports.remedies.pod_remedies import NEED_MISSING
+from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.typenames import title, type_name
-
-MOST: Final = 500
-"""Jobs that are looked at; as a rule many wait for the same reason."""
-_PASSING: Final = ("quota-in-use", "connecting", "cordoned", "clock-skew", "queue-without-check", EARLIER_RUN)
-"""What is no fault, or is told elsewhere."""
-_AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
+from multikueued.reports.waiting_jobs import why_jobs_wait
 
 
 def rejected(objects: ManagerObjects) -> list[Json]:
     """The Workloads that were rejected or deactivated: the job itself may tell why."""
     ended = (JobState.REJECTED, JobState.INACTIVE)
     return [one for one in objects.dispatched if state_of(one, objects) in ended]
-
-
-def waiting(facts: Facts) -> list[Json]:
-    """The Workloads of jobs that wait, or were rejected: the ones that waited longest first."""
-    kept = [one for one in facts.objects.dispatched if state_of(one, facts.objects) not in _AT_REST]
-    return sorted(kept, key=lambda one: str(dig(one, "metadata", "creationTimestamp") or ""))
 
 
 @check(
@@ -61,7 +45,7 @@ def unreadable_annotations(facts: Facts) -> Iterator[Spot]:
     Severity.ERROR,
     "these jobs do not show what becomes of them, and a finished one may look as if it ran",
 )
-def statuses_are_refused(facts: Facts) -> Iterator[Spot]:
+def statuses_are_refused(facts: Facts) -> Iterator[Finding]:
     """The manager's API server refuses the status of a job, for what somebody else wrote there, or by a definition of
     another version. Told for as long as the event of it is kept, and until a later status is taken.
     """
@@ -73,7 +57,7 @@ def statuses_are_refused(facts: Facts) -> Iterator[Spot]:
     Severity.WARNING,
     "the job does not have there what it says here, and the worker's Kueue may stop it for that",
 )
-def fields_are_contested(facts: Facts) -> Iterator[Spot]:
+def fields_are_contested(facts: Facts) -> Iterator[Finding]:
     """Something on a worker, as an autoscaler, has set a field of a copy each time that it was set back: it is left
     alone. Told for as long as the event of it is kept, and until the job is changed or ends.
     """
@@ -85,19 +69,19 @@ def fields_are_contested(facts: Facts) -> Iterator[Spot]:
     Severity.INFO,
     "these jobs start later; those of other namespaces do not wait for them",
 )
-def copies_wait(facts: Facts) -> Iterator[Spot]:
+def copies_wait(facts: Facts) -> Iterator[Finding]:
     """A large job has waited a minute for its turn to be copied, as its namespace has its share of what is kept in
     memory. Told for as long as the event of it is kept, and until the job is offered.
     """
-    yield from _told(facts, ToldFinding.COPY_WAITS)
+    yield from (attrs.evolve(one, severity=Severity.INFO) for one in _told(facts, ToldFinding.COPY_WAITS))
 
 
-def _told(facts: Facts, wanted: ToldFinding) -> Iterator[Spot]:
+def _told(facts: Facts, wanted: ToldFinding) -> Iterator[Finding]:
     for workload in facts.objects.workloads:
         key = ObjectKey.of(workload)
         for told, found in told_findings(facts.told.get(key, ()), workload, facts.jobs.get(key), type_name(workload)):
             if told is wanted:
-                yield Spot(title(workload), f"{found.why}: {found.told}", remedy=found.remedy)
+                yield attrs.evolve(found, where=title(workload))
 
 
 def misdated(facts: Facts) -> list[Json]:
@@ -107,25 +91,11 @@ def misdated(facts: Facts) -> list[Json]:
 
 
 @check("job-waits", Severity.ERROR, "these jobs do not run")
-def why_jobs_wait(facts: Facts) -> Iterator[Spot]:
+def jobs_that_wait(facts: Facts) -> Iterator[Finding]:
     """Jobs wait or were rejected for a reason that somebody has to mend, as `multikueue explain` tells it; the
     id is the reason's, as `kind-not-enabled`, `not-delegated`, `name-taken`, `webhook`, `namespace-missing`.
     """
-    found: dict[tuple[str, str, str], list[tuple[str, remedies.Finding]]] = defaultdict(list)
-    for one in waiting(facts)[:MOST]:
-        name = title(one)
-        behind = facts.jobs.get(ObjectKey.of(one))
-        about = (one, behind, facts.objects, (), facts.now, facts.daemon_namespace)
-        for finding in explain(Seen(*about, others_named=None)).findings:
-            if finding.id not in _PASSING:
-                where = "jobs" if finding.where == f"Workload {name_of(one)}" else finding.where
-                found[finding.id, where, finding.why].append((name, finding))
-    for (_, where, _), jobs in found.items():
-        name, finding = max(jobs, key=lambda job: job[1].blocking)
-        spot = spot_of(finding)
-        others = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
-        told = f"{spot.what}; it concerns {name}{others}"
-        yield attrs.evolve(spot, where=where, what=told)
+    yield from why_jobs_wait(facts.objects, facts.now, facts.daemon_namespace, facts.jobs)
 
 
 @check(

@@ -9,7 +9,8 @@ from typing import Final
 import attrs
 
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.doctor.findings import Spot, check
+from multikueued.reports.remedies.remedy import Severity
 
 LOST: Final = "on the manager, logs of every job and exec fail"
 SEE: Final = "by kind of cluster: docs/mirror-network.md"

@@ -9,7 +9,8 @@ from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.objects import dig, name_of
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.doctor.findings import Spot, check
+from multikueued.reports.remedies.remedy import Severity
 
 
 @check(

@@ -14,8 +14,9 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.quantities import written
 from multikueued.doctor.facts import Facts, KueueFacts
-from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.doctor.findings import Spot, check
 from multikueued.reports.quotas import nominal
+from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.dispatcher import dispatcher_name
 

@@ -15,10 +15,10 @@ from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import namespace_of
 from multikueued.doctor.checks.access import refused
-from multikueued.doctor.checks.configuration import spot_of
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.doctor.findings import Spot, check
 from multikueued.reports.jobs import WAITING_STATES, state_of
+from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
 from multikueued.reports.worker_queues import queue_flaw, quota_mismatch
@@ -35,14 +35,14 @@ on_worker = partial(check, side="worker")
 
 
 @on_worker("worker-answers", Severity.ERROR, "it is offered no jobs")
-def silent(facts: Facts) -> Iterator[Spot]:
+def silent(facts: Facts) -> Iterator[Finding]:
     """A worker does not answer here, or refuses the credentials, and the daemon is not connected to it, either;
     the id is the reason's, as for `worker-says`.
     """
     for worker in facts.workers.values():
         if worker.error:
             said = worker.name, worker.error, worker.cause
-            yield spot_of(about_error(*said, facts.objects, facts.daemon_namespace, connected=False))
+            yield about_error(*said, facts.objects, facts.daemon_namespace, connected=False)
 
 
 @on_worker(

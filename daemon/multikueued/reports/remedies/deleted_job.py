@@ -25,7 +25,7 @@ def deleted_job_findings(workload: Json) -> Iterator[Finding]:
     where = f"Workload {key.name}"
     if workloads.finish_reason(workload) == workloads.OWNER_NOT_FOUND:
         why = "its job was deleted without it (orphaned), and what ran on a worker was stopped"
-        yield Finding("job-deleted", where, why, "", f"nothing; to be rid of the Workload: {remove}", False)
+        yield Finding("job-deleted", where, why, "", f"nothing; to be rid of the Workload: {remove}").mild()
     elif workloads.owner(workload) is None and JOB_UID_LABEL in labels_of(workload):
         why = "its job was deleted without it (orphaned): what runs on a worker goes on"
-        yield Finding("job-deleted", where, why, "", f"to stop it: {remove}", False)
+        yield Finding("job-deleted", where, why, "", f"to stop it: {remove}").mild()

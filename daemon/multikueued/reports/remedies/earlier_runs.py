@@ -38,7 +38,7 @@ def earlier_run_findings(workload: Json, told: str, objects: ManagerObjects, now
     for run in earlier_runs(workload, objects):
         if not _takes_too_long(run, workload, now):
             wait = "nothing: it is offered to workers once that is gone"
-            yield Finding(EARLIER_RUN, run.worker, f"{_on(run)} {_ends(run)}", told, wait, blocking=False)
+            yield Finding(EARLIER_RUN, run.worker, f"{_on(run)} {_ends(run)}", told, wait).mild()
             continue
         key = ObjectKey.of(workload)
         words = {"namespace": key.namespace, "workload": key.name, "worker": run.worker, "uid": run.uid}

@@ -36,7 +36,7 @@ def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Fi
     words = {"job": report.job, "namespace": report.namespace}
     told = plain(_words(job) or report.reason)
     where = f" on worker cluster {report.worker}" if report.worker else ""
-    yield Finding(FAILED, report.job, f"it has failed{where}", told, _remedy(report, words, now), False)
+    yield Finding(FAILED, report.job, f"it has failed{where}", told, _remedy(report, words, now)).mild()
 
 
 def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:

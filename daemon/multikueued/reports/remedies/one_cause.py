@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from types import MappingProxyType
-from typing import Final, Protocol, TypeVar
+from typing import Final
+
+import attrs
+
+from multikueued.reports.remedies.remedy import Finding, Severity
 
 CAUSES: Final = (
     ("kubeconfig-key", "kubeconfig-secret", "kubeconfig-unusable", "kubeconfig-refused"),
@@ -22,50 +26,43 @@ CAUSES: Final = (
 _PLACES: Final = MappingProxyType({name: (ids[0], place) for ids in CAUSES for place, name in enumerate(ids)})
 
 
-class Told(Protocol):
-    """What findings have in common."""
+def once(*sources: Iterable[Finding]) -> list[Finding]:
+    """Each cause once, in the order of the findings: the one with the best remedy, as grave as any that tells of it.
 
-    @property
-    def id(self) -> str:
-        """Of the finding."""
-
-    @property
-    def object(self) -> str:
-        """What it is about; empty: its workers."""
-
-    @property
-    def workers(self) -> tuple[str, ...]:
-        """Those that show it; none: it is about the manager."""
-
-
-T = TypeVar("T", bound=Told)
-
-
-def one_each(findings: Iterable[T]) -> list[tuple[T, tuple[T, ...]]]:
-    """Each cause once, in the order of the findings: the one with the best remedy, and the others that tell of it.
-
-    What is about the manager stands for itself, and so do two findings of one id about workers alone.
+    What several sources tell of one place is told by the first; what one of them tells twice under one id, of a place
+    without an object, are two things.
     """
-    by_cause: dict[str, list[tuple[int, int, T]]] = defaultdict(list)
-    for number, one in enumerate(findings):
+    by_cause: dict[str, list[tuple[int, int, int, Finding]]] = defaultdict(list)
+    numbered = ((source, one) for source, found in enumerate(sources) for one in dict.fromkeys(found))
+    for number, (source, one) in enumerate(numbered):
         cause, place = _PLACES.get(one.id, (one.id, 0))
-        by_cause[cause].append((place, number, one))
-    kept: list[tuple[int, T, tuple[T, ...]]] = []
+        by_cause[cause].append((place, number, source, one))
+    kept: list[tuple[int, list[Finding]]] = []
     for alike in by_cause.values():
-        alike.sort(key=lambda each: each[:2])
-        best: list[tuple[int, T, list[T]]] = []
-        for _, number, one in alike:
-            behind = next((others for _, better, others in best if _tells(better, one)), None)
+        groups: list[tuple[int, int, list[Finding]]] = []
+        for _, number, source, one in sorted(alike, key=lambda each: each[:2]):
+            behind = next((group for _, by, group in groups if _tells(group[0], one, apart=by != source)), None)
             if behind is None:
-                best.append((number, one, []))
+                groups.append((number, source, [one]))
             else:
                 behind.append(one)
-        kept += [(number, one, tuple(others)) for number, one, others in best]
-    return [(one, others) for _, one, others in sorted(kept, key=lambda each: each[0])]
+        kept += ((number, group) for number, _, group in groups)
+    return [_together(group) for _, group in sorted(kept, key=lambda each: each[0])]
 
 
-def _tells(better: Told, other: Told) -> bool:
-    """Whether a finding tells of what the other does."""
+def _together(alike: list[Finding]) -> Finding:
+    """The best finding of a cause: as grave as any of them, and with the workers that only others name."""
+    best = alike[0]
+    more = dict.fromkeys(name for one in alike for name in one.workers if name not in best.workers)
+    also = f"; so says {', '.join(more)}" if more else ""
+    severity = min((one.severity for one in alike), key=list(Severity).index)
+    return attrs.evolve(best, severity=severity, why=best.why + also, workers=(*best.workers, *more))
+
+
+def _tells(better: Finding, other: Finding, *, apart: bool) -> bool:
+    """Whether a finding tells of what the other does, which another source has told if they are apart."""
     if better.object or other.object:
-        return better.object == other.object and bool(better.workers)
-    return better.id != other.id and bool(better.workers) and set(other.workers) <= set(better.workers)
+        return better.object == other.object and bool(better.workers) == bool(other.workers)
+    if better.id == other.id:
+        return apart and better.where.partition(",")[0] == other.where
+    return bool(better.workers) and set(other.workers) <= set(better.workers)

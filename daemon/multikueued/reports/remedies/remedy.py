@@ -7,15 +7,28 @@ import shlex
 import string
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from itertools import islice
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import attrs
+
+Side: TypeAlias = Literal["manager", "worker"]
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    """Jobs are not dispatched, or go wrong: somebody has to act."""
+    WARNING = "warning"
+    """It passes by itself, other workers can do the work, or it will become an error."""
+    INFO = "info"
 
 
 @attrs.frozen
 class Finding:
-    """Something that is not as it should be."""
+    """Something that is not as it should be, as all commands tell it."""
 
     id: str
     """Names the kind of finding, for programs: `kubeconfig-key`, `quota-too-small`."""
@@ -27,12 +40,25 @@ class Finding:
     """The words that say so, as they stand on the object; empty: nothing says so, it follows from what is there."""
     remedy: str
     """What to do."""
-    blocking: bool = True
-    """Whether somebody has to act; if not, it passes by itself, or other workers can do the work."""
+    severity: Severity = Severity.ERROR
     object: str = ""
     """What the cause is about where that is no worker: a LocalQueue, a job. What has the same is one finding."""
     workers: tuple[str, ...] = ()
     """The workers that show it; none: it is about the manager."""
+    matters: str = ""
+    """Why it matters; empty: that is plain."""
+    side: Side = "manager"
+    """Which cluster is to be mended, as far as the doctor tells it."""
+    blocking: bool = attrs.field(init=False)
+    """Whether somebody has to act, since it is an error."""
+
+    @blocking.default
+    def _is_error(self) -> bool:
+        return self.severity is Severity.ERROR
+
+    def mild(self, is_so: bool = True) -> Finding:
+        """The same as something that nobody has to act on, if it is so."""
+        return attrs.evolve(self, severity=Severity.WARNING) if is_so and self.blocking else self
 
 
 @attrs.frozen
@@ -58,7 +84,7 @@ class Remedy:
             self.why.format_map(words),
             told,
             filled_for_all(self.remedy, [words], self.command),
-            self.blocking,
+            Severity.ERROR if self.blocking else Severity.WARNING,
             self.object.format_map(words),
         )
 

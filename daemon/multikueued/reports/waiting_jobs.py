@@ -1,0 +1,62 @@
+"""Why jobs wait: the reasons that `multikueue explain` gives, of all jobs at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, name_of
+from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
+from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.typenames import title
+
+MOST: Final = 500
+"""Jobs that are looked at; as a rule many wait for the same reason."""
+_PASSING: Final = ("quota-in-use", "connecting", "cordoned", "clock-skew", "queue-without-check", EARLIER_RUN)
+"""What is no fault, or is told elsewhere."""
+_AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
+
+
+def waiting(objects: ManagerObjects) -> list[Json]:
+    """The Workloads of jobs that wait, or were rejected: the ones that waited longest first."""
+    kept = [one for one in objects.dispatched if state_of(one, objects) not in _AT_REST]
+    return sorted(kept, key=lambda one: str(dig(one, "metadata", "creationTimestamp") or ""))
+
+
+def why_jobs_wait(
+    objects: ManagerObjects,
+    now: datetime,
+    daemon_namespace: str,
+    behind: Mapping[ObjectKey, Json] = MappingProxyType({}),
+    most: int = MOST,
+) -> Iterator[Finding]:
+    """What somebody has to mend: one finding for each cause, with a job that it concerns.
+
+    Args:
+        objects: of the manager.
+        now: the wall clock.
+        daemon_namespace: for remedies.
+        behind: the jobs, as far as they were read, by the Workload.
+        most: how many jobs are looked at.
+    """
+    found: dict[tuple[str, ...], list[tuple[str, Finding]]] = defaultdict(list)
+    for one in waiting(objects)[:most]:
+        about = (one, behind.get(ObjectKey.of(one)), objects, (), now, daemon_namespace)
+        for finding in explain(Seen(*about, others_named=None)).findings:
+            if finding.id not in _PASSING:
+                where = "jobs" if finding.where == f"Workload {name_of(one)}" else finding.where
+                alike = (finding.id, finding.object or where, "" if finding.object else finding.why)
+                found[alike].append((title(one), attrs.evolve(finding, where=where)))
+    for jobs in found.values():
+        name, finding = max(jobs, key=lambda job: job[1].blocking)
+        others = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
+        yield attrs.evolve(finding, why=f"{finding.why}; it concerns {name}{others}")
