@@ -15,7 +15,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from multikueue.core.model.names import Json
 from multikueue.errors import Expired, Forbidden, NotFound, Unreachable
-from multikueued.dashboard.local_port import API
+from multikueued.page.port import API
 from multikueued.remoteapi.history import History
 from multikueued.remoteapi.overview import counted, overview, timeline
 from multikueued.reports.remedies.remedy import Finding
@@ -93,7 +93,7 @@ FLEET: Json = {
 
 @attrs.define(eq=False)
 class FleetApi:
-    """Implements `multikueued.dashboard.local_port.Source`."""
+    """Implements `multikueued.page.port.Source`."""
 
     jobs: dict[tuple[str, str], Json] = attrs.field(factory=dict)
     readable: tuple[str, ...] = ("team-a",)

@@ -20,7 +20,8 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue.statuses import finished
 from multikueue.testing import NOW
-from multikueued.dashboard.local_port import PAGE, LocalPort, Source
+from multikueued.dashboard.local_port import LocalPort
+from multikueued.page.port import FILES, Source
 from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
 from tests.dashboard.real_handlers import handlers_of
 from tests.remote.test_on_servers import fleet as remote_fleet
@@ -294,10 +295,10 @@ async def test_the_api_goes_away_and_comes_back(api: FleetApi) -> None:
 
 async def test_both_languages_have_the_same_words() -> None:
     """A text that one lacks would be English, or its key."""
-    en, zh = ((PAGE / f"texts.{language}.js").read_text() for language in ("en", "zh"))
+    en, zh = ((FILES / f"texts.{language}.js").read_text() for language in ("en", "zh"))
     keys = [set(re.findall(r'"([a-zA-Z0-9.]+)": "', text)) for text in (en, zh)]
     assert {key for key in keys[1] if not key.startswith("state.")} == keys[0]
-    used = {key for file in PAGE.glob("*.js") for key in re.findall(r'\bt\("([a-zA-Z0-9.]+)"', file.read_text())}
+    used = {key for file in FILES.glob("*.js") for key in re.findall(r'\bt\("([a-zA-Z0-9.]+)"', file.read_text())}
     assert used <= keys[0]
 
 

@@ -21,7 +21,7 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import documents
-from multikueued.logserver.access import FrontProxyRights, Slots
+from multikueued.logserver.access import FrontProxyCallers, ReviewedRights, Slots
 from multikueued.logserver.answering import Handler, fixed
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds
@@ -112,7 +112,7 @@ async def running(options: Options) -> AsyncIterator[int]:
         jobs = JobHandlers(
             view,
             client,
-            FrontProxyRights(client.create, tls),
+            ReviewedRights(client.create, FrontProxyCallers(tls)),
             partial(LocatorOfTenant, workers, options.origin, options.marks),
             options.marks.namespace,
             logs=Slots(options.streams, options.streams_per_user),
