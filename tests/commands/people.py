@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 import anyio.to_thread
@@ -97,10 +97,10 @@ class People:
 
 
 @asynccontextmanager
-async def people(folder: Path) -> AsyncIterator[People]:
-    """The stage, with roles in force, and an account for each person."""
+async def people(folder: Path, **options: Any) -> AsyncIterator[People]:
+    """The stage, with roles in force, and an account for each person; `options` are the server's."""
     with capture_logs():  # those of the server would stand among what a command prints
-        async with stage(folder) as here:
+        async with stage(folder, **options) as here:
             for who, role in ROLES.items():
                 await _account(here, who, role)
             made = People(here, folder, 0)

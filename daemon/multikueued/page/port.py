@@ -50,8 +50,9 @@ class Source(Protocol):
 class Door(Protocol):
     """Whom a port lets in."""
 
-    name: str
-    """What the page knows it by: `token` or `sign-in`."""
+    @property
+    def name(self) -> str:
+        """What the page knows it by: `token` or `sign-in`."""
 
     def is_host(self, host: str) -> bool:
         """Whether that is a name of this port, as `Host` has it."""

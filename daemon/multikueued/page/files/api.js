@@ -1,15 +1,26 @@
-// The one way to the API: GET with the token that the page was opened with. Nothing else is ever asked.
+// The one way to the API: GET. Nothing else is ever asked.
 const ROOT = "/apis/remote.multikueue.dev/v1alpha1";
 const KEPT = "multikueue-token";
 
-/** The token stands in the fragment once, which no server sees; a reload finds it in this tab's storage. */
+/** Whether people sign in here: then their token is kept in this tab's memory alone. */
+export const signsIn = document.documentElement.dataset.door === "sign-in";
+let bearer = "";
+
+/** Where people do not sign in, the token stands in the fragment once, which no server sees; a reload finds it in this
+ * tab's storage. */
 export function takeToken() {
   const found = /^#token=([\w-]+)$/.exec(location.hash);
-  if (found) {
-    sessionStorage.setItem(KEPT, found[1]);
-    history.replaceState(null, "", "#/overview");
-  }
+  if (!found) return;
+  if (!signsIn) sessionStorage.setItem(KEPT, found[1]);
+  history.replaceState(null, "", "#/overview");
 }
+
+/** Ask with this token from now on; empty: with none, as a proxy in front may have one. */
+export const signIn = (token) => { bearer = token; };
+export const isSignedIn = () => Boolean(bearer);
+
+/** What the door of this page asks for. */
+const credentials = () => signsIn ? (bearer ? { Authorization: `Bearer ${bearer}` } : {}) : { "X-Multikueue-Token": sessionStorage.getItem(KEPT) || "" };
 
 export class ApiError extends Error {
   constructor(code, message) {
@@ -26,10 +37,10 @@ function broken(error) {
 const read = async (path, signal) => (await ask(path, signal)).json().catch(broken);
 
 async function ask(path, signal) {
-  const headers = { "X-Multikueue-Token": sessionStorage.getItem(KEPT) || "" };
-  const answer = await fetch(ROOT + path, { headers, signal, cache: "no-store", redirect: "error" }).catch(broken);
+  const answer = await fetch(ROOT + path, { headers: credentials(), signal, cache: "no-store", redirect: "error" }).catch(broken);
   if (answer.ok) return answer;
   const status = await answer.json().catch(() => ({}));
+  if (answer.status === 401 && !signal?.aborted) dispatchEvent(new Event("strange"));
   throw new ApiError(answer.status, String(status.message || answer.statusText));
 }
 
