@@ -21,9 +21,11 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue.statuses import finished
 from multikueue.testing import NOW
 from multikueued.dashboard.local_port import LocalPort
+from multikueued.page import signed_in
 from multikueued.page.port import FILES, Source
 from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
 from tests.dashboard.real_handlers import handlers_of
+from tests.dashboard.test_hosted import hosted
 from tests.remote.test_on_servers import fleet as remote_fleet
 
 CHROMIUM = shutil.which("chromium")
@@ -458,6 +460,83 @@ async def test_three_questions_of_a_person_about_a_fleet_with_a_lost_worker() ->
         await page.locator("table.two tbody tr").first.wait_for()
         await page.locator("svg.bar").first.wait_for(timeout=40_000)  # once the daemon has looked at all workers
         await picture("worker", "large", "light")
+
+
+@pytest.mark.timeout(90)
+async def test_people_sign_in_at_a_server_and_their_token_stays_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a wrong token first; who may see one namespace sees that. Nothing is stored, a reload asks again, a token
+    that is revoked shows nothing any more."""
+    monkeypatch.setattr(signed_in, "KEPT", 0.3)
+    async with hosted(tmp_path) as here, browser_page(ignore_https_errors=True) as page:
+        faults: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda line: faults.append(line.text) if is_fault(line) else None)
+        await page.goto(f"{here.address}#/overview")
+        token, button = page.get_by_label("Token of the manager cluster"), page.get_by_role("button", name="Sign in")
+        await token.fill("invented-token")
+        await token.press("Enter")
+        await page.get_by_text("does not know this token").wait_for()
+        await token.fill(" submitter-token\n")
+        await button.click()
+        await page.get_by_text("Jobs of namespace default.").wait_for()
+        assert await page.locator("#notice").inner_text() == ""
+        await page.get_by_role("link", name="Jobs").first.click()
+        await page.get_by_role("link", name="job/train").click()
+        await page.get_by_text("Given to worker1").first.wait_for()
+        kept = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, location.href, history.state])"
+        assert "submitter-token" not in await page.evaluate(kept)
+        assert "submitter-token" not in await page.content()
+        await page.reload()
+        await token.fill("submitter-token")
+        await button.click()
+        await page.get_by_text("Given to worker1").first.wait_for()
+        access = here.people.stage.fleet.person.server.access
+        assert access.tokens is not None
+        del access.tokens["submitter-token"]
+        await page.get_by_text("not any more").wait_for()
+        assert await page.get_by_text("Given to worker1").count() == 0
+        await token.fill("admins-token")
+        await button.click()
+        await page.get_by_role("link", name="Fleet").click()
+        await page.get_by_role("link", name="worker1").first.wait_for()
+        await page.get_by_role("button", name="Sign out").click()
+        await token.wait_for()
+        assert await page.get_by_text("worker1").count() == 0
+        await page.goto(f"{here.address}#token=admins-token")
+        await token.wait_for()
+        assert "admins-token" not in page.url
+        assert faults == []
+
+
+async def test_a_proxy_signs_people_in(tmp_path: Path) -> None:
+    """It adds the header, so nobody is asked, and the page has no token that could be left."""
+    headers = {"Authorization": "Bearer submitter-token"}
+    async with (
+        hosted(tmp_path) as here,
+        browser_page(ignore_https_errors=True, extra_http_headers=headers) as page,
+    ):
+        await page.goto(here.address)
+        await page.get_by_text("Jobs of namespace default.").wait_for()
+        assert await page.get_by_role("button", name="Sign out").count() == 0
+
+
+async def test_the_way_in_fits_its_screen_and_can_be_read(tmp_path: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.async_playwright")
+    async with hosted(tmp_path) as here:
+        for size, scheme in (("small", "dark"), ("large", "light")):
+            width, height = SIZES[size]
+            screen: Any = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
+            async with browser_page(ignore_https_errors=True, **screen) as page:
+                await page.goto(here.address)
+                await page.get_by_label("Token of the manager cluster").wait_for()
+                assert await page.evaluate("document.activeElement.id") == "token"
+                assert await page.evaluate("document.documentElement.scrollWidth") <= width
+                found = await axe.Axe().run(page)
+                assert found.violations_count == 0, found.generate_report()
+                if PICTURES:
+                    await page.screenshot(path=Path(PICTURES) / f"dashboard-sign-in-{size}-{scheme}.png")
 
 
 async def test_a_journey_over_the_real_handlers(tmp_path: Path) -> None:
