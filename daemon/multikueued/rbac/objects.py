@@ -18,6 +18,7 @@ from multikueued.rbac.logs import (
     logs_on_worker,
     named_secret_rules,
     own_certificate_rules,
+    page_rules,
 )
 from multikueued.rbac.mirrors import (
     NODE_LEASES,
@@ -198,7 +199,9 @@ def spoke_objects(settings: Settings, name: str, account: Account) -> list[Json]
     return [role(name, spoke_agent_rules(on_worker(settings), RBAC_GROUP)), binding(name, account)]
 
 
-def api_server_objects(settings: Settings, name: str, account: Account, secrets: Sequence[str]) -> list[Json]:
+def api_server_objects(
+    settings: Settings, name: str, account: Account, secrets: Sequence[str], *, page: bool = False
+) -> list[Json]:
     """What `multikueue api-server` needs on the manager.
 
     Args:
@@ -206,6 +209,7 @@ def api_server_objects(settings: Settings, name: str, account: Account, secrets:
         name: of the roles, and of the Secret with the server's certificate.
         account: the server's; its namespace has its Secrets.
         secrets: names of those with kubeconfigs of workers.
+        page: with what its page needs.
     """
     marks, there = f"{name}-marks", str(settings.namespace)
     secret, findings = settings.marks_secret, settings.findings_config_map
@@ -213,6 +217,7 @@ def api_server_objects(settings: Settings, name: str, account: Account, secrets:
     brought, mirrors = settings.mirrors_certificate_is_brought, settings.mirror_pods
     pair = settings.mirrors_secret, settings.mirrors_certificate_secret
     everywhere = endpoint_rules(signed=bool(mirrors.signer)) if mirrors.logs else []
+    everywhere += page_rules() if page else []
     shared = endpoint_secret_rules(*pair, brought=brought) if mirrors.logs else []
     return [
         account.object,
