@@ -103,7 +103,7 @@ async def test_the_page_has_a_service_of_its_own_that_reaches_its_port_over_http
         ({"extraVolumeMounts": [{"name": "x"}]}, "mountPath"),
         ({"apiServer": {"enabled": True}, "page": {"enabled": True, "hosts": ["a"]}}, "certificate"),
         ({"apiServer": {"enabled": True}, "page": {"enabled": True, "certificate": "a"}}, "hosts"),
-        ({"page": {"enabled": True, "hosts": ["a"], "certificate": "a"}}, "page.enabled needs apiServer.enabled"),
+        ({"page": {"enabled": True, "hosts": ["a"], "certificate": "a"}}, "apiServer/enabled"),
     ],
     ids=str,
 )
