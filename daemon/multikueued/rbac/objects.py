@@ -11,7 +11,7 @@ from multikueue import JobKind
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.model.kinds import CORE_EVENT, EVENT, KUEUE_GROUP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueued.api_answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB
+from multikueued.api_answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB, WHOLE
 from multikueued.rbac.logs import (
     api_server_rules,
     daemon_rules,
@@ -54,6 +54,7 @@ def viewer_rules() -> list[Json]:
     return [
         rule(GROUP, [REMOTE_JOB.plural], READ),
         rule(GROUP, [f"{REMOTE_JOB.plural}/{part}" for part in PARTS], ["get"]),
+        rule(GROUP, [*WHOLE], ["list"]),
         rule(KUEUE_GROUP, ["workloads", "localqueues"], READ),
         *(rule(one.gvk.group, [one.plural], READ) for one in (EVENT, CORE_EVENT)),  # kubectl describe reads the latter
     ]

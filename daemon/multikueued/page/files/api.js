@@ -80,30 +80,8 @@ export async function namespaces(signal) {
 
 export const job = (namespace, name, part, signal) => read(path(namespace, name, part), signal);
 
-/** All jobs of a namespace, page by page, a small one first; `onPage` is called with each. Returns the version that a
- * watch begins at. */
-export async function listJobs(namespace, onPage, signal, only = 0) {
-  let next = "", version = "";
-  do {
-    const query = `?limit=${only || (next ? 2500 : 500)}${next ? `&continue=${encodeURIComponent(next)}` : ""}`;
-    const list = await read(path(namespace) + query, signal);
-    onPage(list.items);
-    next = list.metadata.continue || "";
-    version = list.metadata.resourceVersion;
-  } while (next && !only);
-  return version;
-}
-
-/** Follow a namespace's jobs; ends when the server closes the watch. A version that is too old is an ApiError 410. */
-export async function watchJobs(namespace, version, onEvent, signal) {
-  const query = `?watch=true&allowWatchBookmarks=true&resourceVersion=${encodeURIComponent(version)}`;
-  for await (const line of lines(await ask(path(namespace) + query, signal))) {
-    let event;
-    try { event = JSON.parse(line); } catch (error) { broken(error); }
-    if (event.type === "ERROR") throw new ApiError(event.object.code, String(event.object.message));
-    onEvent(event);
-  }
-}
+/** One page of the jobs that `query` chooses; without `status` if it is still as `seen`. */
+export const jobPage = (namespace, query, signal) => read(`${within(namespace, "jobpage")}?${new URLSearchParams(query)}`, signal);
 
 /** The lines of a job's log, as they come. */
 export async function* logLines(namespace, name, signal) {

@@ -11,7 +11,7 @@ export default {
   "cost": "Cost", "cordoned": "cordoned", "reachable": "reachable", "unreachable": "out of reach",
   "queue": "Queue", "waiting": "Waiting", "running": "Running", "oldest": "Oldest waits", "throughput": "Ended in the last hour",
   "from": "From", "to": "To", "when": "When", "reason": "Reason", "namespace": "Namespace", "filter": "Filter", "state": "State",
-  "since": "In this state", "count": "{} jobs", "previous": "Previous", "next": "Next",
+  "since": "In this state", "count": "{} jobs", "left.out": "jobs of {} more namespaces are not shown: choose one", "previous": "Previous", "next": "Next",
   "ago": "{} ago", "ahead": "in {}", "for": "for {}", "place": "Place in the queue: {}", "place.column": "Place", "starts": "starts probably", "then": "What happens next", "line": "Time line", "answers": "What the workers say",
   "events": "Events", "type": "Type", "message": "Message", "logs": "Logs", "logs.show": "Show logs",
   "created": "Submitted", "placed": "Given to {}", "left": "Taken from {}",

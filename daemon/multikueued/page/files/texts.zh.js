@@ -11,7 +11,7 @@ export default {
   "cost": "成本", "cordoned": "已停止接收", "reachable": "可达", "unreachable": "不可达",
   "queue": "队列", "waiting": "等待", "running": "运行", "oldest": "最久等待", "throughput": "最近一小时结束",
   "from": "来自", "to": "去往", "when": "时间", "reason": "原因", "namespace": "命名空间", "filter": "筛选", "state": "状态",
-  "since": "处于此状态", "count": "{} 个作业", "previous": "上一页", "next": "下一页",
+  "since": "处于此状态", "count": "{} 个作业", "left.out": "还有 {} 个命名空间的作业未显示：请选择一个", "previous": "上一页", "next": "下一页",
   "ago": "{} 前", "ahead": "{} 后", "for": "{}", "place": "队列中的位置：{}", "place.column": "位置", "starts": "可能开始于", "then": "接下来", "line": "时间线", "answers": "各工作集群的回答",
   "events": "事件", "type": "类型", "message": "消息", "logs": "日志", "logs.show": "显示日志",
   "created": "已提交", "placed": "分配给 {}", "left": "从 {} 收回",
