@@ -15,8 +15,8 @@ SUBRESOURCE: Final = "log"
 """API servers end requests after a minute, except for some subresources: this name is one of theirs."""
 PARTS: Final = (SUBRESOURCE, "pods", "events", "explain")
 """All subresources of a job."""
-WHOLE: Final = ("overview", "timeline", "places")
-"""What is made of all jobs of a namespace, or of the fleet."""
+WHOLE: Final = {"overview": "Overview", "timeline": "Timeline", "places": "Places", "jobpage": "JobPage"}
+"""What is made of all jobs of a namespace, or of the fleet: the kind by the name in a path."""
 API_SERVICE: Final = Resource(GVK("apiregistration.k8s.io", "v1", "APIService"), "apiservices", namespaced=False)
 API_SERVICE_NAME: Final = f"{VERSION}.{GROUP}"
 LOG_PATH: Final = f"/apis/{GROUP}/{VERSION}/namespaces/{{namespace}}/{REMOTE_JOB.plural}/{{name}}/{SUBRESOURCE}"
@@ -55,7 +55,7 @@ def documents() -> dict[str, Json]:
         {**entry, "name": REMOTE_JOB.plural, "singularName": "remotejob", "verbs": reads, "shortNames": ["rj"]},
         *({**entry, "name": f"{REMOTE_JOB.plural}/{part}"} for part in PARTS),
         {**entry, "name": "fleet", "kind": "Fleet", "namespaced": False},
-        *({**entry, "name": name, "kind": name.capitalize(), "verbs": ["list"]} for name in WHOLE),
+        *({**entry, "name": name, "kind": kind, "verbs": ["list"]} for name, kind in WHOLE.items()),
         {**entry, "name": "remotenamespaces", "kind": "RemoteNamespace", "namespaced": False, "verbs": ["list"]},
     ]
     listed = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version["groupVersion"]}

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 import anyio.to_thread
@@ -21,7 +21,9 @@ from structlog.testing import capture_logs
 from yarl import URL
 
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.identity.rbac import Attributes
 from multikueue.sandbox.apiserver.identity.users import account_groups
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueued.api_answers import GROUP, VERSION, status
 from multikueued.cli import main
 from multikueued.rbac.objects import CLUSTER_ROLE, ROLE_BINDING, SERVICE_ACCOUNT
@@ -75,6 +77,8 @@ class People:
         to, headers = manager.url, [*kept, ("Authorization", f"Bearer {token}")]
         tls = ssl.create_default_context(cadata=manager.ca_pem)
         if self.serves and request.path.startswith(f"/apis/{GROUP}"):
+            if why := self._refusal(token, request):
+                return web.json_response(status(403, why), status=403)
             groups = account_groups(user) or ("system:masters", "system:authenticated")
             to, tls = f"https://{HOST}:{self.stage.port}", self.stage.tls()
             headers = [*kept, ("X-Remote-User", user), *(("X-Remote-Group", group) for group in groups)]
@@ -95,12 +99,27 @@ class People:
                 await answer.write(chunk)
             return answer
 
+    def _refusal(self, token: str, request: web.Request) -> str:
+        """Why an API server does not pass a request on: it looks at the caller's roles first. Empty: it does."""
+        access = self.stage.fleet.person.server.access
+        known, rest = access.identify(token), request.path.split("/")[4:]
+        if known is None or not rest:
+            return ""
+        namespace, rest = (rest[1], rest[2:]) if rest[0] == "namespaces" else ("", rest)
+        resource, name, part = [*rest, "", ""][:3]
+        verb = "get" if name else "watch" if request.query.get("watch") else "list"
+        try:
+            access.authorize(known[0], Attributes(verb, GROUP, resource, part, namespace, name))
+        except StatusError as error:
+            return str(error)
+        return ""
+
 
 @asynccontextmanager
-async def people(folder: Path) -> AsyncIterator[People]:
-    """The stage, with roles in force, and an account for each person."""
+async def people(folder: Path, **options: Any) -> AsyncIterator[People]:
+    """The stage, with roles in force, and an account for each person; `options` are the server's."""
     with capture_logs():  # those of the server would stand among what a command prints
-        async with stage(folder) as here:
+        async with stage(folder, **options) as here:
             for who, role in ROLES.items():
                 await _account(here, who, role)
             made = People(here, folder, 0)

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from multikueue import AVAILABLE, JobKind
 from multikueue.core.dispatchers.dispatcher import SCORED
 from multikueue.core.model.names import Json
+from multikueued.api_answers import WHOLE
 from multikueued.cli import main
 from multikueued.rbac.objects import AGGREGATED, role_rules
 from multikueued.rbac.role_rule import merged
@@ -80,7 +81,7 @@ class TestTheChart:
         assert all(verbs <= {"get", "list", "watch"} for verbs in viewer.values())
         assert {key for key, verbs in submitter.items() if verbs - {"get", "list", "watch"}} == {("batch", "jobs")}
         for _, resource in submitter:
-            assert resource.partition("/")[0] in ("remotejobs", "workloads", "localqueues", "events", "jobs")
+            assert resource.partition("/")[0] in ("remotejobs", *WHOLE, "workloads", "localqueues", "events", "jobs")
 
     @pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.resource.gvk.kind)
     def test_users_read_what_client_programs_read(self, kind: JobKind) -> None:

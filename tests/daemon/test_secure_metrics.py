@@ -20,10 +20,9 @@ from multikueue.webhook.certificates import pem
 from multikueue.webhook.rotation import renewed
 from multikueued.metrics.hooks import Metrics
 from multikueued.serving.health import serving
-from multikueued.serving.reviews import ACCESS_REVIEW, TOKEN_REVIEW
+from multikueued.serving.reviews import ACCESS_REVIEW, MAX_TOKEN, TOKEN_REVIEW
 from multikueued.serving.secure_metrics import (
     ALLOWED_FOR,
-    MAX_TOKEN,
     REFUSED_FOR,
     TOKENS,
     AccessVerdict,
@@ -101,7 +100,7 @@ async def test_a_stranger_with_many_tokens_fills_no_memory() -> None:
     readers = Readers(Manager().create)
     for number in range(3 * TOKENS):
         await readers.verdict(f"Bearer {number}")
-    assert len(readers._known) == TOKENS
+    assert len(readers._verdicts) == TOKENS
     assert "Bearer" not in repr(readers)
 
 

@@ -1,22 +1,20 @@
-"""An API to look at: jobs in memory, lists in pages, watches, and a switch that takes it away."""
+"""An API to look at: jobs in memory, what is made of them, and a switch that takes it away."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import anyio
 import attrs
 import orjson
 from aiohttp import web
-from anyio.streams.memory import MemoryObjectSendStream
 
 from multikueue.core.model.names import Json
-from multikueue.errors import Expired, Forbidden, NotFound, Unreachable
-from multikueued.dashboard.local_port import API
+from multikueue.errors import Forbidden, NotFound, Unreachable
+from multikueued.page.port import API
 from multikueued.remoteapi.history import History
+from multikueued.remoteapi.job_page import JobChoice, job_page
 from multikueued.remoteapi.overview import counted, overview, timeline
 from multikueued.reports.remedies.remedy import Finding
 
@@ -93,7 +91,7 @@ FLEET: Json = {
 
 @attrs.define(eq=False)
 class FleetApi:
-    """Implements `multikueued.dashboard.local_port.Source`."""
+    """Implements `multikueued.page.port.Source`."""
 
     jobs: dict[tuple[str, str], Json] = attrs.field(factory=dict)
     readable: tuple[str, ...] = ("team-a",)
@@ -104,23 +102,10 @@ class FleetApi:
     words: str = "admitted by the worker"
     """What others have written."""
     away: bool = False
-    forgotten: bool = False
-    """What happened since the last list is not known any more."""
-    watchers: list[MemoryObjectSendStream[Json]] = attrs.field(factory=list)
     asked: list[str] = attrs.field(factory=list)
 
-    def put(self, one: Json, event: str = "") -> None:
-        key = (one["metadata"]["namespace"], one["metadata"]["name"])
-        kind = event or ("MODIFIED" if key in self.jobs else "ADDED")
-        self.jobs[key] = one
-        for watcher in self.watchers:
-            watcher.send_nowait({"type": kind, "object": one})
-
-    def go_away(self) -> None:
-        self.away = self.forgotten = True
-        for watcher in self.watchers:
-            watcher.close()
-        self.watchers.clear()
+    def put(self, one: Json) -> None:
+        self.jobs[one["metadata"]["namespace"], one["metadata"]["name"]] = one
 
     def add_to(self, application: web.Application) -> None:
         application.router.add_get(f"{API}{{rest:.*}}", self.answer, allow_head=False)
@@ -137,21 +122,19 @@ class FleetApi:
                 return self._json({"status": {**FLEET, "workers": workers}})
             case ["remotenamespaces"]:
                 return self._json({"items": [{"metadata": {"name": name}} for name in self.readable]})
-            case ["remotejobs"]:
-                if not self.reads_all:
-                    raise Forbidden("you may not read all namespaces", status=403)
-                return await self._of_jobs(request, "", [])
-            case ["namespaces", namespace, "remotejobs", *rest]:
+            case ["namespaces", namespace, "remotejobs", name, *part]:
                 if namespace not in self.readable:
                     raise Forbidden(f"you may not read {namespace}", status=403)
-                return await self._of_jobs(request, namespace, rest)
-            case [*place, "overview" | "timeline" | "places" as what] if self.serves_sums:
+                if (namespace, name) not in self.jobs:
+                    raise NotFound("there is no such job", status=404)
+                return self._part(self.jobs[namespace, name], part)
+            case [*place, "overview" | "timeline" | "places" | "jobpage" as what] if self.serves_sums:
                 return self._whole(place[1] if place else "", what, request)
         raise NotFound("there is no such path", status=404)
 
     def _whole(self, namespace: str, what: str, request: web.Request) -> web.Response:
         """What is made of all jobs of a namespace, or of all."""
-        sees_all = self.sees_fleet if what == "overview" else self.reads_all
+        sees_all = self.sees_fleet if what == "overview" else self.reads_all or what == "jobpage"
         if not (namespace in self.readable if namespace else sees_all):
             raise Forbidden("you may not read that", status=403)
         match what:
@@ -159,7 +142,21 @@ class FleetApi:
                 return self._overview(namespace)
             case "timeline":
                 return self._timeline(namespace, request)
+            case "jobpage":
+                return self._job_page(namespace, request)
         return self._json({"items": self.places})
+
+    def _job_page(self, namespace: str, request: web.Request) -> web.Response:
+        jobs = [
+            one
+            for (place, _), one in self.jobs.items()
+            if (namespace in ("", place) and (self.reads_all or place in self.readable))
+        ]
+        choice = JobChoice.read(request.query)
+        places = {(one["namespace"], one["name"]): one for one in self.places if choice.queue}
+        status = job_page(jobs, choice, places) | {"leftOut": 0, "every": 0.5}
+        seen = str(hash(orjson.dumps(status)))
+        return self._json({"seen": seen} | ({"status": status} if request.query.get("seen") != seen else {}))
 
     def _overview(self, namespace: str) -> web.Response:
         jobs = [one for (place, _), one in self.jobs.items() if namespace in ("", place)]
@@ -178,27 +175,7 @@ class FleetApi:
         chosen = request.query.get("worker", ""), request.query.get("queue", "")
         return self._json({"status": timeline(jobs, end - timedelta(seconds=seconds), end, *chosen) | {"every": 0.5}})
 
-    async def _of_jobs(self, request: web.Request, namespace: str, rest: list[str]) -> web.StreamResponse:
-        found = [one for key, one in sorted(self.jobs.items()) if namespace in ("", key[0])]
-        match rest:
-            case [] if request.query.get("watch"):
-                if self.forgotten:
-                    raise Expired("this version is too old", status=410)
-                return await self._watch(request, namespace)
-            case []:
-                self.forgotten = False
-                begin, most = int(request.query.get("continue", "0")), int(request.query.get("limit", "500"))
-                more = str(begin + most) if begin + most < len(found) else ""
-                metadata = {"resourceVersion": "5", "continue": more}
-                return self._json({"metadata": metadata, "items": found[begin : begin + most]})
-            case [name, *part]:
-                one = next((one for one in found if one["metadata"]["name"] == name), None)
-                if one is None:
-                    raise NotFound("there is no such job", status=404)
-                return await self._part(request, one, part)
-        raise NotFound("there is no such path", status=404)
-
-    async def _part(self, request: web.Request, one: Json, part: list[str]) -> web.StreamResponse:
+    def _part(self, one: Json, part: list[str]) -> web.StreamResponse:
         match part:
             case ["explain"]:
                 return self._json({"summary": "It runs on w1.", "next": [{"text": "it ends"}], "findings": []})
@@ -208,26 +185,6 @@ class FleetApi:
             case ["log"]:
                 return web.Response(text=f"first line\n{self.words}\n")
         return self._json(one)
-
-    async def _watch(self, request: web.Request, namespace: str) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        async with self._watched() as events:
-            async for event in events:
-                if namespace in ("", event["object"]["metadata"]["namespace"]):
-                    await response.write(orjson.dumps(event) + b"\n")
-        return response
-
-    @asynccontextmanager
-    async def _watched(self) -> Any:
-        send, receive = anyio.create_memory_object_stream[Json](10_000)
-        self.watchers.append(send)
-        try:
-            with send, receive:
-                yield receive
-        finally:
-            if send in self.watchers:
-                self.watchers.remove(send)
 
     @staticmethod
     def _json(body: Json) -> web.Response:

@@ -10,7 +10,7 @@ import orjson
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueued.commands.options import CLIENT, ReportTarget
 from multikueued.dashboard.command import in_process
-from multikueued.dashboard.local_port import Source
+from multikueued.page.port import Source
 from tests.remote.test_on_servers import Fleet
 
 

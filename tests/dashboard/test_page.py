@@ -20,9 +20,13 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue.statuses import finished
 from multikueue.testing import NOW
-from multikueued.dashboard.local_port import PAGE, LocalPort, Source
+from multikueued.dashboard.local_port import LocalPort
+from multikueued.page import signed_in
+from multikueued.page.port import FILES, Source
+from multikueued.remoteapi.job_page import ROWS
 from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
 from tests.dashboard.real_handlers import handlers_of
+from tests.dashboard.test_hosted import hosted
 from tests.remote.test_on_servers import fleet as remote_fleet
 
 CHROMIUM = shutil.which("chromium")
@@ -283,7 +287,7 @@ async def test_a_tenant_sees_only_what_is_theirs(api: FleetApi) -> None:
 async def test_the_api_goes_away_and_comes_back(api: FleetApi) -> None:
     async with opened(api, "#/jobs") as page:
         await page.get_by_text("12 / 12 jobs").wait_for()
-        api.go_away()
+        api.away = True
         await page.get_by_text("does not").wait_for()
         assert await page.get_by_role("link", name="job/train-00001").count() == 1
         api.away = False
@@ -294,10 +298,10 @@ async def test_the_api_goes_away_and_comes_back(api: FleetApi) -> None:
 
 async def test_both_languages_have_the_same_words() -> None:
     """A text that one lacks would be English, or its key."""
-    en, zh = ((PAGE / f"texts.{language}.js").read_text() for language in ("en", "zh"))
+    en, zh = ((FILES / f"texts.{language}.js").read_text() for language in ("en", "zh"))
     keys = [set(re.findall(r'"([a-zA-Z0-9.]+)": "', text)) for text in (en, zh)]
     assert {key for key in keys[1] if not key.startswith("state.")} == keys[0]
-    used = {key for file in PAGE.glob("*.js") for key in re.findall(r'\bt\("([a-zA-Z0-9.]+)"', file.read_text())}
+    used = {key for file in FILES.glob("*.js") for key in re.findall(r'\bt\("([a-zA-Z0-9.]+)"', file.read_text())}
     assert used <= keys[0]
 
 
@@ -307,27 +311,6 @@ async def test_an_older_api_is_told_apart_from_a_broken_one(api: FleetApi) -> No
         await page.get_by_text("it has no overview").wait_for()
         await page.get_by_role("link", name="Fleet").click()
         await page.get_by_role("link", name="w1", exact=True).first.wait_for()
-
-
-async def test_whoever_may_read_all_follows_all_by_one_watch(api: FleetApi) -> None:
-    api.readable, api.reads_all = tuple(f"team-{number}" for number in range(9)), True
-    async with opened(api, "#/jobs") as page:
-        await page.get_by_text("12 / 12 jobs").wait_for()
-        api.put(job("new", "team-8"))
-        await page.get_by_role("link", name="job/new").wait_for()
-    assert len([one for one in api.asked if "watch=true" in one]) == 1
-
-
-async def test_of_many_namespaces_some_are_listed_again_instead_of_watched(api: FleetApi) -> None:
-    """A browser opens six connections to a place: the other tabs need some of them."""
-    api.readable = tuple(f"team-{number}" for number in range(9))
-    api.put(job("far", "team-8"))
-    async with opened(api, "#/jobs") as page:
-        await page.get_by_role("link", name="job/far").wait_for()
-        other = await page.context.new_page()
-        await other.goto(page.url)
-        await other.locator("h1").wait_for()
-    assert len([one for one in api.asked if "watch=true" in one]) == 2
 
 
 async def test_a_new_token_is_taken_in_an_open_tab(api: FleetApi) -> None:
@@ -372,20 +355,32 @@ async def test_nothing_that_is_seen_moves_while_the_page_goes_on(api: FleetApi) 
         assert await page.evaluate(shifts) < 0.05
 
 
-async def test_five_thousand_jobs_do_not_freeze_it() -> None:
-    """Pages of 500, and no task over 100 ms that a person would feel, while changes come in."""
-    api = FleetApi()
+async def test_of_many_jobs_a_page_is_sent_and_nothing_while_it_is_as_it_was() -> None:
+    """Whatever is chosen, sorted and turned: less than 100 kB, however many jobs there are."""
+    api, sizes = FleetApi(reads_all=True), list[int]()
     for one in many(5_000):
         api.put(one)
-    async with opened(api, "#/jobs") as page:
+
+    async def count(answer: Any) -> None:
+        if "jobpage" in answer.url:
+            sizes.append(len(await answer.body()))
+
+    async with opened(api) as page:
+        page.on("response", count)
+        await page.evaluate("location.hash = '#/jobs'")
         await page.get_by_text("5000 / 5000 jobs").wait_for()
-        assert await page.locator("tbody tr").count() == 500
+        assert await page.locator("tbody tr").count() == ROWS
+        await page.wait_for_timeout(1_200)
+        assert sizes[-1] < 200, "as it was"
         await page.get_by_role("button", name="Next").click()
-        await page.get_by_text("2 / 10").wait_for()
+        await page.get_by_text("2 / 25").wait_for()
         for number in range(50):
             api.put(job(f"train-{number:05}", state="Finished"))
         await page.get_by_label("State").select_option("Finished")
         await page.get_by_text("1040 / 5000 jobs").wait_for()
+        await page.get_by_label("Filter").fill("04999")
+        await page.get_by_text("0 / 5000 jobs").wait_for()
+    assert 0 < max(sizes) < 100_000
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -457,6 +452,83 @@ async def test_three_questions_of_a_person_about_a_fleet_with_a_lost_worker() ->
         await page.locator("table.two tbody tr").first.wait_for()
         await page.locator("svg.bar").first.wait_for(timeout=40_000)  # once the daemon has looked at all workers
         await picture("worker", "large", "light")
+
+
+@pytest.mark.timeout(90)
+async def test_people_sign_in_at_a_server_and_their_token_stays_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a wrong token first; who may see one namespace sees that. Nothing is stored, a reload asks again, a token
+    that is revoked shows nothing any more."""
+    monkeypatch.setattr(signed_in, "KEPT", 0.3)
+    async with hosted(tmp_path) as here, browser_page(ignore_https_errors=True) as page:
+        faults: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda line: faults.append(line.text) if is_fault(line) else None)
+        await page.goto(f"{here.address}#/overview")
+        token, button = page.get_by_label("Token of the manager cluster"), page.get_by_role("button", name="Sign in")
+        await token.fill("invented-token")
+        await token.press("Enter")
+        await page.get_by_text("does not know this token").wait_for()
+        await token.fill(" submitter-token\n")
+        await button.click()
+        await page.get_by_text("Jobs of namespace default.").wait_for()
+        assert await page.locator("#notice").inner_text() == ""
+        await page.get_by_role("link", name="Jobs").first.click()
+        await page.get_by_role("link", name="job/train").click()
+        await page.get_by_text("Given to worker1").first.wait_for()
+        kept = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, location.href, history.state])"
+        assert "submitter-token" not in await page.evaluate(kept)
+        assert "submitter-token" not in await page.content()
+        await page.reload()
+        await token.fill("submitter-token")
+        await button.click()
+        await page.get_by_text("Given to worker1").first.wait_for()
+        access = here.people.stage.fleet.person.server.access
+        assert access.tokens is not None
+        del access.tokens["submitter-token"]
+        await page.get_by_text("not any more").wait_for()
+        assert await page.get_by_text("Given to worker1").count() == 0
+        await token.fill("admins-token")
+        await button.click()
+        await page.get_by_role("link", name="Fleet").click()
+        await page.get_by_role("link", name="worker1").first.wait_for()
+        await page.get_by_role("button", name="Sign out").click()
+        await token.wait_for()
+        assert await page.get_by_text("worker1").count() == 0
+        await page.goto(f"{here.address}#token=admins-token")
+        await token.wait_for()
+        assert "admins-token" not in page.url
+        assert faults == []
+
+
+async def test_a_proxy_signs_people_in(tmp_path: Path) -> None:
+    """It adds the header, so nobody is asked, and the page has no token that could be left."""
+    headers = {"Authorization": "Bearer submitter-token"}
+    async with (
+        hosted(tmp_path) as here,
+        browser_page(ignore_https_errors=True, extra_http_headers=headers) as page,
+    ):
+        await page.goto(here.address)
+        await page.get_by_text("Jobs of namespace default.").wait_for()
+        assert await page.get_by_role("button", name="Sign out").count() == 0
+
+
+async def test_the_way_in_fits_its_screen_and_can_be_read(tmp_path: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.async_playwright")
+    async with hosted(tmp_path) as here:
+        for size, scheme in (("small", "dark"), ("large", "light")):
+            width, height = SIZES[size]
+            screen: Any = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
+            async with browser_page(ignore_https_errors=True, **screen) as page:
+                await page.goto(here.address)
+                await page.get_by_label("Token of the manager cluster").wait_for()
+                assert await page.evaluate("document.activeElement.id") == "token"
+                assert await page.evaluate("document.documentElement.scrollWidth") <= width
+                found = await axe.Axe().run(page)
+                assert found.violations_count == 0, found.generate_report()
+                if PICTURES:
+                    await page.screenshot(path=Path(PICTURES) / f"dashboard-sign-in-{size}-{scheme}.png")
 
 
 async def test_a_journey_over_the_real_handlers(tmp_path: Path) -> None:

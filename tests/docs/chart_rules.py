@@ -19,7 +19,7 @@ from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.dependencies import COPIED
 from multikueue.core.model.names import Json
 from multikueued.api_answers import API_SERVICE_NAME
-from multikueued.rbac.logs import api_server_rules, daemon_rules, named_secret_rules, own_certificate_rules
+from multikueued.rbac.logs import api_server_rules, daemon_rules, named_secret_rules, own_certificate_rules, page_rules
 from multikueued.rbac.mirrors import (
     endpoint_rules,
     endpoint_secret_rules,
@@ -115,6 +115,7 @@ def blocks() -> dict[str, str]:
         "logs": _text(api_server_rules(API_SERVICE_NAME)),
         "logsown": _own_secrets(),
         "logsmarks": _text(daemon_rules(_MARKS, _FINDINGS, _LEASE)),
+        "page": _text(page_rules()),
         "impersonation": _text(impersonation_rules(_GRANTING)),
         "mirrors": _text(mirroring_rules(_MIRRORS)),
         "mirrorleases": _text(node_lease_rules()),

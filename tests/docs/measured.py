@@ -266,7 +266,7 @@ def dashboard() -> str:
     told = (
         f"{result['jobs']:,} jobs on {result['workers']} workers, in Chromium ([result](../results/page.json), "
         "`python -m tests.benchmarks.page`); each view is opened when no answer is kept, and stays open for "
-        f"{result['seconds']:g} s. Nothing changes meanwhile; jobs come by a watch, so that view has no refreshes."
+        f"{result['seconds']:g} s. Nothing changes meanwhile."
     )
     head = [f"| view | {' | '.join(VIEW.values())} |", f"|---{'|---' * len(VIEW)}|"]
     return "\n".join([told, "", *head, *rows, "", f"{_machine([result])}."])

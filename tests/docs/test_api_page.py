@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from multikueued.logserver import access, running
-from multikueued.remoteapi import handlers, job_watch, manager_view, overview, sums
+from multikueued.remoteapi import handlers, job_page, job_watch, manager_view, overview, sum_handlers, sums
 from multikueued.remoteapi import history as history_module
 from multikueued.remoteapi.history import STEPS
 
@@ -32,4 +32,6 @@ def test_the_bounds_are_those_in_the_code() -> None:
     assert history.startswith(f"{STEPS} steps of a minute, for {history_module.NAMESPACES} namespaces")
     shown = BOUNDS["jobs of `timeline`, of `places`; of those that need somebody, in `overview`"]
     assert shown == f"{overview.BARS}, those that moved first; {sums.PLACES}; {overview.TROUBLED}"
-    assert f"{handlers.ANSWERS_KEPT} are kept" in BOUNDS["`overview` and `places`"]
+    assert f"{sum_handlers.ANSWERS_KEPT} are kept" in BOUNDS["`overview` and `places`"]
+    rows = f"{job_page.ROWS} rows, of {sum_handlers.MOST_NAMESPACES:,} namespaces"
+    assert BOUNDS["`jobpage`"] == f"{rows}, made anew after {sum_handlers.JOBS_KEPT:g} s"

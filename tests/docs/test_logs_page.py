@@ -14,6 +14,7 @@ from multikueued.api_answers import API_SERVICE_NAME, LOG_PATH, NOTE
 from multikueued.logserver import access, outgoing, reading, resolving
 from multikueued.logserver.command import api_server
 from multikueued.serving import caller_tls
+from multikueued.serving.kept_answers import TIMEOUT
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "logs.md").read_text()
@@ -48,7 +49,7 @@ def test_the_bounds_are_those_in_the_code() -> None:
     limits = resolving.OPTIONS.limits
     listed = f"{limits.list_bytes >> 20} MiB, {limits.list_objects:,} objects"
     assert BOUNDS["what is listed of one namespace on a worker"] == listed
-    assert BOUNDS["the manager's word on a user"] == f"{access.TIMEOUT:g} s, {access.REVIEWS} users at a time"
+    assert BOUNDS["the manager's word on a user"] == f"{TIMEOUT:g} s, {access.REVIEWS} users at a time"
     assert (access.CHECK, caller_tls.INTERVAL) == (60, 30)
 
 

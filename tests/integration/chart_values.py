@@ -54,6 +54,11 @@ VALUES: Final[dict[str, Json]] = {
         "apiServer": {"enabled": True, "workers": {"oslo": "logs-oslo", "rome": "logs-rome"}, "aggregateToView": True},
         "networkPolicy": {"enabled": True, "logsFrom": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]},
     },
+    "page": {
+        "apiServer": {"enabled": True, "workers": {"oslo": "logs-oslo"}, "certificate": "logs-certificate"},
+        "page": {"enabled": True, "hosts": ["multikueue.example.com"], "certificate": "page-certificate"},
+        "networkPolicy": {"enabled": True, "pageFrom": [{"namespaceSelector": {}}]},
+    },
     "mirrors": {
         "settings": {"mirrorPods": {"logs": True, "exec": True, "address": "10.0.0.7"}},
         "apiServer": {"enabled": True, "workers": {"oslo": "logs-oslo"}},

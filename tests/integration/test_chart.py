@@ -74,6 +74,24 @@ async def test_each_object_is_there_once_and_says_whose_it_is() -> None:
     assert {"ServiceMonitor", "PrometheusRule", "PodDisruptionBudget", "NetworkPolicy"} <= {kind for kind, *_ in names}
 
 
+async def test_the_page_has_a_service_of_its_own_that_reaches_its_port_over_https() -> None:
+    """And the server has what it needs for it: the certificate, its names, and the right to ask whose a token is."""
+    found = {(obj["kind"], obj["metadata"]["name"]): obj for obj in rendered(VALUES["page"])}
+    name = "release-multikueued-page"
+    (server,) = found["Deployment", "release-multikueued-logs"]["spec"]["template"]["spec"]["containers"]
+    service = found["Service", name]["spec"]
+    assert service["selector"]["app.kubernetes.io/name"] == "multikueued-logs"
+    assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [(443, "page")]
+    assert {"name": "page", "containerPort": 8444} in server["ports"]
+    assert {"--page-host=multikueue.example.com", "--page-port=8444"} <= set(server["args"])
+    (folder,) = (one.partition("=")[2] for one in server["args"] if one.startswith("--page-cert-dir"))
+    assert {"name": "page-certificate", "mountPath": folder, "readOnly": True} in server["volumeMounts"]
+    assert found["ClusterRole", name]["rules"][0]["resources"] == ["tokenreviews"]
+    assert found["ClusterRoleBinding", name]["subjects"][0]["name"] == "release-multikueued-logs"
+    ingress = found["NetworkPolicy", "release-multikueued-logs"]["spec"]["ingress"]
+    assert [port["port"] for one in ingress for port in one["ports"]] == ["https", "page"]
+
+
 @pytest.mark.parametrize(
     ("values", "named"),
     [
@@ -83,6 +101,9 @@ async def test_each_object_is_there_once_and_says_whose_it_is() -> None:
         ({"image": {"repository": ""}}, "repository"),
         ({"apiServer": {"workers": {"oslo": ""}}}, "oslo"),
         ({"extraVolumeMounts": [{"name": "x"}]}, "mountPath"),
+        ({"apiServer": {"enabled": True}, "page": {"enabled": True, "hosts": ["a"]}}, "certificate"),
+        ({"apiServer": {"enabled": True}, "page": {"enabled": True, "certificate": "a"}}, "hosts"),
+        ({"page": {"enabled": True, "hosts": ["a"], "certificate": "a"}}, "apiServer/enabled"),
     ],
     ids=str,
 )

@@ -38,6 +38,7 @@ JOBS = f"{BASE}/namespaces/default/remotejobs"
 TENANT_TOO = "system:serviceaccount:default:other"
 READER = "system:serviceaccount:default:reader"
 EVERYTHING = ("remotejobs", "remotejobs/pods", "remotejobs/events", "remotejobs/explain", "fleet", "remotenamespaces")
+OWN = f"{BASE}/namespaces/default"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
@@ -278,7 +279,32 @@ async def test_who_may_not_is_refused_and_the_fleet_has_no_address(tmp_path: Pat
 
 
 WHOLE = ("overview", "timeline", "places")
-OWN = f"{BASE}/namespaces/default"
+
+
+async def test_a_page_of_jobs_is_of_the_namespaces_that_who_asks_may_list(tmp_path: Path) -> None:
+    """Of all namespaces, each sees theirs; who has seen it already gets nothing but that it is the same."""
+    async with served(tmp_path) as here:
+        await here.fleet.run_job()
+        rule = {"apiGroups": ["remote.multikueue.dev"], "resources": ["remotejobs"], "verbs": ["list"]}
+        await here.admin.create(ROLE, role("own", [rule], "default"))
+        await here.admin.create(ROLE_BINDING, binding("own", Account("default", "other"), "default"))
+
+        async def known() -> bool:
+            return bool((await read(here, f"{BASE}/jobpage"))["status"]["inAll"])
+
+        await until(known)
+        pages = {
+            user: json.loads((await here.ask(f"{BASE}/jobpage", user=user))[1]) for user in (READER, TENANT_TOO, TENANT)
+        }
+        own = json.loads((await here.ask(f"{OWN}/jobpage", user=TENANT_TOO))[1])
+        again = json.loads((await here.ask(f"{OWN}/jobpage", user=TENANT_TOO, seen=own["seen"]))[1])
+        refused = await here.refused(f"{OWN}/jobpage", user=TENANT)
+
+    assert {user: page["status"]["inAll"] for user, page in pages.items()} == {READER: 1, TENANT_TOO: 1, TENANT: 0}
+    assert pages[TENANT]["status"]["states"] == []
+    assert [one["job"] for one in own["status"]["jobs"]] == ["job/train"]
+    assert again == {field: own[field] for field in ("apiVersion", "kind", "seen")}
+    assert refused[0] == 403
 
 
 async def test_sums_are_of_the_jobs_that_who_asks_may_list(tmp_path: Path) -> None:

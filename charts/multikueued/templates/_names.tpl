@@ -13,6 +13,11 @@ multikueued-{{ .Release.Name | trunc 51 | trimSuffix "-" }}
 {{ .Release.Name | trunc 46 | trimSuffix "-" }}-multikueued-logs
 {{- end }}
 
+{{/* The page's Service. */}}
+{{- define "multikueued.page" -}}
+{{ .Release.Name | trunc 46 | trimSuffix "-" }}-multikueued-page
+{{- end }}
+
 {{/* The pod's port that serves metrics. */}}
 {{- define "multikueued.metricsPort" -}}
 {{- if ((.Values.settings.serving).metrics).secure }}metrics{{ else }}http{{ end }}

@@ -33,8 +33,9 @@ from multikueued.api_answers import REMOTE_JOB
 from multikueued.commands.exits import for_people
 from multikueued.commands.manager_lists import read_findings, read_lease
 from multikueued.commands.options import CLIENT, ReportTarget, target_of, target_options
-from multikueued.dashboard.local_port import LocalPort, PassedOn, Source
+from multikueued.dashboard.local_port import LocalPort, PassedOn
 from multikueued.logserver.access import Slots
+from multikueued.page.port import Source
 from multikueued.remote.pod_lookup import Asked, LocatorOfManager
 from multikueued.remoteapi.handlers import FLEET_KEPT, JobHandlers
 from multikueued.remoteapi.history import History

@@ -18,6 +18,7 @@ from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.logserver.tls import FrontTls
 from multikueued.serving.caller_tls import peer_of
+from multikueued.serving.kept_answers import KeptAnswers
 from multikueued.serving.reviews import ACCESS_REVIEW, Create, reviewed
 from multikueued.serving.users import User
 
@@ -25,14 +26,14 @@ CHECK: Final = 60.0
 """Seconds after which it is asked again whether a user may read what is still being read."""
 UNANSWERED: Final = 3
 """How often in a row nobody may say whether the reader still may: then nothing more is shown."""
-TIMEOUT: Final = 10.0
-"""Seconds that the manager's API server may take to say."""
 REVIEWS: Final = 8
 """Users asked about at a time."""
 KEPT: Final = 60.0
 """Seconds for which it is known in which namespaces a user may list jobs."""
 USERS: Final = 256
 """How many are kept: by user and page."""
+ANSWERS: Final = 4096
+"""How many answers are kept: by user and what is asked."""
 
 Check = Callable[[], Awaitable[None]]
 """Raises RefusedError if who asks may not, or nobody says."""
@@ -79,35 +80,84 @@ async def until_refused(check: Check) -> None:
             unanswered += 1 if error.code not in (401, 403) else UNANSWERED
 
 
+class Callers(Protocol):
+    """Who asks."""
+
+    def user(self, request: web.Request) -> User:
+        """
+        Raises:
+            RefusedError: nobody vouches for one.
+        """
+
+    async def confirmed(self, request: web.Request) -> User:
+        """The same, asked again whether that still holds; raises as `user`."""
+
+
+@attrs.frozen(eq=False)
+class FrontProxyCallers:
+    """Implements `Callers`: who asks by the word of the front proxy."""
+
+    tls: FrontTls
+
+    def user(self, request: web.Request) -> User:
+        """See `Callers`."""
+        connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+        peer = peer_of(connection, utc_now())
+        if connection is None or peer is None or self.tls.front is None:
+            raise RefusedError(401, "only the front proxy of the manager's API servers may ask: use kubectl")
+        if not self.tls.is_current(connection.context):
+            raise RefusedError(503, "the front proxy's authorities have changed: ask again", 1)
+        user = self.tls.front.user(peer, request.headers)
+        if user is None:
+            told = "only the front proxy of the manager's API servers may ask, for a user that it names"
+            raise RefusedError(401, told)
+        return user
+
+    async def confirmed(self, request: web.Request) -> User:
+        """See `Callers`."""
+        return self.user(request)
+
+
 @attrs.define(eq=False)
-class FrontProxyRights:
-    """Implements `Rights`: who asks by the word of the front proxy, and what they may by that of the manager."""
+class ReviewedRights:
+    """Implements `Rights`: what those who ask may, by the word of the manager's API server."""
 
     create: Create
     """Of the manager."""
-    tls: FrontTls
-    _turns: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(REVIEWS), init=False)
+    callers: Callers
+    kept: float = 0.0
+    """Seconds for which it is known what a user may."""
+    namespaces_kept: float = KEPT
+    """The same of the namespaces in which a user may list jobs."""
+    _reviews: KeptAnswers[bytes, bool] = attrs.field(init=False, repr=False)
+    """By user and what is asked."""
     _known: dict[bytes, tuple[float, list[str]]] = attrs.field(factory=dict, init=False)
     """By user and page: until when, and the answer."""
 
+    @_reviews.default
+    def _kept_reviews(self) -> KeptAnswers[bytes, bool]:
+        return KeptAnswers(self.kept, self.kept, ANSWERS, anyio.CapacityLimiter(REVIEWS))
+
     def user(self, request: web.Request) -> str:
         """See `Rights`."""
-        return self._user(request).name
+        return self.callers.user(request).name
 
     async def check(self, request: web.Request, verb: str, resource: str, key: ObjectKey, part: str = "") -> None:
         """See `Rights`."""
         asked = {"verb": verb, "group": GROUP, "version": VERSION, "resource": resource}
         given = {"subresource": part, "namespace": key.namespace, "name": key.name}
         asked |= {field: value for field, value in given.items() if value}
-        user = self._user(request)
+        user = await self.callers.confirmed(request)
+        spec = {**user.spec, "resourceAttributes": asked}
+
+        async def ask() -> bool:
+            return (await reviewed(self.create, ACCESS_REVIEW, spec)).get("allowed") is True
+
         try:
-            with anyio.fail_after(TIMEOUT):
-                async with self._turns:
-                    spec = {**user.spec, "resourceAttributes": asked}
-                    answer = await reviewed(self.create, ACCESS_REVIEW, spec)
+            allowed = await self._reviews.of(orjson.dumps(spec, option=orjson.OPT_SORT_KEYS), ask)
         except (ApiError, TimeoutError) as error:
             raise RefusedError(503, "the manager cluster does not say who may read this", 2) from error
-        if answer.get("allowed") is not True:
+        if not allowed:
             what = f'{resource}.{GROUP} "{key.name}" is forbidden: User "{user.name}" cannot {verb} resource'
             where = f'"{resource}{f"/{part}" if part else ""}" in API group "{GROUP}"'
             where += f' in the namespace "{key.namespace}"' if key.namespace else " at the cluster scope"
@@ -116,7 +166,7 @@ class FrontProxyRights:
     async def namespaces(self, request: web.Request, known: list[str]) -> list[str]:
         """See `Rights`."""
         now = anyio.current_time()
-        who = orjson.dumps([self._user(request).spec, known], option=orjson.OPT_SORT_KEYS)
+        who = orjson.dumps([self.callers.user(request).spec, known], option=orjson.OPT_SORT_KEYS)
         until, found = self._known.get(who, (0.0, []))
         if now < until:
             return found
@@ -141,21 +191,8 @@ class FrontProxyRights:
             raise unanswered[0]
         if len(self._known) >= USERS:
             self._known.clear()
-        self._known[who] = (now + KEPT, sorted(found))
+        self._known[who] = (now + self.namespaces_kept, sorted(found))
         return sorted(found)
-
-    def _user(self, request: web.Request) -> User:
-        connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
-        peer = peer_of(connection, utc_now())
-        if connection is None or peer is None or self.tls.front is None:
-            raise RefusedError(401, "only the front proxy of the manager's API servers may ask: use kubectl")
-        if not self.tls.is_current(connection.context):
-            raise RefusedError(503, "the front proxy's authorities have changed: ask again", 1)
-        user = self.tls.front.user(peer, request.headers)
-        if user is None:
-            told = "only the front proxy of the manager's API servers may ask, for a user that it names"
-            raise RefusedError(401, told)
-        return user
 
 
 @attrs.define(eq=False)

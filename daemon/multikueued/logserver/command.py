@@ -15,6 +15,7 @@ from multikueue.core.model.quantities import exact
 from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, Duration, manager_config
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.running import Options, serve
+from multikueued.page.hosted import PageOptions
 from multikueued.serving.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, Settings
 from multikueued.settings.file import load_settings
@@ -100,6 +101,23 @@ _WHERE: Final = (
     ),
 )
 """Where its objects are."""
+_PAGE: Final = (
+    click.option(
+        "--page-host",
+        "page_hosts",
+        multiple=True,
+        help="Also serve the page of multikueue dashboard, for browsers that reach it by this name: people sign in "
+        "with a token of the manager, and see what they may. Repeat it for each name.",
+    ),
+    click.option("--page-address", default="", help="Where the page listens. Without it: all addresses."),
+    click.option("--page-port", type=click.IntRange(0, 65_535), default=8444, show_default=True, help="Of the page."),
+    click.option(
+        "--page-cert-dir",
+        default="",
+        help="A folder with tls.crt and tls.key for the page. Without it the page listens on the loopback alone.",
+    ),
+)
+"""Where the page is."""
 _BOUNDS: Final = (
     click.option("--bind-address", "address", default="", help="Without it: all addresses."),
     click.option("--port", type=click.IntRange(0, 65_535), default=8443, show_default=True, help="HTTPS."),
@@ -137,9 +155,13 @@ _BOUNDS: Final = (
 
 def _options(command: F) -> F:
     """All of them."""
-    for option in reversed((*_WHERE, *_BOUNDS)):
+    for option in reversed((*_WHERE, *_PAGE, *_BOUNDS)):
         command = option(command)
     return command
+
+
+def _page(hosts: tuple[str, ...], address: str, port: int, cert_dir: str) -> PageOptions | None:
+    return PageOptions(hosts, port, address, cert_dir) if hosts else None
 
 
 @click.command("api-server")
@@ -159,7 +181,7 @@ def api_server(
 
     Users need no credentials of workers, and no access to Secrets: the manager's API server says who they are and what
     they may. It runs beside the daemon, in a process of its own, with credentials of its own for workers, as
-    multikueue rbac logs-worker grants them. It is called through an APIService by API servers alone.
+    multikueue rbac logs-worker grants them. It is called through an APIService by API servers alone, but for the page.
     """
     manager = manager_config(options.pop("kubeconfig"), options.pop("context"))
     mirrors = load_settings(config_file).settings.mirror_pods
@@ -173,6 +195,7 @@ def api_server(
         marks=ObjectKey(daemon_namespace, daemon.marks_secret),
         mirrors=daemon if mirrors.logs else None,
         bounds=Bounds(max_bytes, max_time),
+        page=_page(**{name: options.pop(f"page_{name}") for name in ("hosts", "address", "port", "cert_dir")}),
         **options,
     )
     configure_logging(LoggingSettings(log_format, log_level), sys.stderr)

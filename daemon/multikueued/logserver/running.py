@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,13 +21,14 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import documents
-from multikueued.logserver.access import FrontProxyRights, Slots
+from multikueued.logserver.access import FrontProxyCallers, ReviewedRights, Slots
 from multikueued.logserver.answering import Handler, fixed
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.resolving import CLIENT, LocatorOfTenant, ReadableWorkers
 from multikueued.logserver.tls import FrontTls
 from multikueued.mirrors.endpoint.running import run_endpoint
+from multikueued.page.hosted import PageOptions, serving_page
 from multikueued.remoteapi.handlers import JobHandlers
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.serving.caller_tls import follow_authorities
@@ -75,6 +76,10 @@ class Options:
     """The daemon's, with `mirrorPods`; None: nobody is answered for mirrors."""
     on_mirrors: Callable[[int], None] = lambda _: None
     """Called with the port on which it answers for mirrors."""
+    page: PageOptions | None = None
+    """Where the page is; None: there is none."""
+    on_page: Callable[[int], None] = lambda _: None
+    """Called with the page's port."""
 
     @property
     def host(self) -> str:
@@ -112,7 +117,7 @@ async def running(options: Options) -> AsyncIterator[int]:
         jobs = JobHandlers(
             view,
             client,
-            FrontProxyRights(client.create, tls),
+            ReviewedRights(client.create, FrontProxyCallers(tls)),
             partial(LocatorOfTenant, workers, options.origin, options.marks),
             options.marks.namespace,
             logs=Slots(options.streams, options.streams_per_user),
@@ -120,7 +125,11 @@ async def running(options: Options) -> AsyncIterator[int]:
             watches=Slots(WATCHES, WATCHES_PER_USER, "watches"),
             bounds=options.bounds,
         )
-        async with serving_logs(tls, jobs, options.address, options.port) as port, anyio.create_task_group() as tasks:
+        async with AsyncExitStack() as stack:
+            port = await stack.enter_async_context(serving_logs(tls, jobs, options.address, options.port))
+            if options.page is not None:
+                options.on_page(await stack.enter_async_context(serving_page(options.page, jobs, client.create)))
+            tasks = await stack.enter_async_context(anyio.create_task_group())
             tasks.start_soon(certificate.run)
             tasks.start_soon(view.run)
             tasks.start_soon(follow_authorities, client.get, tls)

@@ -135,9 +135,12 @@ _LOGS_NAME = click.option(
     multiple=True,
     help="A Secret with the kubeconfig of a worker. Repeat it.",
 )
-def api_server(config_file: Path | None, name: str, service_account: Account, secrets: tuple[str, ...]) -> None:
+@click.option("--page", is_flag=True, help="Add what its page needs: to ask whose a token is.")
+def api_server(
+    config_file: Path | None, name: str, service_account: Account, secrets: tuple[str, ...], *, page: bool
+) -> None:
     """Print what multikueue api-server needs on the manager cluster."""
-    _print(api_server_objects(load_settings(config_file).settings, name, service_account, secrets))
+    _print(api_server_objects(load_settings(config_file).settings, name, service_account, secrets, page=page))
 
 
 @click.command("logs-worker")

@@ -64,6 +64,11 @@ def api_server_rules(service: str) -> list[Json]:
     ]
 
 
+def page_rules() -> list[Json]:
+    """In the whole manager cluster, for the page of `multikueue api-server`: whose a token is."""
+    return [rule("authentication.k8s.io", ["tokenreviews"], ["create"])]
+
+
 def named_secret_rules(names: Sequence[str]) -> list[Json]:
     """In a namespace, to read these Secrets and no other: kubeconfigs, or the key of marks."""
     return [rule("", ["secrets"], ["get"], names)] if names else []

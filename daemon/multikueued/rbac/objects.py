@@ -11,13 +11,14 @@ from multikueue import JobKind
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.model.kinds import CORE_EVENT, EVENT, KUEUE_GROUP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueued.api_answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB
+from multikueued.api_answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB, WHOLE
 from multikueued.rbac.logs import (
     api_server_rules,
     daemon_rules,
     logs_on_worker,
     named_secret_rules,
     own_certificate_rules,
+    page_rules,
 )
 from multikueued.rbac.mirrors import (
     NODE_LEASES,
@@ -53,6 +54,7 @@ def viewer_rules() -> list[Json]:
     return [
         rule(GROUP, [REMOTE_JOB.plural], READ),
         rule(GROUP, [f"{REMOTE_JOB.plural}/{part}" for part in PARTS], ["get"]),
+        rule(GROUP, [*WHOLE], ["list"]),
         rule(KUEUE_GROUP, ["workloads", "localqueues"], READ),
         *(rule(one.gvk.group, [one.plural], READ) for one in (EVENT, CORE_EVENT)),  # kubectl describe reads the latter
     ]
@@ -198,7 +200,9 @@ def spoke_objects(settings: Settings, name: str, account: Account) -> list[Json]
     return [role(name, spoke_agent_rules(on_worker(settings), RBAC_GROUP)), binding(name, account)]
 
 
-def api_server_objects(settings: Settings, name: str, account: Account, secrets: Sequence[str]) -> list[Json]:
+def api_server_objects(
+    settings: Settings, name: str, account: Account, secrets: Sequence[str], *, page: bool = False
+) -> list[Json]:
     """What `multikueue api-server` needs on the manager.
 
     Args:
@@ -206,6 +210,7 @@ def api_server_objects(settings: Settings, name: str, account: Account, secrets:
         name: of the roles, and of the Secret with the server's certificate.
         account: the server's; its namespace has its Secrets.
         secrets: names of those with kubeconfigs of workers.
+        page: with what its page needs.
     """
     marks, there = f"{name}-marks", str(settings.namespace)
     secret, findings = settings.marks_secret, settings.findings_config_map
@@ -213,6 +218,7 @@ def api_server_objects(settings: Settings, name: str, account: Account, secrets:
     brought, mirrors = settings.mirrors_certificate_is_brought, settings.mirror_pods
     pair = settings.mirrors_secret, settings.mirrors_certificate_secret
     everywhere = endpoint_rules(signed=bool(mirrors.signer)) if mirrors.logs else []
+    everywhere += page_rules() if page else []
     shared = endpoint_secret_rules(*pair, brought=brought) if mirrors.logs else []
     return [
         account.object,

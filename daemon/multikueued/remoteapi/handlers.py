@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -40,27 +38,18 @@ from multikueued.remoteapi.job_query import (
 )
 from multikueued.remoteapi.job_watch import job_events
 from multikueued.remoteapi.manager_view import ManagerView
-from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants, table
-from multikueued.remoteapi.overview import timeline
-from multikueued.remoteapi.sums import jobs_in, overview_of, places_in, waiting_of
+from multikueued.remoteapi.objects import API_VERSION, for_tenants, table
+from multikueued.remoteapi.sum_handlers import NAMESPACES, SumHandlers
+from multikueued.remoteapi.sums import waiting_of
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.remedies.audience import Audience, audience_of
 from multikueued.reports.typenames import JobName, type_name
 
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
-NAMESPACES: Final = 200
-"""Namespaces of one page: who may not read all is asked about each."""
 FLEET_KEPT: Final = 5.0
 """Seconds for which an answer about the fleet, or about all jobs of a namespace, is given again: it is made of all
 Workloads."""
-SHARE: Final = 50
-"""An answer is given again for at least so many times the CPU time that it took to make: so each takes 2 % of a core at
-most, however large the fleet."""
-ANSWERS_KEPT: Final = 256
-"""How many of those are kept, one for each namespace that is looked at."""
-LONGEST_SPAN: Final = 7 * 86_400.0
-"""Seconds that a picture of time may show."""
 AHEAD: Final = 1_000_000
 """How many versions another replica may have seen before this one: a manager writes some thousand in a second."""
 LONGEST: Final = 3600.0
@@ -86,8 +75,11 @@ class JobHandlers:
     kept: float = attrs.field(factory=lambda: FLEET_KEPT)
     """Seconds for which an answer that is made of all jobs is given again."""
     answering: Answering = attrs.field(default=attrs.Factory(lambda self: Answering(self.rights), True), init=False)
-    _kept: dict[tuple[str, ...], tuple[float, bytes]] = attrs.field(factory=dict, init=False)
-    """Answers that are made of all jobs, by what they show, and until when they are given again."""
+    sums: SumHandlers = attrs.field(init=False)
+
+    @sums.default
+    def _sums(self) -> SumHandlers:
+        return SumHandlers(lambda: self.view, self.reader, self.rights, self.daemon_namespace, self.lists, self.kept)
 
     def add_to(self, application: web.Application) -> None:
         """Add the routes."""
@@ -100,12 +92,11 @@ class JobHandlers:
             f"{jobs}/{{name}}/explain": self.explained,
             f"{jobs}/{{name}}/events": self.events,
             f"{jobs}/{{name}}/pods": self.pods,
-            f"{BASE}/fleet": self.fleet,
-            **{f"{at}/overview": self.overview for at in (BASE, f"{BASE}/namespaces/{{namespace}}")},
-            **{f"{at}/timeline": self.timeline for at in (BASE, f"{BASE}/namespaces/{{namespace}}")},
-            **{f"{at}/places": self.places for at in (BASE, f"{BASE}/namespaces/{{namespace}}")},
+            f"{BASE}/fleet": self.sums.fleet,
             f"{BASE}/remotenamespaces": self.namespaces,
         }
+        for part, handler in self.sums.parts().items():
+            routes |= {f"{at}/{part}": handler for at in (BASE, f"{BASE}/namespaces/{{namespace}}")}
         for path, handler in routes.items():
             application.router.add_get(path, self.answering.handler(handler, "api read"), allow_head=False)
 
@@ -281,81 +272,8 @@ class JobHandlers:
             except ApiError:
                 return (), f"events cannot be read: this server may not list {EVENT}, or got no answer"
 
-    async def fleet(self, request: web.Request) -> web.StreamResponse:
-        """The workers, the queues and the moves."""
-        await self.rights.check(request, "get", "fleet", ObjectKey("", ""))
-
-        async def make() -> Json:
-            objects = self.view.objects
-            jobs = list(self.view.jobs.values())
-            return fleet(objects, jobs, self.view.now(), self.daemon_namespace, not_checked(objects))
-
-        return await self._made(request, ("fleet",), make)
-
-    async def overview(self, request: web.Request) -> web.StreamResponse:
-        """Of the fleet for who may see that; of one namespace for who may list its jobs."""
-        namespace = await self._whole(request)
-
-        async def make() -> Json:
-            return {
-                "apiVersion": API_VERSION,
-                "kind": "Overview",
-                "metadata": {"name": namespace or "fleet"},
-                "status": for_tenants(overview_of(self.view, namespace, self.daemon_namespace)) | {"every": self.kept},
-            }
-
-        return await self._made(request, ("overview", namespace), make)
-
-    async def timeline(self, request: web.Request) -> web.StreamResponse:
-        """The jobs of a span of time, with the workers that they have had."""
-        namespace, asked = await self._whole(request, "list"), request.query
-        seconds = min(LONGEST_SPAN, number_in(asked, "seconds") or 3600)
-        end = self.view.now()
-        if (until := number_in(asked, "until")) is not None:  # beyond what a clock can tell it is now
-            end = min(end, datetime.fromtimestamp(min(until, end.timestamp()), UTC))
-        with self.lists.of_user(self.rights.user(request)):
-            begin = end - timedelta(seconds=seconds)
-            status = timeline(
-                jobs_in(self.view, namespace), begin, end, asked.get("worker", ""), asked.get("queue", "")
-            )
-        return as_json({"apiVersion": API_VERSION, "kind": "Timeline", "status": status | {"every": self.kept}})
-
-    async def places(self, request: web.Request) -> web.StreamResponse:
-        """The places of the jobs that wait in a queue."""
-        namespace, queue = await self._whole(request, "list"), request.query.get("queue", "")
-
-        async def make() -> Json:
-            items = await places_in(self.view, self.reader, namespace, queue)
-            return {"apiVersion": API_VERSION, "kind": "Places", "items": items}
-
-        return await self._made(request, ("places", namespace, queue), make)
-
-    async def _whole(self, request: web.Request, verb: str = "get") -> str:
-        """The namespace that is asked for, of which who asks may list the jobs; empty: all. With `get` that is for who
-        may see the fleet, with `list` for who may list jobs everywhere."""
-        namespace = request.match_info.get("namespace", "")
-        resource = "fleet" if verb == "get" and not namespace else REMOTE_JOB.plural
-        await self.rights.check(request, verb if not namespace else "list", resource, ObjectKey(namespace, ""))
-        return namespace
-
-    async def _made(
-        self, request: web.Request, what: tuple[str, ...], make: Callable[[], Awaitable[Json]]
-    ) -> web.StreamResponse:
-        """An answer that is made of all jobs, again for a while: it is the same for all who may ask for it."""
-        with self.lists.of_user(self.rights.user(request)):
-            until, body = self._kept.get(what, (0.0, b""))
-            if anyio.current_time() >= until:
-                began = time.thread_time()
-                body = orjson.dumps(await make())
-                if len(self._kept) >= ANSWERS_KEPT:
-                    self._kept.clear()
-                lasts = max(self.kept, SHARE * (time.thread_time() - began))
-                self._kept[what] = anyio.current_time() + lasts, body
-            return web.Response(body=body, content_type="application/json")
-
     async def namespaces(self, request: web.Request) -> web.StreamResponse:
-        """The namespaces with jobs that who asks may list."""
-        await self.rights.check(request, "list", "remotenamespaces", ObjectKey("", ""))
+        """The namespaces with jobs that who asks may list: all others are left out, so anybody may ask."""
         version, (after, _) = self._begin(request)
         with self.lists.of_user(self.rights.user(request)):
             known = sorted({key.namespace for key in self.view.jobs if key.namespace > after})

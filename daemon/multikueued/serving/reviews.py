@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from multikueue.core.model.names import GVK, Json, Resource
+from multikueued.serving.users import User
 
 TOKEN_REVIEW: Final = Resource(GVK("authentication.k8s.io", "v1", "TokenReview"), "tokenreviews", namespaced=False)
 ACCESS_REVIEW: Final = Resource(
@@ -14,6 +16,8 @@ ACCESS_REVIEW: Final = Resource(
 SELF_REVIEW: Final = Resource(
     GVK("authorization.k8s.io", "v1", "SelfSubjectAccessReview"), "selfsubjectaccessreviews", namespaced=False
 )
+MAX_TOKEN: Final = 16 << 10
+"""Bytes of a token."""
 Create: TypeAlias = Callable[[Resource, Json], Awaitable[Json]]
 
 
@@ -25,3 +29,30 @@ async def reviewed(create: Create, kind: Resource, spec: Json) -> Json:
     """
     review = {"apiVersion": kind.gvk.api_version, "kind": kind.gvk.kind, "metadata": {}, "spec": spec}
     return (await create(kind, review)).get("status") or {}
+
+
+async def user_of_token(create: Create, token: str) -> User | None:
+    """Whose a token is; None: nobody's.
+
+    Raises:
+        ApiError: the server does not say.
+    """
+    told = await reviewed(create, TOKEN_REVIEW, {"token": token})
+    if told.get("authenticated") is not True:
+        return None
+    user = told.get("user") or {}
+    extra = {key: tuple(values) for key, values in (user.get("extra") or {}).items()}
+    return User(user.get("username", ""), tuple(user.get("groups") or ()), user.get("uid", ""), extra)
+
+
+def bearer_token(authorization: str) -> str:
+    """The token of an `Authorization` header; empty: it has none that could be somebody's."""
+    scheme, _, token = authorization.partition(" ")
+    token = token.strip()
+    is_one = scheme.lower() == "bearer" and token.isascii() and len(token) <= MAX_TOKEN
+    return token if is_one else ""
+
+
+def digest_of(token: str) -> str:
+    """What stands for a token where answers are kept: the token itself is not."""
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -6,10 +6,10 @@ Who asks shows a token. The manager's API server says whose it is (TokenReview) 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,8 +24,9 @@ from multikueue.runtime.loop import utc_now
 from multikueued.metrics.exposition import Exposition
 from multikueued.metrics.hooks import Metrics
 from multikueued.serving.certificate_files import CertificateFolder
+from multikueued.serving.kept_answers import KeptAnswers
 from multikueued.serving.port import listening
-from multikueued.serving.reviews import ACCESS_REVIEW, TOKEN_REVIEW, Create, reviewed
+from multikueued.serving.reviews import ACCESS_REVIEW, Create, bearer_token, digest_of, reviewed, user_of_token
 from multikueued.serving.serving_tls import ServingTls
 from multikueued.settings.config import ServingSettings
 
@@ -38,9 +39,6 @@ TOKENS: Final = 64
 """Tokens whose answers are kept; the oldest is forgotten first."""
 REVIEWS: Final = 2
 """Tokens asked about at a time: a stranger with many tokens must not keep the manager's API server busy."""
-REVIEW_TIMEOUT: Final = 10.0
-MAX_TOKEN: Final = 16 << 10
-"""Bytes of an `Authorization` header."""
 
 log = structlog.get_logger(__name__)
 
@@ -61,51 +59,32 @@ class Readers:
 
     create: Create
     """Asks the manager's API server."""
-    _known: dict[str, tuple[AccessVerdict, float]] = attrs.field(factory=dict, init=False, repr=False)
-    """By digest of the token: the verdict, and until when it holds."""
-    _turns: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(REVIEWS), init=False)
+    _verdicts: KeptAnswers[str, AccessVerdict] = attrs.field(init=False, repr=False)
+    """By digest of the token."""
+
+    @_verdicts.default
+    def _kept_verdicts(self) -> KeptAnswers[str, AccessVerdict]:
+        turns = anyio.CapacityLimiter(REVIEWS)
+        return KeptAnswers(ALLOWED_FOR, REFUSED_FOR, TOKENS, turns, lambda verdict: verdict is AccessVerdict.ALLOWED)
 
     async def verdict(self, authorization: str) -> AccessVerdict:
         """Whether the sender of this header may read metrics."""
-        scheme, _, token = authorization.partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token or len(token) > MAX_TOKEN:
+        token = bearer_token(authorization)
+        if not token:
             return AccessVerdict.UNKNOWN
-        if not token.isascii():
-            return AccessVerdict.UNKNOWN
-        digest = hashlib.sha256(token.encode()).hexdigest()
-        if (known := self._kept(digest)) is not None:
-            return known
         try:
-            with anyio.fail_after(REVIEW_TIMEOUT):
-                async with self._turns:
-                    return self._kept(digest) or self._keep(digest, await self._ask(token))
+            return await self._verdicts.of(digest_of(token), partial(self._ask, token))
         except (ApiError, TimeoutError) as error:
             log.warning("cannot tell who may read metrics", error=str(error) or "no answer in time")
             return AccessVerdict.UNCLEAR
 
     async def _ask(self, token: str) -> AccessVerdict:
-        told = await reviewed(self.create, TOKEN_REVIEW, {"token": token})
-        if told.get("authenticated") is not True:
+        user = await user_of_token(self.create, token)
+        if user is None:
             return AccessVerdict.UNKNOWN
-        user = told.get("user") or {}
-        spec: Json = {"user": user.get("username", ""), "nonResourceAttributes": {"path": PATH, "verb": "get"}}
-        spec |= {field: user[field] for field in ("groups", "uid", "extra") if user.get(field)}
+        spec: Json = {**user.spec, "nonResourceAttributes": {"path": PATH, "verb": "get"}}
         access = await reviewed(self.create, ACCESS_REVIEW, spec)
         return AccessVerdict.ALLOWED if access.get("allowed") is True else AccessVerdict.FORBIDDEN
-
-    def _kept(self, digest: str) -> AccessVerdict | None:
-        verdict, until = self._known.get(digest, (None, 0.0))
-        return verdict if anyio.current_time() < until else None
-
-    def _keep(self, digest: str, verdict: AccessVerdict) -> AccessVerdict:
-        self._known.pop(digest, None)
-        lasts = ALLOWED_FOR if verdict is AccessVerdict.ALLOWED else REFUSED_FOR
-        self._known[digest] = verdict, anyio.current_time() + lasts
-        while len(self._known) > TOKENS:  # whoever invents tokens pushes out only such ones
-            refused = (one for one, (known, _) in self._known.items() if known is not AccessVerdict.ALLOWED)
-            del self._known[next(refused, next(iter(self._known)))]
-        return verdict
 
 
 @asynccontextmanager

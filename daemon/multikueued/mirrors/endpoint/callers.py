@@ -7,6 +7,7 @@ with our Node what an API server may: the resource `nodes/proxy`, as a kubelet a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import anyio
@@ -20,6 +21,7 @@ from multikueue.webhook.certificates import UnusableError, read_certificates
 from multikueued.mirrors.endpoint.heads import RefusedError
 from multikueued.mirrors.endpoint.routes import Verb
 from multikueued.serving.caller_tls import CallerTls
+from multikueued.serving.kept_answers import KeptAnswers
 from multikueued.serving.reviews import ACCESS_REVIEW, Create, reviewed
 from multikueued.serving.users import User
 
@@ -31,8 +33,6 @@ KEPT: Final = 256
 """Answers that are kept, the oldest are forgotten first."""
 REVIEWS: Final = 8
 """Asked at a time."""
-TIMEOUT: Final = 10.0
-"""Seconds that the manager's API server may take to say."""
 EVERYBODY: Final = "system:authenticated"
 
 _Asked: TypeAlias = tuple[str, tuple[str, ...], Verb, str]
@@ -81,9 +81,9 @@ class NodeRights:
 
     create: Create
     """Asks the manager's API server."""
-    _turns: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(REVIEWS), init=False)
-    _known: dict[_Asked, tuple[bool, float]] = attrs.field(factory=dict, init=False, repr=False)
-    """The answers, and until when they hold."""
+    _answers: KeptAnswers[_Asked, bool] = attrs.field(
+        factory=lambda: KeptAnswers(ALLOWED_FOR, REFUSED_FOR, KEPT, anyio.CapacityLimiter(REVIEWS)), init=False
+    )
 
     async def check(self, user: User, verb: Verb, node: str) -> None:
         """
@@ -95,16 +95,12 @@ class NodeRights:
         Raises:
             RefusedError: who asks may not, or nobody says.
         """
-        asked = (user.name, user.groups, verb, node)
-        if (allowed := self._kept(asked)) is None:
-            try:
-                with anyio.fail_after(TIMEOUT):
-                    async with self._turns:
-                        allowed = self._kept(asked)
-                        allowed = self._keep(asked, await self._ask(user, verb, node)) if allowed is None else allowed
-            except (ApiError, TimeoutError) as error:
-                log.warning("cannot tell who may ask for logs of mirrors", error=str(error) or "no answer in time")
-                raise RefusedError(502, "the manager cluster does not say who may ask this\n") from error
+        try:
+            ask = partial(self._ask, user, verb, node)
+            allowed = await self._answers.of((user.name, user.groups, verb, node), ask)
+        except (ApiError, TimeoutError) as error:
+            log.warning("cannot tell who may ask for logs of mirrors", error=str(error) or "no answer in time")
+            raise RefusedError(502, "the manager cluster does not say who may ask this\n") from error
         if not allowed:
             what = f"Forbidden (user={user.name}, verb={verb}, resource=nodes, subresource=proxy)"
             raise RefusedError(403, f"{what}\n")
@@ -113,14 +109,3 @@ class NodeRights:
         resource = {"verb": verb, "group": "", "version": "v1", "resource": "nodes", "subresource": "proxy"}
         spec = {**user.spec, "resourceAttributes": {**resource, **({"name": node} if node else {})}}
         return (await reviewed(self.create, ACCESS_REVIEW, spec)).get("allowed") is True
-
-    def _kept(self, asked: _Asked) -> bool | None:
-        allowed, until = self._known.get(asked, (None, 0.0))
-        return allowed if anyio.current_time() < until else None
-
-    def _keep(self, asked: _Asked, allowed: bool) -> bool:
-        self._known.pop(asked, None)
-        self._known[asked] = allowed, anyio.current_time() + (ALLOWED_FOR if allowed else REFUSED_FOR)
-        while len(self._known) > KEPT:
-            del self._known[next(iter(self._known))]
-        return allowed

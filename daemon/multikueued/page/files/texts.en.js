@@ -11,7 +11,7 @@ export default {
   "cost": "Cost", "cordoned": "cordoned", "reachable": "reachable", "unreachable": "out of reach",
   "queue": "Queue", "waiting": "Waiting", "running": "Running", "oldest": "Oldest waits", "throughput": "Ended in the last hour",
   "from": "From", "to": "To", "when": "When", "reason": "Reason", "namespace": "Namespace", "filter": "Filter", "state": "State",
-  "since": "In this state", "count": "{} jobs", "previous": "Previous", "next": "Next",
+  "since": "In this state", "count": "{} jobs", "left.out": "jobs of {} more namespaces are not shown: choose one", "previous": "Previous", "next": "Next",
   "ago": "{} ago", "ahead": "in {}", "for": "for {}", "place": "Place in the queue: {}", "place.column": "Place", "starts": "starts probably", "then": "What happens next", "line": "Time line", "answers": "What the workers say",
   "events": "Events", "type": "Type", "message": "Message", "logs": "Logs", "logs.show": "Show logs",
   "created": "Submitted", "placed": "Given to {}", "left": "Taken from {}",
@@ -24,6 +24,8 @@ export default {
   "full": "How full", "ours": "ours", "others": "others'", "free": "free", "use.of": "{}: {ours} ours, {others} others', of {total}",
   "others.read": "others' figures changed", "waits": "How long jobs wait", "waiting.now": "Wait now", "started": "Started in the last hour",
   "quota.of": "{} {ours} + {others} of {total}", "p50": "Half waited up to", "p90": "Nine of ten up to", "no.worker": "There is no such worker.", "run.of": "{} run",
+  "sign.in": "Sign in", "sign.out": "Sign out", "sign.token": "Token of the manager cluster", "sign.refused": "The manager does not know this token, or not any more.",
+  "sign.how": "You see what this token may see. If you have none, ask for one:", "sign.kept": "It is kept in the memory of this tab: a reload asks for it again.",
   "earlier": "earlier", "later": "later", "now": "Now", "time.of": "{} jobs over time, by worker", "no.worker.yet": "no worker", "bars": "{} jobs shown",
   "bar.queued": "queued", "bar.offered": "offered", "bar.runs": "on a worker", "bar.done": "finished", "bar.failed": "failed or lost", "bar.moved": "moved away",
 };

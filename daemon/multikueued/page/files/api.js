@@ -1,15 +1,26 @@
-// The one way to the API: GET with the token that the page was opened with. Nothing else is ever asked.
+// The one way to the API: GET. Nothing else is ever asked.
 const ROOT = "/apis/remote.multikueue.dev/v1alpha1";
 const KEPT = "multikueue-token";
 
-/** The token stands in the fragment once, which no server sees; a reload finds it in this tab's storage. */
+/** Whether people sign in here: then their token is kept in this tab's memory alone. */
+export const signsIn = document.documentElement.dataset.door === "sign-in";
+let bearer = "";
+
+/** Where people do not sign in, the token stands in the fragment once, which no server sees; a reload finds it in this
+ * tab's storage. */
 export function takeToken() {
   const found = /^#token=([\w-]+)$/.exec(location.hash);
-  if (found) {
-    sessionStorage.setItem(KEPT, found[1]);
-    history.replaceState(null, "", "#/overview");
-  }
+  if (!found) return;
+  if (!signsIn) sessionStorage.setItem(KEPT, found[1]);
+  history.replaceState(null, "", "#/overview");
 }
+
+/** Ask with this token from now on; empty: with none, as a proxy in front may have one. */
+export const signIn = (token) => { bearer = token; };
+export const isSignedIn = () => Boolean(bearer);
+
+/** What the door of this page asks for. */
+const credentials = () => signsIn ? (bearer ? { Authorization: `Bearer ${bearer}` } : {}) : { "X-Multikueue-Token": sessionStorage.getItem(KEPT) || "" };
 
 export class ApiError extends Error {
   constructor(code, message) {
@@ -26,10 +37,10 @@ function broken(error) {
 const read = async (path, signal) => (await ask(path, signal)).json().catch(broken);
 
 async function ask(path, signal) {
-  const headers = { "X-Multikueue-Token": sessionStorage.getItem(KEPT) || "" };
-  const answer = await fetch(ROOT + path, { headers, signal, cache: "no-store", redirect: "error" }).catch(broken);
+  const answer = await fetch(ROOT + path, { headers: credentials(), signal, cache: "no-store", redirect: "error" }).catch(broken);
   if (answer.ok) return answer;
   const status = await answer.json().catch(() => ({}));
+  if (answer.status === 401 && !signal?.aborted) dispatchEvent(new Event("strange"));
   throw new ApiError(answer.status, String(status.message || answer.statusText));
 }
 
@@ -69,30 +80,8 @@ export async function namespaces(signal) {
 
 export const job = (namespace, name, part, signal) => read(path(namespace, name, part), signal);
 
-/** All jobs of a namespace, page by page, a small one first; `onPage` is called with each. Returns the version that a
- * watch begins at. */
-export async function listJobs(namespace, onPage, signal, only = 0) {
-  let next = "", version = "";
-  do {
-    const query = `?limit=${only || (next ? 2500 : 500)}${next ? `&continue=${encodeURIComponent(next)}` : ""}`;
-    const list = await read(path(namespace) + query, signal);
-    onPage(list.items);
-    next = list.metadata.continue || "";
-    version = list.metadata.resourceVersion;
-  } while (next && !only);
-  return version;
-}
-
-/** Follow a namespace's jobs; ends when the server closes the watch. A version that is too old is an ApiError 410. */
-export async function watchJobs(namespace, version, onEvent, signal) {
-  const query = `?watch=true&allowWatchBookmarks=true&resourceVersion=${encodeURIComponent(version)}`;
-  for await (const line of lines(await ask(path(namespace) + query, signal))) {
-    let event;
-    try { event = JSON.parse(line); } catch (error) { broken(error); }
-    if (event.type === "ERROR") throw new ApiError(event.object.code, String(event.object.message));
-    onEvent(event);
-  }
-}
+/** One page of the jobs that `query` chooses; without `status` if it is still as `seen`. */
+export const jobPage = (namespace, query, signal) => read(`${within(namespace, "jobpage")}?${new URLSearchParams(query)}`, signal);
 
 /** The lines of a job's log, as they come. */
 export async function* logLines(namespace, name, signal) {

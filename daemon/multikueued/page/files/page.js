@@ -1,11 +1,12 @@
 // Which view is shown: by the fragment, so that addresses can be shared and the back button works.
-import { takeToken } from "./api.js";
+import { isSignedIn, signIn, signsIn, takeToken } from "./api.js";
 import { el } from "./elements.js";
 import { showFleet, showQueue, showWorker } from "./fleet.js";
 import { showJob } from "./job.js";
 import { showJobs } from "./jobs.js";
 import { notice, told } from "./notice.js";
 import { showOverview } from "./overview.js";
+import { showSignIn } from "./signin.js";
 import { change, current, t } from "./texts.js";
 import { showTime } from "./time.js";
 
@@ -47,10 +48,23 @@ function frame(view, title) {
   document.getElementById("skip").textContent = t("skip");
   language.textContent = other; // two letters that every font has
   language.setAttribute("aria-label", t("language"));
+  const out = document.getElementById("leave");
+  out.textContent = t("sign.out");
+  out.hidden = !isSignedIn();
   document.getElementById("views").replaceChildren(...NAMES.map((name) =>
     el("a", { href: `#/${name}`, "aria-current": view === name ? "page" : null }, t(name))));
 }
 
+/** Nobody is known: whatever is shown goes. */
+function strange() {
+  if (!signsIn) return;
+  leave.abort();
+  frame("", t("sign.in"));
+  showSignIn(content, () => route());
+}
+
+addEventListener("strange", strange);
+document.getElementById("leave").addEventListener("click", () => { signIn(""); strange(); });
 document.getElementById("language").addEventListener("click", () => { change(); route(); });
 addEventListener("hashchange", route);
 route();
