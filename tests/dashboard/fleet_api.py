@@ -49,9 +49,7 @@ USE: Json = {
     "shares": [0.5, 0.25],
     "readAt": "2026-11-25T10:29:00Z",
 }
-LOST = Finding(
-    "worker-not-connected", "w2", "w2 cannot be reached", "no route", "look at it: multikueue doctor w2", True
-)
+LOST = Finding("worker-not-connected", "w2", "w2 cannot be reached", "no route", "look at it: multikueue doctor w2")
 FLEET: Json = {
     "workers": [
         {

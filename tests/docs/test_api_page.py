@@ -25,7 +25,7 @@ def test_the_bounds_are_those_in_the_code() -> None:
     assert (revoked.split(";")[0], access.CHECK, access.UNANSWERED) == ("a minute", 60, 3)
     assert "; three," in revoked
     pages = BOUNDS["namespaces of a page of `remotenamespaces`"]
-    assert pages.startswith(f"{handlers.NAMESPACES};")
+    assert pages.startswith(f"{sum_handlers.NAMESPACES};")
     assert (f"of {access.USERS} users and pages" in pages, access.KEPT) == (True, 60)
     assert BOUNDS["`fleet`"] == f"made anew after {handlers.FLEET_KEPT:g} s"
     history = BOUNDS["the history in `overview`"]

@@ -54,7 +54,7 @@ def names(places: dict[tuple[str, str], Json] | None = None, **query: str) -> li
 )
 def test_jobs_are_chosen_and_sorted(query: dict[str, str], shown: list[str]) -> None:
     """What needs somebody stands first, then the newest; what is not known of a request changes nothing."""
-    assert names(**query) == shown
+    assert names({}, **query) == shown
 
 
 def test_in_a_queue_the_next_one_stands_first() -> None:
