@@ -27,6 +27,8 @@ class Injection:
     annotations: Json = attrs.field(factory=dict)
     node_selector: Json = attrs.field(factory=dict)
     tolerations: tuple[Json, ...] = ()
+    count: int | None = None
+    """How many pods there are to be; None: as many as the job says."""
     of_elastic: bool = False
     """Whether the template may name an earlier slice of an elastic job."""
 

@@ -7,12 +7,15 @@ from typing import Final
 
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import clone, dig
+from multikueue.core.model.objects import annotations_of, clone, dig
 from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, restore
 from multikueue.sandbox.kinds.job_course import JobCourse, pods_at_first
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import PodSets, pod_set
 
+MIN_PARALLELISM: Final = "kueue.x-k8s.io/job-min-parallelism"
+"""On a Job that may run with fewer pods: with how many at least."""
+SAME_COMPLETIONS: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
 _GENERATED: Final = ("job-name", "controller-uid", "batch.kubernetes.io/controller-uid")
 """Template labels the API server fills in; no part of the Workload."""
 _INDEX_LABEL: Final = "batch.kubernetes.io/job-completion-index"
@@ -30,7 +33,9 @@ class JobPods(PodSets):
         metadata.pop("labels", None)
         if labels:
             metadata["labels"] = labels
-        return [pod_set(_POD_SET, pods_at_first(job), template, _INDEX_LABEL)]
+        made = pod_set(_POD_SET, pods_at_first(job), template, _INDEX_LABEL)
+        least = annotations_of(job).get(MIN_PARALLELISM, "")
+        return [{**made, "minCount": int(least)} if least.isdecimal() else made]
 
     def counts(self, job: Json) -> Mapping[str, int]:
         """See `PodSets`."""
@@ -44,6 +49,14 @@ class JobPods(PodSets):
         """See `PodSets`."""
         if _POD_SET in originals:
             restore(job["spec"].setdefault("template", {}), originals[_POD_SET], _GENERATED)
+
+    def resize(self, job: Json, counts: Mapping[str, int]) -> None:
+        """See `PodSets`."""
+        noted = annotations_of(job)
+        if noted.get(MIN_PARALLELISM, "").isdecimal() and _POD_SET in counts:
+            job["spec"]["parallelism"] = counts[_POD_SET]
+            if noted.get(SAME_COMPLETIONS) == "true":
+                job["spec"]["completions"] = counts[_POD_SET]
 
     def is_started(self, job: Json) -> bool:
         """See `PodSets`."""

@@ -45,6 +45,10 @@ class PodSets(ABC):
         """
         del job, originals
 
+    def resize(self, job: Json, counts: Mapping[str, int]) -> None:
+        """Give a job that may run with fewer pods so many, in place, by pod set; nothing, where Kueue does not."""
+        del job, counts
+
     @abstractmethod
     def is_started(self, job: Json) -> bool:
         """Whether the job holds what Kueue puts in when it starts a job."""

@@ -6,6 +6,7 @@ job's status, and the workers, where the job runs.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
@@ -46,7 +47,7 @@ from multikueue.sandbox.kueue.effects import (
     Step,
     first_of,
 )
-from multikueue.sandbox.kueue.scheduling.podsets import equivalent
+from multikueue.sandbox.kueue.scheduling.podsets import as_admitted, equivalent
 from multikueue.sandbox.kueue.slices import SLICE_OUT_OF_SYNC, counts, replaced_key, resized
 from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import finished, released, unreserved, with_condition
@@ -193,9 +194,10 @@ def _different(situation: JobSituation, workload: Json) -> Decision | None:
 
 
 def _matches(situation: JobSituation, workload: Json) -> bool:
-    """Tolerations count until admission; after it, a running job has the flavors' too."""
-    wanted = situation.kind.pods.read(situation.job)
-    return equivalent(wanted, dig(workload, "spec", "podSets") or [], tolerations=not is_admitted(workload))
+    """Tolerations count until admission; after it, a running job has the flavors' too, and may have fewer pods."""
+    kind, job = situation.kind, situation.job
+    same = functools.partial(equivalent, kind.pods.read(job), tolerations=not is_admitted(workload))
+    return same(as_admitted(workload)) or (kind.is_suspended(job) and same(dig(workload, "spec", "podSets") or []))
 
 
 def _on_hold(situation: JobSituation, workload: Json) -> Decision | None:

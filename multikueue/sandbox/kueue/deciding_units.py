@@ -43,7 +43,7 @@ class UnitSituation:
 def decide_unit(situation: UnitSituation) -> Decision:
     """The next thing to do. A copy's Workload may be gone, and with it who would let its pods go."""
     if situation.workload is None:
-        held = None if situation.unit.is_copy else _to_hold(situation)
+        held = None if situation.unit.is_copy else _surplus(situation) or _to_hold(situation)
         return held or _to_create(situation.unit) or NOTHING
     return first_of(rule(situation, situation.workload) for rule in _RULES)
 
@@ -74,6 +74,19 @@ def _to_hold(situation: UnitSituation, _workload: Json | None = None) -> Decisio
     unit = situation.unit
     bare = (pod for pod in unit.pods if unit.group and is_gated(pod) and not _is_kept(pod))
     return next((_with_finalizers(pod, [*_finalizers(pod), MANAGED_LABEL]) for pod in bare), None)
+
+
+def _surplus(situation: UnitSituation, _workload: Json | None = None) -> Decision | None:
+    """Pods that a group does not count go: the newest of those that wait, and of the others."""
+    unit = situation.unit
+    if not unit.group:
+        return None
+    kept_first = sorted(_live(unit), key=lambda pod: (not _is_kept(pod), is_gated(pod), _created(pod)))
+    for pod in kept_first[_total(unit) :]:
+        if _is_kept(pod):
+            return _with_finalizers(pod, [name for name in _finalizers(pod) if name != MANAGED_LABEL])
+        return attrs.evolve(_deleted(pod), notes=(_note(pod, "ExcessPodDeleted", "Excess pod deleted"),))
+    return None
 
 
 def _over(situation: UnitSituation, workload: Json) -> Decision | None:
@@ -107,6 +120,10 @@ def _let_go(unit: Unit) -> Decision | None:
 
 def _finalizers(pod: Json) -> list[str]:
     return dig(pod, "metadata", "finalizers") or []
+
+
+def _created(pod: Json) -> str:
+    return str(dig(pod, "metadata", "creationTimestamp") or "")
 
 
 def _is_kept(pod: Json) -> bool:
@@ -206,4 +223,4 @@ def _note(about: Json, reason: str, note: str) -> Note:
 
 
 _Rule = Callable[[UnitSituation, Json], Decision | None]
-_RULES: Final[tuple[_Rule, ...]] = (_over, _on_hold, _to_hold, _to_adopt, _to_finish, _evicted, _to_start)
+_RULES: Final[tuple[_Rule, ...]] = (_over, _on_hold, _surplus, _to_hold, _to_adopt, _to_finish, _evicted, _to_start)

@@ -23,6 +23,7 @@ def start(kind: SandboxKind, job: Json, injections: dict[str, Injection]) -> Rep
     """
     result = kind.with_suspend(job, False)
     kind.pods.inject(result, injections)
+    kind.pods.resize(result, {name: one.count for name, one in injections.items() if one.count is not None})
     return Replace(kind.resource, result)
 
 
@@ -59,4 +60,5 @@ def suspended_when_queued(job: Json, kind: SandboxKind = BATCH_JOB) -> Json:
 def _restored(kind: SandboxKind, job: Json, workload: Json | None) -> Json:
     pod_sets = dig(workload, "spec", "podSets") or []
     kind.pods.restore(job, {pod_set.get("name") or "main": pod_set.get("template") or {} for pod_set in pod_sets})
+    kind.pods.resize(job, {pod_set.get("name") or "main": pod_set.get("count", 1) for pod_set in pod_sets})
     return job

@@ -17,9 +17,12 @@ from tests.sandbox.kueue.objects import (
 from tests.sandbox.kueue.world import World, wall_clock
 
 
-def lasting(name: str = "j1", duration: str = "1h", outcome: str = "complete", **more: Any) -> Json:
+def lasting(
+    name: str = "j1", duration: str = "1h", outcome: str = "complete", annotations: Json | None = None, **more: Any
+) -> Json:
     """A Job that runs so long."""
-    return job(name, annotations={DURATION_ANNOTATION: duration, OUTCOME_ANNOTATION: outcome}, **more)
+    noted = {DURATION_ANNOTATION: duration, OUTCOME_ANNOTATION: outcome, **(annotations or {})}
+    return job(name, annotations=noted, **more)
 
 
 def admitted(workload: Json) -> bool:

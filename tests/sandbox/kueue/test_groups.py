@@ -9,11 +9,12 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.model.kinds import CLUSTER_QUEUE, POD, WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_QUEUE, EVENT, POD, WORKLOAD
 from multikueue.core.model.labels import (
     GROUP_WORKLOAD_ANNOTATION,
     MANAGED_LABEL,
     ORIGIN_LABEL,
+    POD_GROUP_NAME,
     PREBUILT_WORKLOAD,
     RETRIABLE_ANNOTATION,
     WORKLOAD_FINALIZER,
@@ -196,3 +197,27 @@ async def test_a_group_that_is_deleted_while_it_waits_stays_and_takes_the_quota(
         assert (await group.phases(), await group.used()) == (["Pending", "Pending"], 1)
         await group.delete_workload()
         assert (await group.phases(), (await group.client.list(WORKLOAD)).items) == ([], [])
+
+
+async def test_pods_that_a_group_does_not_count_are_deleted() -> None:
+    """The newest of those that wait go first, then the newest."""
+    async with ground(copied=False, cpu="1") as group:
+        (surplus, _) = POD_GROUP.examples("a", TEMPLATE, queue="lq")
+        surplus["metadata"]["labels"][POD_GROUP_NAME] = "g"
+        group.cluster.registry.create_object(surplus)
+        await anyio.sleep(5)
+        assert [pod["metadata"]["name"] for pod in (await group.client.list(POD)).items] == ["g-0", "g-1"]
+        assert await group.phases() == ["Running", "Running"]
+
+
+async def test_a_group_that_has_too_many_from_the_start_gets_quota_for_what_it_counts() -> None:
+    cluster = InMemoryCluster(kinds=(POD_GROUP,))
+    (first, second) = POD_GROUP.examples("g", TEMPLATE, queue="lq")
+    third = {**second, "metadata": {**second["metadata"], "name": "g-2"}}
+    for obj in (flavor(), cluster_queue(cpu="1"), local_queue(), first, second, third):
+        cluster.registry.create_object(obj)
+    async with cluster.kueue():
+        workload = await cluster.when(WORKLOAD, has_quota)
+        assert [pod_set["count"] for pod_set in workload["spec"]["podSets"]] == [2]
+        events = [event["reason"] for event in (await cluster.client().list(EVENT)).items]
+        assert events.count("ExcessPodDeleted") == 1

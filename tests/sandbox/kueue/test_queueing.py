@@ -30,6 +30,12 @@ from tests.sandbox.kueue.objects import (
 from tests.sandbox.kueue.world import wall_clock, world
 
 pytestmark = pytest.mark.looptime
+SAME = "kueue.x-k8s.io/job-completions-equal-parallelism"
+
+
+def sizes(job: Json) -> tuple[int, int]:
+    """How many pods run at a time, and in all."""
+    return job["spec"]["parallelism"], job["spec"]["completions"]
 
 
 async def test_jobs_run_one_after_the_other_when_there_is_room_for_one() -> None:
@@ -119,6 +125,29 @@ async def test_the_weaker_is_preempted_and_comes_back() -> None:
         back = await cluster.workload_when(admitted, "weak")
         assert is_true(await cluster.job("strong"), "Complete")
         assert condition(back, "Evicted") == ("False", "QuotaReserved", f"Previously: {message}")
+
+
+@pytest.mark.parametrize("same", [True, False])
+async def test_a_job_runs_with_fewer_pods_if_it_says_so_and_has_all_again_when_it_is_stopped(same: bool) -> None:
+    """Kueue's partial admission: 20 pods, at least 5. It waited for ever with `insufficient quota`."""
+    noted = {"kueue.x-k8s.io/job-min-parallelism": "5", SAME: str(same).lower()}
+    queue = cluster_queue(cpu="9", preemption={"withinClusterQueue": "LowerPriority"})
+    async with world(flavor(), queue, local_queue(), priority_class("high", 100), queues=False) as cluster:
+        made = lasting("weak", "30s", annotations=noted, parallelism=20, completions=20, completionMode="Indexed")
+        await cluster.create(made)
+        running = await cluster.job_when(runs, "weak")
+        assert sizes(running) == (9, 9 if same else 20)
+        workload = await cluster.workload("weak")
+        (asked,), (given,) = workload["spec"]["podSets"], workload["status"]["admission"]["podSetAssignments"]
+        assert (asked["count"], asked["minCount"], given["count"], given["resourceUsage"]["cpu"]) == (20, 5, 9, "9")
+        await cluster.settle(20)
+        assert (await cluster.workload("weak"))["metadata"]["uid"] == workload["metadata"]["uid"]
+
+        strong = lasting("strong", "10s", labels={"kueue.x-k8s.io/priority-class": "high"}, cpu="6")
+        await cluster.create(strong)
+        await cluster.job_when(runs, "strong")
+        assert sizes(await cluster.job("weak")) == (20, 20)
+        await cluster.workload_when(lambda found: is_true(found, "Finished"), "weak")
 
 
 async def test_a_missing_queue_is_named_and_waited_for() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue.scheduling.cycle import Candidate, Holder, Pass, Rules, schedule
-from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest
+from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest, request
 from multikueue.sandbox.kueue.scheduling.quota import Quota
 from tests.sandbox.kueue.objects import cluster_queue
 
@@ -160,3 +161,38 @@ def test_quota_is_never_exceeded(
     assert given_cpu <= max(0, cpu - used) * 1000
     for winner, losers in result.preempted:
         assert all(loser.priority <= winner.priority and not loser.evicted for loser in losers)
+
+
+def may_have_fewer(name: str, pods: int, least: int, *, priority: int = 0) -> Candidate:
+    """A Job of so many pods of one CPU, that runs with fewer."""
+    template = {"spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}}
+    asked = request({"name": "main", "count": pods, "minCount": least, "template": template})
+    return Candidate(ObjectKey("default", name), priority, "2026-01-01T00:00:00Z", (asked,))
+
+
+def sizes(result: Pass) -> dict[str, list[int]]:
+    return {candidate.key.name: [one["count"] for one in given.pod_sets] for candidate, given in result.admitted}
+
+
+def test_one_that_may_have_fewer_pods_has_as_many_as_there_is_room_for() -> None:
+    """Kueue's example: 20 pods, at least 5. It waited for ever."""
+    assert sizes(run(may_have_fewer("a", 20, 5), cpu=9)) == {"a": [9]}
+    assert sizes(run(may_have_fewer("a", 20, 5), cpu=30)) == {"a": [20]}
+    assert sizes(run(may_have_fewer("a", 20, 5), wants("b"), cpu=9)) == {"a": [9]}, "nothing is left"
+    assert sizes(run(may_have_fewer("a", 20, 5), cpu=5)) == {"a": [5]}
+    assert sizes(run(may_have_fewer("a", 20, 5), cpu=4)) == {}
+
+
+def test_somebody_makes_room_rather_than_that_it_has_fewer() -> None:
+    result = run(may_have_fewer("a", 4, 1, priority=1), cpu=4, holders=(has("low", 2),), rules=ROOM)
+    assert (sizes(result), victims(result)) == ({}, [["low"]])
+    assert sizes(run(may_have_fewer("a", 4, 1), cpu=4, holders=(has("same", 2),), rules=ROOM)) == {"a": [2]}
+
+
+def test_several_pod_sets_lose_their_part() -> None:
+    (one,) = may_have_fewer("a", 8, 2).requests
+    (other,) = may_have_fewer("a", 4, 1).requests
+    candidate = attrs.evolve(may_have_fewer("a", 8, 2), requests=(one, attrs.evolve(other, name="second")))
+    assert sizes(run(candidate, cpu=8)) == {"a": [5, 3]}
+    assert sizes(run(candidate, cpu=3)) == {"a": [2, 1]}
+    assert sizes(run(candidate, cpu=2)) == {}

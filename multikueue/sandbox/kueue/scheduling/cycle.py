@@ -6,6 +6,7 @@ still tried, with StrictFIFO they are not.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.sandbox.kueue.scheduling.cohorts import Cohorts
-from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest
+from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest, fewer_pods
 from multikueue.sandbox.kueue.scheduling.quota import Assignment, FlavorResource, NoFit, Quota, Usage, assign
 
 Shape: TypeAlias = tuple[int, bool, tuple[PodSetRequest, ...]]
@@ -191,11 +192,13 @@ class _Scheduler:
                     self.blocked[candidate.shape].append(candidate)
                 continue
             found = assign(self.quota, self.usage, candidate.requests)
+            victims = () if isinstance(found, Assignment) else self._make_room(candidate)
+            if isinstance(found, NoFit) and not victims and candidate.shape not in self.blocked:
+                found = self._smaller(candidate) or found
             if isinstance(found, Assignment):
                 self.usage.update(found.usage)
                 admitted.append((candidate, found))
                 continue
-            victims = self._make_room(candidate)
             message = found.message
             if victims:
                 preempted.append((candidate, victims))
@@ -206,6 +209,20 @@ class _Scheduler:
                 break
         blocked = tuple(itertools.chain.from_iterable(self.blocked.values()))
         return Pass(tuple(admitted), tuple(preempted), tuple(waiting), self.refusals, blocked)
+
+    def _smaller(self, candidate: Candidate) -> Assignment | None:
+        """With as many pods as there is room for, and no fewer than it must have."""
+        steps = range(sum(request.spare for request in candidate.requests) + 1)
+
+        def fits(step: int) -> bool:
+            return isinstance(self._with_fewer(candidate, step), Assignment)
+
+        step = bisect.bisect_left(steps, True, lo=1, key=fits)
+        found = self._with_fewer(candidate, step) if step in steps else None
+        return found if isinstance(found, Assignment) else None
+
+    def _with_fewer(self, candidate: Candidate, steps: int) -> Assignment | NoFit:
+        return assign(self.quota, self.usage, fewer_pods(candidate.requests, steps))
 
     def _make_room(self, candidate: Candidate) -> tuple[Holder, ...]:
         """Choose whom to evict, as few as possible; keep what is free for the candidate while it waits."""

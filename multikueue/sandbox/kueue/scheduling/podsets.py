@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -30,6 +30,14 @@ class PodSetRequest:
     amounts: tuple[tuple[str, int], ...]
     pods: Pods | None = None
     """What they demand of nodes."""
+    spare: int = 0
+    """How many of its pods there need not be."""
+
+    def without(self, pods: int) -> PodSetRequest:
+        """With fewer pods."""
+        left = self.count - pods
+        amounts = tuple((resource, amount * left // self.count) for resource, amount in self.amounts)
+        return attrs.evolve(self, count=left, amounts=amounts, spare=self.spare - pods)
 
 
 def request(pod_set: Json) -> PodSetRequest:
@@ -38,7 +46,26 @@ def request(pod_set: Json) -> PodSetRequest:
     spec = dig(pod_set, "template", "spec") or {}
     per_pod = {**_pod_amounts(spec), "pods": MILLI}
     amounts = tuple(sorted((resource, amount * count) for resource, amount in per_pod.items()))
-    return PodSetRequest(pod_set.get("name") or "main", count, amounts, Pods.of(spec))
+    spare = max(0, count - int(pod_set.get("minCount") or count))
+    return PodSetRequest(pod_set.get("name") or "main", count, amounts, Pods.of(spec), spare)
+
+
+def fewer_pods(requests: Sequence[PodSetRequest], steps: int) -> list[PodSetRequest]:
+    """The requests with so many pods less than they ask for, each with its part of them."""
+    spare = sum(request.spare for request in requests)
+    return [request.without(request.spare * steps // spare) if request.spare else request for request in requests]
+
+
+def as_admitted(workload: Json) -> list[Json]:
+    """The pod sets as they run: of those that may have fewer pods, with as many as have quota."""
+    assigned = dig(workload, "status", "admission", "podSetAssignments") or []
+    counts = {entry.get("name"): entry.get("count") for entry in assigned}
+    return [
+        {**pod_set, "count": counts.get(pod_set.get("name")) or pod_set.get("count")}
+        if "minCount" in pod_set
+        else pod_set
+        for pod_set in dig(workload, "spec", "podSets") or []
+    ]
 
 
 def equivalent(job_sets: list[Json], workload_sets: list[Json], *, tolerations: bool) -> bool:
@@ -133,6 +160,7 @@ def _from_assignment(workload: Json, queue: str, assignment: Json, flavors: Mapp
         annotations={WORKLOAD_ANNOTATION: workload["metadata"]["name"]},
         node_selector=selector,
         tolerations=tuple(tolerations),
+        count=assignment.get("count"),
         of_elastic=is_elastic(workload),
     )
 
