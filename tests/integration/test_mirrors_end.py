@@ -1,0 +1,63 @@
+"""What ends of mirrors while no daemon runs: a real server's own controllers take it away."""
+
+from __future__ import annotations
+
+import pytest
+
+from multikueue.core.model.kinds import JOB, NAMESPACE, POD
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.kube import KubeClient
+from multikueue.protocols import read
+from multikueue.testing import job
+from multikueued.mirrors.mirror import mirror_body, mirror_status
+from multikueued.mirrors.node import NODE, node_body
+from multikueued.rbac.mirrors import mirror_policy_objects, mirroring_rules, node_lease_rules
+from tests.controlplane.interface import ClusterFactory
+from tests.controlplane.polling import poll_until
+from tests.integration.planes import connection
+from tests.mirrors.objects import run, shown, worker_pod
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
+
+
+async def test_a_namespace_or_a_job_that_is_deleted_waits_for_nobody(clusters: ClusterFactory) -> None:
+    """Grace 0 and no finalizer: with 30 s a namespace hung in Terminating. The policy stops no garbage collector."""
+    rights = [*mirroring_rules("mirrors"), *node_lease_rules()]
+    async with (
+        clusters("manager", users={"daemon": rights}, controller_manager=True) as plane,
+        KubeClient(connection(plane.kubeconfig("admin")), name="manager") as admin,
+        KubeClient(connection(plane.kubeconfig("daemon")), name="manager") as client,
+    ):
+        for obj in mirror_policy_objects("mirrors", "daemon"):
+            await plane.admin.apply(obj)
+        await client.create(NODE, node_body("worker1"))
+        for namespace in ("team-a", "team-b"):
+            await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+            await plane.admin.apply(
+                {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": namespace, "name": "default"}}
+            )
+        keys = {namespace: await _mirrored(admin, client, namespace) for namespace in ("team-a", "team-b")}
+        await admin.delete(NAMESPACE, ObjectKey("", "team-a"))
+        await admin.delete(JOB, ObjectKey("team-b", "train"), propagation="Background")
+        for resource, key in ((POD, keys["team-b"]), (POD, keys["team-a"]), (NAMESPACE, ObjectKey("", "team-a"))):
+            await _gone(admin, resource, key)
+
+
+async def _mirrored(admin: KubeClient, client: KubeClient, namespace: str) -> ObjectKey:
+    """A mirror that runs, of a job of this namespace."""
+    made = job("train", namespace=namespace)
+    made["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+    owner = await admin.create(JOB, made)
+    pod = shown(worker_pod())
+    body: Json = mirror_body(pod, run(owner), "multikueue")
+    body["metadata"]["namespace"] = namespace
+    mirror = await client.create(POD, body)
+    await client.merge_patch(POD, ObjectKey.of(mirror), {"status": mirror_status(pod)}, subresource="status")
+    return ObjectKey.of(mirror)
+
+
+async def _gone(admin: KubeClient, resource: Resource, key: ObjectKey) -> None:
+    async def is_gone() -> bool:
+        return await read(admin, resource, key) is None
+
+    await poll_until(is_gone, seconds=90, otherwise=f"{key} is still there")
