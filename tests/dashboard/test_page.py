@@ -25,6 +25,7 @@ from multikueued.page import signed_in
 from multikueued.page.port import FILES, Source
 from multikueued.remoteapi.job_page import ROWS
 from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
+from tests.dashboard.fleet_api import NOW as NOW_SHOWN
 from tests.dashboard.real_handlers import handlers_of
 from tests.dashboard.test_hosted import hosted
 from tests.remote.test_on_servers import fleet as remote_fleet
@@ -185,6 +186,39 @@ async def test_a_move_is_seen_as_a_move(api: FleetApi) -> None:
         assert "seconds=300" in page.url
         await page.get_by_role("link", name="job/moved").first.click()
         await page.locator("svg.time path.line-moved").first.wait_for()
+
+
+async def test_a_span_is_chosen_by_dragging_over_it(api: FleetApi) -> None:
+    """And a bar that is only clicked is still a link; what was dragged stands in the address, and goes back."""
+    api.reads_all = True
+    async with opened(api, "#/time?seconds=3600") as page:
+        bar = page.get_by_role("link", name="job/train-00001").first
+        await bar.wait_for()
+        box = await page.locator("svg.time").bounding_box()
+        assert box is not None
+        first, last = (box["x"] + 92 + share * (box["width"] - 96) for share in (0.5, 0.75))
+        await page.mouse.move(last, box["y"] + box["height"] / 2)
+        await page.mouse.down()
+        await page.mouse.move(first, box["y"] + box["height"] / 2, steps=5)
+        await page.locator("rect.chosen").wait_for()
+        await page.wait_for_timeout(1_200)  # it is not drawn anew meanwhile
+        assert await page.locator("rect.chosen").count() == 1
+        await page.mouse.up()
+        await page.wait_for_url(re.compile("seconds=9"))
+        seconds, until = (int(re.findall(f"{name}=([0-9]+)", page.url)[0]) for name in ("seconds", "until"))
+        assert abs(seconds - 900) < 15
+        assert abs(until - (NOW_SHOWN.timestamp() - 900)) < 15
+        await page.locator("rect.chosen").wait_for(state="detached")
+        await page.get_by_role("button", name="1 h", exact=True).click()
+        await page.get_by_role("button", name="Now").click()
+        await bar.click()
+        await page.locator("h1", has_text="job/train-00001").wait_for()
+
+
+async def test_everything_is_fetched_at_once() -> None:
+    """Modules name each other: a browser that reads them one after the other waits for each."""
+    named = set(re.findall(r'href="(\w[\w.]*\.js)"', (FILES / "index.html").read_text()))
+    assert named == {one.name for one in FILES.glob("*.js")} - {"page.js"}
 
 
 async def test_what_is_chosen_stays_while_the_page_goes_on(api: FleetApi) -> None:
