@@ -24,6 +24,7 @@ from multikueued.dashboard.local_port import LocalPort
 from multikueued.page import signed_in
 from multikueued.page.port import FILES, Source
 from multikueued.remoteapi.job_page import ROWS
+from tests.dashboard import questions
 from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
 from tests.dashboard.fleet_api import NOW as NOW_SHOWN
 from tests.dashboard.real_handlers import handlers_of
@@ -127,6 +128,8 @@ async def test_the_fleet_has_bars(api: FleetApi) -> None:
         assert await page.locator("svg.bar rect").count() == 2
         first = page.locator("table").first.locator("tbody tr").first
         assert "cannot be reached" in await first.inner_text(), "what needs somebody stands first"
+        names = page.locator("table").first.locator("tbody td.name")
+        assert await names.all_inner_texts() == ["w2", "w3", "w1", "w0"], "then those that are fullest"
 
 
 async def test_ways_lead_from_a_worker_and_a_queue_to_jobs_and_from_a_job_to_both(api: FleetApi) -> None:
@@ -450,10 +453,25 @@ async def demo(*arguments: str) -> AsyncIterator[str]:
 
 
 @pytest.mark.timeout(120)
-async def test_three_questions_of_a_person_about_a_fleet_with_a_lost_worker() -> None:
-    """What is wrong, where is my job and why, which worker is full: on a demo whose first worker is lost. The pictures
-    of the docs are of this run."""
-    async with demo("--jobs", "60", "--workers", "3", "--break", "worker1") as address, browser_page() as page:
+async def test_three_questions_of_a_person_are_answered_in_a_few_clicks() -> None:
+    """What is wrong, where is my job and why, which worker is full: as the page about the design says."""
+    async with demo(*questions.FLEET) as address, browser_page() as page:
+        found = await questions.asked(page, address)
+    assert {question: one["clicks"] for question, one in found.items()} == {
+        "what is wrong?": 0,
+        "where is my job, and why?": 3,
+        "which worker is full?": 1,
+    }
+    wrong, mine, full = (one["answer"] for one in found.values())
+    assert "worker1 cannot be reached" in wrong
+    assert "namespace" in mine.lower()
+    assert full.startswith(("worker2: ", "worker3: "))
+
+
+@pytest.mark.timeout(120)
+async def test_pictures_of_a_fleet_with_a_lost_worker() -> None:
+    """Those of the docs, and the way from one view to the next."""
+    async with demo(*questions.FLEET) as address, browser_page() as page:
         await page.goto(address)
 
         async def picture(name: str, size: str = "large", *schemes: str) -> None:
@@ -561,8 +579,6 @@ async def test_the_way_in_fits_its_screen_and_can_be_read(tmp_path: Path) -> Non
                 assert await page.evaluate("document.documentElement.scrollWidth") <= width
                 found = await axe.Axe().run(page)
                 assert found.violations_count == 0, found.generate_report()
-                if PICTURES:
-                    await page.screenshot(path=Path(PICTURES) / f"dashboard-sign-in-{size}-{scheme}.png")
 
 
 async def test_a_journey_over_the_real_handlers(tmp_path: Path) -> None:
