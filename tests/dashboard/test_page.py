@@ -20,15 +20,19 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue.statuses import finished
 from multikueue.testing import NOW
+from multikueued.dashboard.command import dashboard_of
 from multikueued.dashboard.local_port import LocalPort
 from multikueued.page import signed_in
 from multikueued.page.port import FILES, Source
 from multikueued.remoteapi.job_page import ROWS
+from tests.commands.people import people
+from tests.commands.test_people import with_a_job
 from tests.dashboard import questions
 from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
 from tests.dashboard.fleet_api import NOW as NOW_SHOWN
 from tests.dashboard.real_handlers import handlers_of
 from tests.dashboard.test_hosted import hosted
+from tests.dashboard.test_in_process import target_as
 from tests.remote.test_on_servers import fleet as remote_fleet
 
 CHROMIUM = shutil.which("chromium")
@@ -504,6 +508,24 @@ async def test_pictures_of_a_fleet_with_a_lost_worker() -> None:
         await page.locator("table.two tbody tr").first.wait_for()
         await page.locator("svg.bar").first.wait_for(timeout=40_000)  # once the daemon has looked at all workers
         await picture("worker", "large", "light")
+
+
+@pytest.mark.timeout(90)
+async def test_a_submitter_sees_their_namespace_through_the_managers_api_server(tmp_path: Path) -> None:
+    """With `multikueue-submitter` in it and nothing beside: the overview, the jobs, the picture of time and the job."""
+    async with people(tmp_path) as here, browser_page() as page:
+        await with_a_job(here)
+        async with dashboard_of(target_as(here, tmp_path, "submitter"), "default") as local:
+            await page.goto(local.address)
+            await page.get_by_text("Jobs of namespace default.").wait_for()
+            await page.locator(".tile").first.wait_for()
+            await page.get_by_role("link", name="Time").click()
+            await page.locator("svg.time rect").first.wait_for()
+            await page.get_by_role("link", name="Jobs").click()
+            await page.get_by_role("link", name="job/train").click()
+            await page.get_by_text("Given to worker1").first.wait_for()
+            await page.get_by_role("link", name="Fleet").click()
+            await page.get_by_text("You may not see the fleet.").first.wait_for()
 
 
 @pytest.mark.timeout(90)
