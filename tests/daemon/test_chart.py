@@ -11,7 +11,10 @@ import yaml
 from prometheus_client import generate_latest
 
 from multikueue.core.model.names import Json
+from multikueue.errors import Cause
 from multikueued.metrics.hooks import Metrics
+from multikueued.page.port import FILES
+from multikueued.reports.remedies.remedy_table import about_worker
 from multikueued.reports.status import DaemonReport, daemon_findings
 
 CHART = Path(__file__).parents[2] / "charts" / "multikueued"
@@ -52,6 +55,42 @@ def test_each_panel_and_alert_is_complete() -> None:
             assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
             assert set(rule["annotations"]) == {"summary", "description"}
             assert rule["labels"]["severity"] in ("warning", "critical")
+
+
+WORDS = {
+    "multikueue_cluster_connected": "reachable",
+    "multikueue_workloads_running": "running",
+    "multikueue_workloads_waiting": "bar.offered",
+    "multikueue_workloads_admitted_total": "placed",
+}
+"""By metric: where the page has its word for what is counted."""
+
+
+def test_the_board_says_it_in_the_words_of_the_page() -> None:
+    """Who sees a worker that is out of reach on one must find it on the other; parts of a wait are the same, too."""
+    text = (FILES / "texts.en.js").read_text()
+    page = {key: said.lower() for key, said in re.findall(r'"([a-z0-9.]+)": "([^"]*)"', text)}
+    titles: dict[str, list[str]] = {}
+    for panel in DASHBOARD["panels"]:
+        for target in panel.get("targets", ()):
+            for metric in re.findall(r"\bmultikueue_\w+", target["expr"]):
+                titles.setdefault(metric, []).append(panel["title"].lower())
+    for metric, key in WORDS.items():
+        word = page[key].replace("{}", "").strip()
+        assert all(word in title for title in titles[metric]), (metric, word, titles[metric])
+    waits = [panel for panel in DASHBOARD["panels"] if "placement_seconds" in str(panel.get("targets"))]
+    assert [re.findall(r"p\d+", panel["title"]) for panel in waits] == [["p50", "p90"]]
+    assert {"p50", "p90"} <= page.keys()
+
+
+def test_alerts_say_it_in_the_words_of_findings() -> None:
+    """The page and `multikueue status` name the same troubles beside them."""
+    rules = [rule for group in ALERTS["groups"] for rule in group["rules"]]
+    said = {rule["alert"]: rule["annotations"]["summary"] for rule in rules}
+    lost = about_worker("NAME", "", {}, connected=False, cause=str(Cause.OUT_OF_REACH)).why
+    (silent,) = daemon_findings(DaemonReport("multikueue-0", None, seen=True, alive=False), "kueue-system")
+    assert lost.removeprefix("NAME") in said["MultiKueueWorkerLost"]
+    assert silent.why.partition(": ")[2].partition(",")[0] in said["MultiKueueNoLeader"]
 
 
 def test_the_page_for_operators_lists_the_alerts() -> None:

@@ -71,6 +71,7 @@ FLEET: Json = {
             "readAt": "2026-11-25T11:00:00Z",
             "cost": "2.5",
         },
+        {"name": "w0", "reachable": True},
         {"name": "w2", "reachable": False, "reason": "cannot be reached"},
     ],
     "queues": [{"name": "cq", "waiting": 4, "oldestWaiting": "2026-11-25T09:00:00Z", "endedLastHour": 12}],

@@ -72,9 +72,21 @@ async def test_what_does_not_come_from_the_page_is_refused(
     assert api.asked == []
 
 
+async def test_the_namespace_that_it_is_opened_for_is_a_text() -> None:
+    """It comes from a kubeconfig."""
+    local = LocalPort(FleetApi(), TOKEN, '"><script>x</script>')
+    async with (
+        local.serving(0),
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{local.port}/") as answer,
+    ):
+        text = await answer.text()
+    assert 'data-namespace="&quot;&gt;&lt;script&gt;x&lt;/script&gt;"' in text
+
+
 async def test_what_the_api_refuses_is_told() -> None:
-    status, text, _ = await ask(f"{API}/namespaces/team-b/remotejobs", headers=WITH_TOKEN)
-    assert (status, "you may not read team-b" in text) == (403, True)
+    status, text, _ = await ask(f"{API}/namespaces/team-b/jobpage", headers=WITH_TOKEN)
+    assert (status, "you may not read that" in text) == (403, True)
 
 
 async def test_only_this_machine_reaches_it() -> None:

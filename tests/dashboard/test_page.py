@@ -20,13 +20,19 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue.statuses import finished
 from multikueue.testing import NOW
+from multikueued.dashboard.command import dashboard_of
 from multikueued.dashboard.local_port import LocalPort
 from multikueued.page import signed_in
 from multikueued.page.port import FILES, Source
 from multikueued.remoteapi.job_page import ROWS
+from tests.commands.people import people
+from tests.commands.test_people import with_a_job
+from tests.dashboard import questions
 from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
+from tests.dashboard.fleet_api import NOW as NOW_SHOWN
 from tests.dashboard.real_handlers import handlers_of
 from tests.dashboard.test_hosted import hosted
+from tests.dashboard.test_in_process import target_as
 from tests.remote.test_on_servers import fleet as remote_fleet
 
 CHROMIUM = shutil.which("chromium")
@@ -126,6 +132,8 @@ async def test_the_fleet_has_bars(api: FleetApi) -> None:
         assert await page.locator("svg.bar rect").count() == 2
         first = page.locator("table").first.locator("tbody tr").first
         assert "cannot be reached" in await first.inner_text(), "what needs somebody stands first"
+        names = page.locator("table").first.locator("tbody td.name")
+        assert await names.all_inner_texts() == ["w2", "w3", "w1", "w0"], "then those that are fullest"
 
 
 async def test_ways_lead_from_a_worker_and_a_queue_to_jobs_and_from_a_job_to_both(api: FleetApi) -> None:
@@ -185,6 +193,39 @@ async def test_a_move_is_seen_as_a_move(api: FleetApi) -> None:
         assert "seconds=300" in page.url
         await page.get_by_role("link", name="job/moved").first.click()
         await page.locator("svg.time path.line-moved").first.wait_for()
+
+
+async def test_a_span_is_chosen_by_dragging_over_it(api: FleetApi) -> None:
+    """And a bar that is only clicked is still a link; what was dragged stands in the address, and goes back."""
+    api.reads_all = True
+    async with opened(api, "#/time?seconds=3600") as page:
+        bar = page.get_by_role("link", name="job/train-00001").first
+        await bar.wait_for()
+        box = await page.locator("svg.time").bounding_box()
+        assert box is not None
+        first, last = (box["x"] + 92 + share * (box["width"] - 96) for share in (0.5, 0.75))
+        await page.mouse.move(last, box["y"] + box["height"] / 2)
+        await page.mouse.down()
+        await page.mouse.move(first, box["y"] + box["height"] / 2, steps=5)
+        await page.locator("rect.chosen").wait_for()
+        await page.wait_for_timeout(1_200)  # it is not drawn anew meanwhile
+        assert await page.locator("rect.chosen").count() == 1
+        await page.mouse.up()
+        await page.wait_for_url(re.compile("seconds=9"))
+        seconds, until = (int(re.findall(f"{name}=([0-9]+)", page.url)[0]) for name in ("seconds", "until"))
+        assert abs(seconds - 900) < 15
+        assert abs(until - (NOW_SHOWN.timestamp() - 900)) < 15
+        await page.locator("rect.chosen").wait_for(state="detached")
+        await page.get_by_role("button", name="1 h", exact=True).click()
+        await page.get_by_role("button", name="Now").click()
+        await bar.click()
+        await page.locator("h1", has_text="job/train-00001").wait_for()
+
+
+async def test_everything_is_fetched_at_once() -> None:
+    """Modules name each other: a browser that reads them one after the other waits for each."""
+    named = set(re.findall(r'href="(\w[\w.]*\.js)"', (FILES / "index.html").read_text()))
+    assert named == {one.name for one in FILES.glob("*.js")} - {"page.js"}
 
 
 async def test_what_is_chosen_stays_while_the_page_goes_on(api: FleetApi) -> None:
@@ -416,10 +457,25 @@ async def demo(*arguments: str) -> AsyncIterator[str]:
 
 
 @pytest.mark.timeout(120)
-async def test_three_questions_of_a_person_about_a_fleet_with_a_lost_worker() -> None:
-    """What is wrong, where is my job and why, which worker is full: on a demo whose first worker is lost. The pictures
-    of the docs are of this run."""
-    async with demo("--jobs", "60", "--workers", "3", "--break", "worker1") as address, browser_page() as page:
+async def test_three_questions_of_a_person_are_answered_in_a_few_clicks() -> None:
+    """What is wrong, where is my job and why, which worker is full: as the page about the design says."""
+    async with demo(*questions.FLEET) as address, browser_page() as page:
+        found = await questions.asked(page, address)
+    assert {question: one["clicks"] for question, one in found.items()} == {
+        "what is wrong?": 0,
+        "where is my job, and why?": 3,
+        "which worker is full?": 1,
+    }
+    wrong, mine, full = (one["answer"] for one in found.values())
+    assert "worker1 cannot be reached" in wrong
+    assert "namespace" in mine.lower()
+    assert full.startswith(("worker2: ", "worker3: "))
+
+
+@pytest.mark.timeout(120)
+async def test_pictures_of_a_fleet_with_a_lost_worker() -> None:
+    """Those of the docs, and the way from one view to the next."""
+    async with demo(*questions.FLEET) as address, browser_page() as page:
         await page.goto(address)
 
         async def picture(name: str, size: str = "large", *schemes: str) -> None:
@@ -452,6 +508,24 @@ async def test_three_questions_of_a_person_about_a_fleet_with_a_lost_worker() ->
         await page.locator("table.two tbody tr").first.wait_for()
         await page.locator("svg.bar").first.wait_for(timeout=40_000)  # once the daemon has looked at all workers
         await picture("worker", "large", "light")
+
+
+@pytest.mark.timeout(90)
+async def test_a_submitter_sees_their_namespace_through_the_managers_api_server(tmp_path: Path) -> None:
+    """With `multikueue-submitter` in it and nothing beside: the overview, the jobs, the picture of time and the job."""
+    async with people(tmp_path) as here, browser_page() as page:
+        await with_a_job(here)
+        async with dashboard_of(target_as(here, tmp_path, "submitter"), "default") as local:
+            await page.goto(local.address)
+            await page.get_by_text("Jobs of namespace default.").wait_for()
+            await page.locator(".tile").first.wait_for()
+            await page.get_by_role("link", name="Time").click()
+            await page.locator("svg.time rect").first.wait_for()
+            await page.get_by_role("link", name="Jobs").click()
+            await page.get_by_role("link", name="job/train").click()
+            await page.get_by_text("Given to worker1").first.wait_for()
+            await page.get_by_role("link", name="Fleet").click()
+            await page.get_by_text("You may not see the fleet.").first.wait_for()
 
 
 @pytest.mark.timeout(90)
@@ -527,8 +601,6 @@ async def test_the_way_in_fits_its_screen_and_can_be_read(tmp_path: Path) -> Non
                 assert await page.evaluate("document.documentElement.scrollWidth") <= width
                 found = await axe.Axe().run(page)
                 assert found.violations_count == 0, found.generate_report()
-                if PICTURES:
-                    await page.screenshot(path=Path(PICTURES) / f"dashboard-sign-in-{size}-{scheme}.png")
 
 
 async def test_a_journey_over_the_real_handlers(tmp_path: Path) -> None:

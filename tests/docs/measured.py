@@ -27,6 +27,7 @@ SCALE_OUT: Final = DOCS / "design" / "scale-out.md"
 API: Final = DOCS / "api.md"
 PAGE: Final = DOCS / "design" / "page.md"
 WRITER: Final = "tests/docs/measured.py"
+ASKED: Final = "tests/docs/measured.py, of questions"
 
 BURST: Final[Mapping[str, str]] = {
     "controller_cpu_ms_per_workload": "CPU of our daemon, ms per workload",
@@ -272,6 +273,18 @@ def dashboard() -> str:
     return "\n".join([told, "", *head, *rows, "", f"{_machine([result])}."])
 
 
+def asked() -> str:
+    """What it takes to answer a person's questions."""
+    result = orjson.loads((RESULTS / "questions.json").read_bytes())
+    rows = [
+        f"| {question} | {one['answer'].replace('|', '/')} | {one['clicks']} | {one['letters'] or '-'} | "
+        f"{one['seconds']:g} |"
+        for question, one in result["questions"].items()
+    ]
+    head = ["| question | what is found | clicks | letters | s |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *rows, "", f"{_machine([result])}."])
+
+
 def held() -> str:
     """What Workloads cost that are held, as Markdown."""
     result = orjson.loads((RESULTS / "held.json").read_bytes())
@@ -327,3 +340,4 @@ if __name__ == "__main__":
     )
     for page, text in pages:
         page.write_text(replaced(page.read_text(), WRITER, text))
+    PAGE.write_text(replaced(PAGE.read_text(), ASKED, asked()))

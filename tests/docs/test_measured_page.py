@@ -30,6 +30,11 @@ def test_the_tables_are_made_of_the_result_files(page: Path, text: Callable[[], 
     assert replaced(told, measured.WRITER, text()) == told
 
 
+def test_what_questions_take_is_as_it_was_written_down() -> None:
+    told = measured.PAGE.read_text()
+    assert replaced(told, measured.ASKED, measured.asked()) == told
+
+
 _AIM = Aim("CPU", "runs", at("cpu", "ms"), 4, unit="ms")
 
 

@@ -74,7 +74,7 @@ async def dashboard_of(
 
     Args:
         target: the manager, and where the daemon is.
-        namespace: of jobs, where the manager does not serve our API; empty: all.
+        namespace: of jobs, where the manager does not serve our API, and for who may see no others; empty: all.
         port: 0 for any free one.
         pace: how quickly sums follow, where the manager does not serve our API; None: as there.
 
@@ -90,7 +90,7 @@ async def dashboard_of(
         source: Source = PassedOn(client)
         if is_alone(served):
             source = await stack.enter_async_context(in_process(client, target, namespace, unread, pace or Pace()))
-        local = LocalPort(source, secrets.token_urlsafe(24))
+        local = LocalPort(source, secrets.token_urlsafe(24), namespace)
         await stack.enter_async_context(local.serving(port))
         yield local
 

@@ -59,6 +59,8 @@ class LocalPort:
 
     source: Source
     token: str
+    namespace: str = ""
+    """See `Door`."""
     port: int = attrs.field(default=0, init=False)
     name: ClassVar[str] = "token"
 

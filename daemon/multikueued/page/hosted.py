@@ -55,6 +55,7 @@ class SignInDoor:
     hosts: frozenset[str]
     """In lower case."""
     name: ClassVar[str] = "sign-in"
+    namespace: ClassVar[str] = ""
 
     def is_host(self, host: str) -> bool:
         """See `Door`: the port may be another one, that of what stands in front."""

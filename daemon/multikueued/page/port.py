@@ -6,6 +6,7 @@ alone, for its own names (`Host`), from its own page (`Origin`, `Sec-Fetch-Site`
 
 from __future__ import annotations
 
+import html
 import re
 from functools import partial
 from pathlib import Path
@@ -36,8 +37,8 @@ HEADERS: Final = {
 }
 _SEGMENT: Final = re.compile(r"(?!.*%(2f|5c))[a-z0-9][a-z0-9._~%:-]*", re.IGNORECASE)
 """A part of a path as it is passed on: neither empty, nor `..`, nor an encoded slash."""
-_DOOR: Final = b'data-door="token"'
-"""Where the page says how its port lets people in."""
+_SAID: Final = 'data-door="token" data-namespace=""'
+"""Where the page says how its port lets people in, and whose jobs it shows to who may not see all."""
 
 
 class Source(Protocol):
@@ -53,6 +54,10 @@ class Door(Protocol):
     @property
     def name(self) -> str:
         """What the page knows it by: `token` or `sign-in`."""
+
+    @property
+    def namespace(self) -> str:
+        """Whose jobs are shown to who may not ask which namespaces are theirs; empty: anybody may ask here."""
 
     def is_host(self, host: str) -> bool:
         """Whether that is a name of this port, as `Host` has it."""
@@ -75,7 +80,9 @@ def application(source: Source, door: Door) -> web.Application:
     for file in sorted(FILES.iterdir()):
         if (media_type := _TYPES.get(file.suffix)) is not None:
             name, content = "" if file.name == "index.html" else file.name, file.read_bytes()
-            content = content.replace(_DOOR, f'data-door="{door.name}"'.encode()) if not name else content
+            if not name:
+                said = f'data-door="{door.name}" data-namespace="{html.escape(door.namespace)}"'
+                content = content.replace(_SAID.encode(), said.encode())
             made.router.add_get(f"/{name}", fixed(content, media_type), allow_head=False)
     return made
 

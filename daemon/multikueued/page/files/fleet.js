@@ -15,7 +15,7 @@ export async function showFleet(content, signal) {
     const { workers = [], queues = [], moves = [], notChecked } = status;
     return [
       notChecked ? el("p", { class: "soft" }, t("unread", notChecked)) : null,
-      table(t("workers", workers.length), workerColumns(), [...workers].sort((a, b) => trouble(b) - trouble(a))),
+      table(t("workers", workers.length), workerColumns(), [...workers].sort((a, b) => trouble(b) - trouble(a) || full(b) - full(a))),
       table(t("queues", queues.length), queueColumns(), queues),
       moves.length ? table(t("moves", moves.length), moveColumns(), moves) : null,
     ];
@@ -56,6 +56,12 @@ export async function showQueue(content, name, query, signal) {
 
 const health = (one) => one.state === "Unknown" ? ["wait", "unknown"] : one.cordoned ? ["wait", "cordoned"] : one.reachable ? ["good", "reachable"] : ["bad", "unreachable"];
 const trouble = (one) => ({ good: 0, wait: 1, bad: 2 })[health(one)[0]];
+
+/** The share of what a worker has most of in use. */
+const full = (one) => Math.max(0, ...(one.quota ?? []).flatMap((use) => use.flavors ?? []).map((flavor) => {
+  const most = amount(flavor.nominal);
+  return most ? (flavor.ours == null ? amount(flavor.used) : amount(flavor.ours) + amount(flavor.others)) / most : 0;
+}));
 
 const workerColumns = () => [
   { label: t("worker"), class: "name", cell: (one) => workerLink(one.name) },

@@ -7,16 +7,18 @@ import { t } from "./texts.js";
 export async function showOverview(content, query, signal) {
   const body = el("div", {}, el("p", { class: "soft" }, t("reading")));
   content.append(el("h1", {}, t("overview")), body);
-  const namespaces = await api.namespaces(signal).catch(api.absent(signal, []));
+  const known = api.namespaces(signal).catch(api.absent(signal, []));
+  known.catch(() => {}); // what fails is told by what follows
   let namespace = query.get("namespace") ?? "";
   await again(signal, async () => {
-    const { status } = await api.overview(namespace, signal).catch((error) => {
+    const { status } = await api.overview(namespace, signal).catch(async (error) => {
       if (error.code === 404) replace(body, el("p", {}, t("older")));
-      if (error.code !== 403 || namespace || !namespaces.length) throw error;
+      const namespaces = error.code === 403 && !namespace ? await known : [];
+      if (!namespaces.length) throw error;
       [namespace] = namespaces; // who may not see the fleet sees what is theirs
       return api.overview(namespace, signal);
     });
-    replace(body, choice(namespaces, namespace), parts(status, namespace));
+    replace(body, choice(await known, namespace), parts(status, namespace));
     return status.every;
   });
 }

@@ -6,6 +6,7 @@ import { t } from "./texts.js";
 
 const SPANS = [60, 300, 900, 3600, 6 * 3600, 86400];
 const ROW = 14, BAR = 10, HEAD = 20, LABELS = 92, TICK = 90;
+const DRAG = 5, LEAST = 10; // pixels that are no click; seconds
 const WAITING = 40; // rows of those that wait, thin ones: it is how many that tells, and they have no worker to say
 
 export async function showTime(content, query, signal) {
@@ -25,7 +26,39 @@ export class Picture {
     this.body = el("div", { class: "picture" });
     this.control = el("p", { class: "spans" });
     this.shown = el("section", { "aria-label": t("time") }, this.control, this.body);
+    this.drawn = null;
+    this.dragged = false;
     this.offer();
+    this.choosing();
+  }
+
+  /** A span is chosen by dragging over it; the buttons do the same for a keyboard and for fingers. */
+  choosing() {
+    const x = (event) => Math.min(Math.max(event.clientX - this.body.getBoundingClientRect().left, LABELS), this.drawn.width - 4);
+    const at = (place) => this.drawn.first + (place - LABELS) / (this.drawn.width - LABELS - 4) * (this.drawn.last - this.drawn.first);
+    let from = null, mark = null;
+    const end = () => { mark?.remove(); [from, mark] = [null, null]; };
+    const on = (name, act) => this.body.addEventListener(name, act, name === "click");
+    on("pointerdown", (event) => { this.dragged = false; if (this.drawn && event.button === 0 && event.pointerType !== "touch") from = x(event); });
+    on("pointermove", (event) => {
+      if (from === null || (!mark && Math.abs(x(event) - from) < DRAG)) return;
+      if (!mark) {
+        this.dragged = true;
+        this.body.setPointerCapture(event.pointerId);
+        this.body.querySelector("svg").append(mark = svg("rect", { class: "chosen", y: HEAD - 4, height: "100%" }));
+      }
+      mark.setAttribute("x", Math.min(from, x(event)));
+      mark.setAttribute("width", Math.abs(x(event) - from));
+    });
+    on("pointerup", (event) => {
+      const [first, last] = mark ? [from, x(event)].sort((a, b) => a - b).map(at) : [];
+      end();
+      if (first) this.choose({ seconds: Math.max(LEAST, Math.round(last - first)), until: later(Math.round(last), 0) });
+    });
+    on("pointercancel", end);
+    on("dragstart", (event) => event.preventDefault()); // bars are links
+    on("click", (event) => { if (this.dragged) { event.preventDefault(); event.stopPropagation(); } });
+    this.isChoosing = () => from !== null;
   }
 
   offer() {
@@ -62,7 +95,10 @@ export class Picture {
         return api.timeline(this.namespace, query, signal);
       });
       if (!this.chosen.seconds) this.fit(status);
-      replace(this.body, draw(status, this.body.clientWidth || 800), key(status));
+      if (this.isChoosing()) return status.every;
+      const width = this.body.clientWidth || 800;
+      this.drawn = { first: Date.parse(status.begin) / 1000, last: Date.parse(status.end) / 1000, width };
+      replace(this.body, draw(status, width), key(status));
       return status.every;
     };
     await again(signal, this.read);
@@ -72,7 +108,7 @@ export class Picture {
 const later = (end, step) => end + step >= Date.now() / 1000 ? "" : Math.round(end + step);
 
 const key = ({ jobs, inAll }) => el("p", { class: "key" }, ["queued", "offered", "runs", "done", "failed", "moved"].map((one) =>
-  el("span", { class: `key-${one}` }, t(`bar.${one}`))), jobs.length < inAll ? t("bars", `${jobs.length} / ${inAll}`) : null);
+  el("span", { class: `key-${one}` }, t(`bar.${one}`))), jobs.length < inAll ? t("bars", `${jobs.length} / ${inAll}`) : null, el("span", { class: "hint" }, t("drag")));
 
 /** The parts of a job's life, in the order of time: {kind, worker, from, to}; times in seconds. */
 export function segments(job, now) {
