@@ -190,8 +190,8 @@ def integration(session: nox.Session) -> None:
     """What must hold on a real kube-apiserver: `-- --provider kind` where Docker is."""
     install(session, "tests")
     build_control_plane(session)
-    # Two at a time: the tests mostly wait for servers. Files go in their order: xdist would take those of few tests last,
-    # which are the longest, and one process would wait for them.
+    # Two at a time: the tests mostly wait for servers. Files go in their order: xdist would take those of few tests
+    # last, which are the longest, and one process would wait for them.
     beside = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", *timed("integration"))
     chosen = [argument for argument in session.posargs if argument.startswith("tests/")]
     where = () if chosen else ON_SERVERS
