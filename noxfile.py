@@ -131,9 +131,13 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session(python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"], tags=["gate"])
 def versions(session: nox.Session) -> None:
-    """The pure layers on each other Python that is installed. One, and more of it: `nox -s versions-3.13 -- tests`."""
+    """The pure layers on each other Python that is installed. One, and more of it: `nox -s versions-3.13 -- tests`.
+
+    With few examples of the properties: what another Python does otherwise, it does with all; `coverage` draws all.
+    """
     install(session, "tests")
-    session.run("pytest", *(session.posargs or ("-n", "auto", *timed(session.name), *PURE)))
+    few = ("-n", "auto", "--hypothesis-profile=few", *timed(session.name))
+    session.run("pytest", *(session.posargs or (*few, *PURE)))
 
 
 @nox.session(tags=["nightly"])
