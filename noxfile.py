@@ -131,9 +131,13 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session(python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"], tags=["gate"])
 def versions(session: nox.Session) -> None:
-    """The pure layers on each other Python that is installed. One, and more of it: `nox -s versions-3.13 -- tests`."""
+    """The pure layers on each other Python that is installed. One, and more of it: `nox -s versions-3.13 -- tests`.
+
+    With few examples of the properties: what another Python does otherwise, it does with all; `coverage` draws all.
+    """
     install(session, "tests")
-    session.run("pytest", *(session.posargs or ("-n", "auto", *timed(session.name), *PURE)))
+    few = ("-n", "auto", "--hypothesis-profile=few", *timed(session.name))
+    session.run("pytest", *(session.posargs or (*few, *PURE)))
 
 
 @nox.session(tags=["nightly"])
@@ -190,8 +194,9 @@ def integration(session: nox.Session) -> None:
     """What must hold on a real kube-apiserver: `-- --provider kind` where Docker is."""
     install(session, "tests")
     build_control_plane(session)
-    # Two at a time: the tests mostly wait for servers. A file's tests share its planes.
-    beside = ("-n", "2", "--dist", "loadfile", *timed("integration"))
+    # Two at a time: the tests mostly wait for servers. Files go in their order: xdist would take those of few tests
+    # last, which are the longest, and one process would wait for them.
+    beside = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", *timed("integration"))
     chosen = [argument for argument in session.posargs if argument.startswith("tests/")]
     where = () if chosen else ON_SERVERS
     session.run("pytest", "-m", "real", "--timeout=120", *beside, *session.posargs, *where)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, cast
 
@@ -56,8 +57,13 @@ class Printed:
     """What it must have and has not, or has and may not."""
 
 
-def texts(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def texts(path: Path) -> tuple[tuple[int, str], ...]:
     """The texts of a module with their lines, without docstrings; what is filled in stands as `{}`."""
+    return tuple(_texts(path))
+
+
+def _texts(path: Path) -> Iterator[tuple[int, str]]:
     tree = ast.parse(path.read_text())
     helps = (node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "help")
     skipped = {id(node.value) for node in helps}

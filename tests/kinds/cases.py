@@ -36,6 +36,11 @@ class Case:
         return self.adapter.resource == self.kind.resource
 
 
+def of_each_sort(case: Case) -> bool:
+    """Of a kind of Kubernetes, of a CRD, and of several pods: what follows is our code alone, the same for all."""
+    return case.name in ("job", "jobset", "podgroup")
+
+
 @cache
 def _upstream() -> dict[tuple[str, str], Json]:
     """By group and kind; reading them takes a second."""

@@ -26,7 +26,7 @@ from multikueue.sandbox.kueue.statuses import PODS_READY_TIMEOUT
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
 from tests.core.door import STOP
 from tests.kinds import journeys
-from tests.kinds.cases import Case
+from tests.kinds.cases import Case, of_each_sort
 from tests.kinds.ground import Cluster, Ground
 from tests.kinds.runs import Life
 
@@ -236,6 +236,8 @@ class _Row:
     act: Reason
     concerns: Callable[[Case], bool] = _always
     runs_again: Callable[[Case], bool] = _always
+    of_all: bool = False
+    """Whether real servers have it of each kind; the others of those that are `decisive`, as the sandbox has all."""
     evicts: bool = False
     """Whether it keeps its job and its Workload, which show how its pods end."""
     is_another: bool = False
@@ -244,15 +246,20 @@ class _Row:
 
 REASONS: Final = (
     _Row(deactivated, concerns=_is_not_alike, evicts=True),
-    _Row(evicted_on_the_manager, evicts=True),
+    _Row(evicted_on_the_manager, of_all=True, evicts=True),
     _Row(evicted_by_its_worker, concerns=_is_not_alike, evicts=True),
     _Row(held_by_a_finalizer, concerns=lambda case: case.is_copied and _is_not_alike(case), evicts=True),
     _Row(moved, concerns=_is_movable, evicts=True),
-    _Row(deleted, runs_again=_never),
+    _Row(deleted, of_all=True, runs_again=_never),
     _Row(lost_its_workload, concerns=_is_not_alike, runs_again=_is_made_again),
     _Row(resized, concerns=lambda case: case.name in SIZES),
-    _Row(made_anew, is_another=True),
+    _Row(made_anew, of_all=True, is_another=True),
 )
+
+
+def decisive(case: Case) -> bool:
+    """Whether a real API server may show more of how runs of a kind end than of others: for who ends its pods there."""
+    return of_each_sort(case) or case.name in ("deployment", "statefulset")
 
 
 async def is_taken_away(ground: Ground, case: Case) -> None:
@@ -278,7 +285,7 @@ async def is_taken_away(ground: Ground, case: Case) -> None:
 
 async def is_taken_away_in_turn(ground: Ground, case: Case) -> None:
     """The same of one job, for one reason after the other: where a run costs much, as on real servers."""
-    rows = [row for row in REASONS if row.concerns(case)]
+    rows = [row for row in REASONS if row.concerns(case) and (row.of_all or decisive(case))]
     last = [row for row in rows if not row.runs_again(case)]
     await _goes(ground, case, [*(row for row in rows if row not in last), *last[-1:]], "in-turn")
 

@@ -12,8 +12,7 @@ import pytest
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.names import Json
 from tests.kinds.beside import STAGES, compared, differs, on_a_manager, on_one_cluster
-from tests.kinds.cases import Case
-from tests.kinds.ways import of_each_sort
+from tests.kinds.cases import Case, of_each_sort
 
 pytestmark = pytest.mark.looptime
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.kinds import endings
-from tests.kinds.cases import Case, cases
+from tests.kinds.cases import Case, cases, of_each_sort
 from tests.kinds.sandbox_ground import sandbox_ground
-from tests.kinds.ways import of_each_sort
 from tests.simulation.decision_mutations import jobs_are_deleted_in_the_background
 
 pytestmark = pytest.mark.looptime

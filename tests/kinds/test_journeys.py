@@ -12,10 +12,10 @@ from multikueue.sandbox.apiserver import Faults, Refuse
 from multikueued.rbac.role_rule import merged, rule
 from multikueued.rbac.rules import ON_WORKER, kind_rules_on_worker
 from tests.integration.permissions import NotGranted, granted
-from tests.kinds.cases import Case, cases
+from tests.kinds.cases import Case, cases, of_each_sort
 from tests.kinds.journeys import Journey, finishes
 from tests.kinds.sandbox_ground import sandbox_ground
-from tests.kinds.ways import WAYS, of_each_sort
+from tests.kinds.ways import WAYS
 
 pytestmark = pytest.mark.looptime
 

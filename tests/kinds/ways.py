@@ -8,18 +8,13 @@ from typing import Final
 import attrs
 
 from tests.kinds import endings, ends, journeys
-from tests.kinds.cases import Case
+from tests.kinds.cases import Case, of_each_sort
 from tests.kinds.journeys import Journey
 
 
 def _is_of_pods(case: Case) -> bool:
     """What becomes pods, or groups of them, on the worker: their end needs Kueue there, which holds them."""
     return case.name in ends.OF_PODS
-
-
-def of_each_sort(case: Case) -> bool:
-    """Of a kind of Kubernetes, of a CRD, and of several pods: what follows is our code alone, the same for all."""
-    return case.name in ("job", "jobset", "podgroup")
 
 
 @attrs.frozen

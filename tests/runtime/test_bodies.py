@@ -19,6 +19,7 @@ from multikueue.runtime.caches import manager_cluster
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, SHARE_OF_LARGE, TELL_AFTER, Bodies
 from multikueue.sandbox.apiserver import DirectClient
+from tests.examples import shared
 from tests.runtime.fleet import Fleet, until
 
 pytestmark = pytest.mark.looptime
@@ -71,8 +72,8 @@ async def test_a_small_job_is_kept_and_read_no_second_time() -> None:
         assert not any(map(is_slimmed, kept(manager)))
 
 
-@pytest.mark.parametrize(("text", "share"), [(TEXT, SHARE), (TEXT * 6, SHARE_OF_LARGE)], ids=["50 kB", "300 kB"])
-async def test_a_few_are_in_memory_at_a_time_and_few_of_a_namespace(text: str, share: int) -> None:
+@pytest.mark.parametrize("times", shared([1, 6], lambda times: f"{50 * times} kB"))
+async def test_a_few_are_in_memory_at_a_time_and_few_of_a_namespace(times: int) -> None:
     most, take = [0], Bodies.take
 
     async def counted(self: Bodies, *given: Any) -> Any:
@@ -84,9 +85,9 @@ async def test_a_few_are_in_memory_at_a_time_and_few_of_a_namespace(text: str, s
     with mock.patch.object(Bodies, "take", counted):
         async with fleet.kueues(), fleet.dispatching():
             for number in range(12):
-                await fleet.submit(f"job-{number}", template=template(text))
+                await fleet.submit(f"job-{number}", template=template(TEXT * times))
             await until(lambda: all_run(fleet, 12))
-    assert max(most) == share < PLACES
+    assert max(most) == (SHARE if times == 1 else SHARE_OF_LARGE) < PLACES
 
 
 async def test_what_has_gone_meanwhile_is_not_made() -> None:
