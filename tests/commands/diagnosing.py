@@ -25,6 +25,7 @@ from tests.commands.breaking import Person, Refusals, Refusing
 from tests.runtime.fleet import Fleet, now
 
 MANAGER = ClusterConfig("https://manager:6443")
+RIGHT = ClockBound(-0.5, 0.5)
 
 
 @attrs.define(eq=False)
@@ -80,6 +81,7 @@ async def diagnosed(
     *,
     manager: Refusals | None = None,
     tell: Callable[[str], None] = lambda text: None,
+    clock: ClockBound = RIGHT,
 ) -> Diagnosis:
     """What `multikueue doctor` says.
 
@@ -88,11 +90,11 @@ async def diagnosed(
         refusals: what workers refuse.
         manager: what the manager refuses.
         tell: is told what takes long.
+        clock: of workers, beside this machine's, which is the manager's.
     """
 
     async def measure(config: ClusterConfig) -> ProbeResult:
-        del config
-        return ProbeResult(0.01, ClockBound(-0.5, 0.5))
+        return ProbeResult(0.01, RIGHT if config is MANAGER else clock)
 
     client: Any = Reviewing(Person(fleet.manager), manager or {})
     request = Examination(

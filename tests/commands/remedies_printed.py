@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final, cast
@@ -79,17 +79,33 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, "".join(parts)
 
 
-def printed(program: str) -> Iterator[tuple[str, list[str]]]:
+def all_texts() -> Iterator[tuple[str, str]]:
+    """All that we tell people, and where it stands."""
+    return ((f"{path.name}:{line}", text) for path in SOURCES for line, text in texts(path))
+
+
+def printed(program: str, told: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
     """Where a program's name stands in a text, and the words after it."""
-    for path in SOURCES:
-        for line, text in texts(path):
-            for rest in re.split(rf"(?<![\w./-]){program} ", text)[1:]:
-                yield f"{path.name}:{line}", rest.split()
+    for where, text in told:
+        for rest in re.split(rf"(?<![\w./-]){program} ", text)[1:]:
+            yield where, rest.split()
 
 
-def ours() -> Iterator[Printed]:
-    """Commands of `multikueue`: words that begin with the name of one."""
-    for where, rest in printed("multikueue"):
+def flaws_of(remedy: str) -> dict[str, tuple[str, ...]]:
+    """By command of a remedy in which the names are filled in: why it cannot be pasted."""
+    told = [("", remedy)]
+    found = (*ours(told, is_filled=True), *of_kubectl(told))
+    return {" ".join(one.words): one.lacks for one in found if one.lacks}
+
+
+def ours(told: Iterable[tuple[str, str]] | None = None, *, is_filled: bool = False) -> Iterator[Printed]:
+    """Commands of `multikueue`: words that begin with the name of one.
+
+    Args:
+        told: texts, and where they stand; None: all that there are.
+        is_filled: whether names stand in them, and no placeholders.
+    """
+    for where, rest in printed("multikueue", all_texts() if told is None else told):
         words, command = rest, cast("click.Command", main)
         path: list[str] = []
         while isinstance(command, click.Group) and words:
@@ -100,10 +116,10 @@ def ours() -> Iterator[Printed]:
             path.append(name)
             command, words = found, words[1:] if words[0] == name else []
         if path and not isinstance(command, click.Group):
-            yield _read(where, path, command, words)
+            yield _read(where, path, command, words, is_filled)
 
 
-def _read(where: str, path: list[str], command: click.Command, words: list[str]) -> Printed:
+def _read(where: str, path: list[str], command: click.Command, words: list[str], is_filled: bool) -> Printed:
     options = {name: one for one in command.params if isinstance(one, click.Option) for name in one.opts}
     places = [str(one.name) for one in command.params if isinstance(one, click.Argument) and one.required]
     given, lacks, rest = list[str](), list[str](), iter(words)
@@ -114,10 +130,10 @@ def _read(where: str, path: list[str], command: click.Command, words: list[str])
             if not options[bare].is_flag:
                 last = next(rest, "")
                 given.append(last.rstrip(_END))
-                lacks += [f"a value of {bare}"] * (not is_word(given[-1]))
+                lacks += [f"a value of {bare}"] * (not (is_filled or is_word(given[-1])))
         elif bare.startswith("-"):
             lacks.append(f"{bare}, which it has not")
-        elif is_word(bare) and places:
+        elif (is_filled or is_word(bare)) and places:
             places.pop(0)
             given.append(bare)
         else:
@@ -135,9 +151,9 @@ def is_word(word: str) -> bool:
     return "{" in word or word.isupper()
 
 
-def of_kubectl() -> Iterator[Printed]:
+def of_kubectl(told: Iterable[tuple[str, str]] | None = None) -> Iterator[Printed]:
     """Commands of kubectl: its verbs and options as far as our texts use them."""
-    for where, words in printed("kubectl"):
+    for where, words in printed("kubectl", all_texts() if told is None else told):
         given, lacks, rest = list[str](), list[str](), iter(words)
         for word in rest:
             bare = word.rstrip(_END)

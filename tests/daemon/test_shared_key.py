@@ -115,7 +115,7 @@ async def test_another_origin_than_the_one_before_is_refused(data: dict[str, str
     with pytest.raises(SettingsError) as told:
         await shared_key(DirectClient(manager), KEY, "new")
     command = f"kubectl annotate secret {KEY.name} -n {KEY.namespace} --overwrite {NOTED}=new"
-    assert "Set it to 'old' again; or give this daemon another name, if another one uses this Secret" in str(told.value)
+    assert "set it to old again; or give this daemon another name, if another one uses this Secret" in str(told.value)
     assert str(told.value).endswith(f"or, once nothing runs on any worker: {command}")
     assert await noted(manager) == "old"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from multikueued.doctor.checks.table import CHECKS
-from multikueued.doctor.checks.workers import SKEW
 from multikueued.doctor.worker_reader import DEADLINE
+from multikueued.reports.clocks import TOLERATED
 from multikueued.reports.waiting_jobs import MOST
 from tests.docs.doctor_table import written_into
 
@@ -23,4 +23,4 @@ def test_the_table_is_up_to_date() -> None:
 def test_its_bounds_are_the_codes() -> None:
     assert f"each for {DEADLINE:.0f} s at most" in PAGE
     assert f"the {MOST} that have waited longest" in PAGE
-    assert f"from {SKEW:.0f} s on" in PAGE
+    assert f"from {TOLERATED.total_seconds():.0f} s on" in PAGE

@@ -274,8 +274,8 @@ def test_a_worker_without_a_namespace_for_it(said: str) -> None:
 @pytest.mark.parametrize(
     ("started", "why"),
     [
-        (-60, "the clock of worker1 is at least 60 s behind: its job started before it got quota"),
-        (60, "the clock of worker1 is at least 60 s ahead: its job is yet to start"),
+        (-60, "its clock is at least 60 s behind the manager's: its job started before it got quota"),
+        (60, "its clock is at least 60 s ahead of the manager's: its job is yet to start"),
         (5, None),
         (-5, None),
     ],

@@ -77,6 +77,8 @@ class Facts:
     """The daemon's, or the defaults."""
     settings_known: bool = False
     """Whether they are the daemon's."""
+    noted_origin: str = ""
+    """That of whoever has led, if nobody leads now and it can be read."""
     unread: frozenset[str] = frozenset()
     """Which lists of the objects could not be read: that nothing is in them says nothing."""
     kinds: tuple[JobKind, ...] = ()

@@ -24,11 +24,12 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
     MUTATING_WEBHOOKS,
+    SECRET,
     WORKLOAD,
 )
 from multikueue.core.model.labels import FINDING_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, name_of, uid
+from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueued.commands.manager_lists import job_behind
@@ -41,8 +42,10 @@ from multikueued.doctor.installation import Daemon
 from multikueued.doctor.mirror_reader import mirrors_of
 from multikueued.doctor.worker_reader import lacking_of
 from multikueued.rbac.rules import in_namespace, on_manager
+from multikueued.remote.shared_key import ORIGIN
 from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_facts import Permission
 from multikueued.settings.config import Settings
 from multikueued.settings.kinds import chosen_kinds
@@ -95,8 +98,16 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         permissions=await _permissions(sight, daemon, kinds, lacking),
         credentials={name: one.credentials for name, one in known.items()},
     )
-    facts = attrs.evolve(facts, webhooks=await _webhooks(sight, facts))
+    facts = attrs.evolve(facts, webhooks=await _webhooks(sight, facts), noted_origin=await _noted_origin(sight, facts))
     return attrs.evolve(facts, mirrors=await mirrors_of(sight, facts)), known
+
+
+async def _noted_origin(sight: Sight, facts: Facts) -> str:
+    if not daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
+        return ""
+    secret = ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
+    found = await sight.one(SECRET, secret, "whether the daemon does not start as it has another origin than before")
+    return annotations_of(found or {}).get(ORIGIN, "")
 
 
 async def _objects(sight: Sight, settings: Settings) -> tuple[ManagerObjects, frozenset[str]]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.check_message import Message
-from multikueue.core.model.conditions import condition, conditions, parse_timestamp
+from multikueue.core.model.conditions import condition
 from multikueue.core.model.dependencies import Dependency, dependencies_of
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
+from multikueued.reports import clocks
 from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport
@@ -178,7 +179,8 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     yield from narrowed_out(job, answers)
     yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
-    yield from clock_findings(seen.workload, seen.job, job, seen.now)
+    yield from (one for one in clocks.published(seen.objects) if one.where in (job.worker, *job.offered_to))
+    yield from clocks.clock_findings(seen.workload, seen.job, job, seen.now)
 
 
 def about_job(job: Json, report: JobReport, now: datetime, needs: Iterable[Dependency] = ()) -> Iterator[Finding]:
@@ -327,45 +329,3 @@ def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding
     why = "the job names a queue, and Kueue has not made a Workload: it does not run, or does not know the kind"
     remedy = "look whether Kueue runs here, and whether integrations.frameworks of its configuration names the kind"
     return Finding("no-workload", type_name, why, "", remedy)
-
-
-TOLERATED: Final = timedelta(seconds=10)
-"""Times have whole seconds, and what is read is a moment old."""
-
-
-def clock_findings(workload: Json, job: Json | None, report: JobReport, now: datetime) -> Iterator[Finding]:
-    """Times that cannot be.
-
-    The start of a job is copied from its worker, so it is by that worker's clock; the reservation of quota before it
-    is by this cluster's. A condition of the Workload that is yet to come shows that this machine's clock is behind.
-
-    Args:
-        workload: the manager's.
-        job: the manager's job.
-        report: its line.
-        now: this machine's clock.
-    """
-    if (ahead := _ahead(workload, now)) > TOLERATED:
-        why = f"this cluster's clock is at least {_seconds(ahead)} ahead of this machine's"
-        yield Finding("clock-skew", "this machine", why, "", "synchronise them (NTP): ages shown here are wrong").mild()
-        return
-    started, reserved = parse_timestamp(dig(job or {}, "status", "startTime")), reserved_at(workload)
-    if report.state is not JobState.RUNNING or started is None or reserved is None:
-        return
-    remedy = f"synchronise the clocks of {report.worker} and of this cluster (NTP): certificates depend on them"
-    clock = f"the clock of {report.worker} is at least"
-    if reserved - started > TOLERATED:
-        why = f"{clock} {_seconds(reserved - started)} behind: its job started before it got quota"
-        yield Finding("clock-skew", report.worker, why, "", remedy).mild()
-    elif started - now > TOLERATED:
-        why = f"{clock} {_seconds(started - now)} ahead: its job is yet to start"
-        yield Finding("clock-skew", report.worker, why, "", remedy).mild()
-
-
-def _ahead(workload: Json, now: datetime) -> timedelta:
-    times = (parse_timestamp(one.get("lastTransitionTime")) for one in conditions(workload))
-    return max((time - now for time in times if time is not None), default=timedelta(0))
-
-
-def _seconds(span: timedelta) -> str:
-    return f"{span.total_seconds():.0f} s"

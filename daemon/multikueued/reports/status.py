@@ -13,6 +13,7 @@ import attrs
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueued.reports import clocks
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.jobs import job_report
 from multikueued.reports.objects import ManagerObjects, queue_name
@@ -95,6 +96,7 @@ def fleet_findings(
     """What is wrong with the daemon, the configuration and the workers."""
     yield from daemon_findings(daemon_report(objects.lease, now), daemon_namespace)
     yield from check_findings(objects)
+    yield from clocks.published(objects)
     for one in workers:
         yield from about(one, objects, daemon_namespace)
 

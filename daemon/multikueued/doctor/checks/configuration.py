@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import attrs
+
 from multikueue.core.dispatchers.incremental import INCREMENTAL
 from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model import workloads
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Check, Spot, check
+from multikueued.remote.shared_key import keep_origin
 from multikueued.reports.chain import (
     check_findings,
     inactive_placement,
@@ -44,8 +47,15 @@ def _of_checks(id: str, finds: str) -> Check:
 
 @check("daemon-not-running", Severity.ERROR, "nothing is dispatched", "look whether the daemon runs")
 def nobody_leads(facts: Facts) -> Iterator[Finding]:
-    """Nobody leads: the daemon's Lease is free, or was not renewed."""
-    yield from daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace)
+    """Nobody leads: the daemon's Lease is free, or was not renewed; `origin-changed` if the daemon does not start, as
+    its setting `origin` is another one than before.
+    """
+    origin, secret = str(facts.settings.origin), ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
+    is_other = facts.settings_known and facts.noted_origin not in ("", origin)
+    why = f'the daemon does not start: its setting origin is "{origin}", and it was "{facts.noted_origin}"'
+    for one in daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
+        remedy = keep_origin(secret, facts.noted_origin, origin)
+        yield attrs.evolve(one, id="origin-changed", why=why, remedy=remedy) if is_other else one
 
 
 @check(

@@ -17,14 +17,13 @@ from multikueue.core.model.objects import namespace_of
 from multikueued.doctor.checks.access import refused
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
+from multikueued.reports.clocks import TOLERATED, measured
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
 from multikueued.reports.worker_queues import queue_flaw, quota_mismatch
 
-SKEW: Final = 10.0
-"""Seconds by which clocks may differ."""
 LONG_GONE: Final = 60.0
 """Seconds after which Kueue lets go of no pod that it has not let go of."""
 SLOW: Final = 1.0
@@ -271,25 +270,19 @@ def stranded(facts: Facts) -> Iterator[Spot]:
     "worker-clock",
     Severity.WARNING,
     "times of its jobs are wrong, and certificates may not be valid yet or any more",
-    "synchronise the clocks of {worker} and of the manager (NTP)",
 )
-def skewed(facts: Facts) -> Iterator[Spot]:
+def skewed(facts: Facts) -> Iterator[Finding]:
     """The clock of a worker differs from the manager's by more than ten seconds."""
     for worker in facts.workers.values():
-        if worker.clock is None or facts.clock is None:
-            continue
-        bound = worker.clock.ahead_of(facts.clock)
-        if abs(bound.at_least) > SKEW:
-            side = "ahead of" if bound.at_least > 0 else "behind"
-            told = f"its clock is at least {int(abs(bound.at_least))} s {side} the manager's"
-            yield Spot(worker.name, told, {"worker": worker.name})
+        if worker.clock is not None and facts.clock is not None:
+            yield from measured(worker.name, worker.clock.ahead_of(facts.clock))
 
 
 @check("own-clock", Severity.WARNING, "ages shown here are wrong, and so is what has expired", "synchronise it (NTP)")
 def this_machine_skewed(facts: Facts) -> Iterator[Spot]:
     """The clock of this machine differs from the manager's by more than ten seconds."""
     bound = facts.clock
-    if bound is not None and abs(bound.at_least) > SKEW:
+    if bound is not None and abs(bound.at_least) > TOLERATED.total_seconds():
         side = "behind" if bound.at_least > 0 else "ahead of"
         yield Spot("this machine", f"its clock is at least {int(abs(bound.at_least))} s {side} the manager's")
 

@@ -11,6 +11,7 @@ import attrs
 
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Resource
+from multikueued.reports.remedies.one_cause import once
 from multikueued.reports.remedies.remedy import Finding
 
 
@@ -105,5 +106,4 @@ def for_audience(finding: Finding, audience: Audience) -> Finding:
 
 def read_by(audience: Audience, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings as a report tells them: each once, for who reads it, and what needs somebody first."""
-    each = dict.fromkeys(for_audience(one, audience) for one in findings)
-    return tuple(sorted(each, key=lambda one: not one.blocking))
+    return tuple(sorted((for_audience(one, audience) for one in once(findings)), key=lambda one: not one.blocking))

@@ -20,6 +20,7 @@ CAUSES: Final = (
     ("worker-local-queue-missing", "local-queue-missing"),
     ("worker-cluster-queue", "queue-inactive"),
     ("never-fits", "quota-too-small"),
+    ("worker-clock", "clock-skew"),
     ("worker-hung", "worker-down", "worker-not-connected"),
 )
 """The ids of findings that tell of one cause: the one with the best remedy first."""

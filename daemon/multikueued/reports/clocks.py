@@ -1,0 +1,79 @@
+"""Clocks that differ: what was measured of a worker, and times of a job that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from multikueue.core.model.conditions import conditions, parse_timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import reserved_at
+from multikueued.reports.jobs import JobReport, JobState
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.remedy import Finding, Severity, filled
+from multikueued.reports.worker_facts import ClockBound
+
+TOLERATED: Final = timedelta(seconds=10)
+"""Clocks may differ by it: times have whole seconds, and what is read is a moment old."""
+_SYNCHRONISE: Final = (
+    "synchronise the clocks of {worker} and of the manager (NTP): times of its jobs are wrong, and certificates depend "
+    "on them"
+)
+
+
+def measured(worker: str, ahead: ClockBound | None) -> Iterator[Finding]:
+    """That a worker's clock differs from the manager's.
+
+    Args:
+        worker: its name.
+        ahead: how far its clock is ahead of the manager's; None: that is not known.
+    """
+    if ahead is not None and abs(ahead.at_least) > TOLERATED.total_seconds():
+        yield _of_worker("worker-clock", worker, timedelta(seconds=ahead.at_least), "")
+
+
+def published(objects: ManagerObjects) -> Iterator[Finding]:
+    """The same of all workers, as the daemon has measured it."""
+    for worker, seen in objects.published.items():
+        if worker in objects.clusters_by_name:
+            yield from measured(worker, seen.facts.clock)
+
+
+def clock_findings(workload: Json, job: Json | None, report: JobReport, now: datetime) -> Iterator[Finding]:
+    """Times that cannot be.
+
+    The start of a job is copied from its worker, so it is by that worker's clock; the reservation of quota before it
+    is by this cluster's. A condition of the Workload that is yet to come shows that this machine's clock is behind.
+
+    Args:
+        workload: the manager's.
+        job: the manager's job.
+        report: its line.
+        now: this machine's clock.
+    """
+    times = (parse_timestamp(one.get("lastTransitionTime")) for one in conditions(workload))
+    ahead = max((time - now for time in times if time is not None), default=timedelta(0))
+    if ahead > TOLERATED:
+        why = f"this cluster's clock is at least {_seconds(ahead)} ahead of this machine's"
+        remedy = "synchronise them (NTP): ages shown here are wrong"
+        yield Finding("clock-skew", "this machine", why, "", remedy, Severity.WARNING)
+        return
+    started, reserved = parse_timestamp(dig(job or {}, "status", "startTime")), reserved_at(workload)
+    if report.state is not JobState.RUNNING or started is None or reserved is None:
+        return
+    if reserved - started > TOLERATED:
+        yield _of_worker("clock-skew", report.worker, started - reserved, ": its job started before it got quota")
+    elif started - now > TOLERATED:
+        yield _of_worker("clock-skew", report.worker, started - now, ": its job is yet to start")
+
+
+def _of_worker(id: str, worker: str, ahead: timedelta, sign: str) -> Finding:
+    side = "ahead of" if ahead > timedelta(0) else "behind"
+    why = f"its clock is at least {_seconds(abs(ahead))} {side} the manager's{sign}"
+    return Finding(id, worker, why, "", filled(_SYNCHRONISE, {"worker": worker}), Severity.WARNING, workers=(worker,))
+
+
+def _seconds(span: timedelta) -> str:
+    return f"{int(span.total_seconds())} s"
