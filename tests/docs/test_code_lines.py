@@ -15,8 +15,8 @@ SUMS = {DAEMON / "remoteapi" / name for name in ("history.py", "overview.py", "s
 
 
 def test_the_api_of_the_manager_and_the_page_are_small() -> None:
-    """At most 1,090 lines for both: what serves the API, as far as logs did not need it, the page's local port and the one
-    to which people sign in; and 340 for what is made of all jobs.
+    """At most 1,090 lines for both: what serves the API, as far as logs did not need it, the page's local port and the
+    one to which people sign in; and 340 for what is made of all jobs.
 
     The commands that use the API do not count, nor `multikueue usage` with its metric: `reports/usage.py`,
     `commands/usage.py` and `run/use_count.py` have 237 lines more.
