@@ -94,6 +94,18 @@ def test_values_that_are_no_json_are_taken_as_kubectl_takes_them(tmp_path: Path)
     assert job.objects[0]["metadata"]["annotations"] == {"since": "2026-01-31", "at": "22:22", "5": "five"}
 
 
+@pytest.mark.parametrize("kind", ["StatefulSet", "Deployment"])
+def test_a_field_without_a_value_is_not_there(tmp_path: Path, kind: str) -> None:
+    """People take lines out and leave `annotations:`; such a set had no pods that can be read."""
+    pod = "{metadata: {labels: {a: b}, annotations: }, spec: {nodeSelector: , containers: [{name: c, image: i}]}}"
+    head = f"apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: mine, annotations: , {LABELS}}}\nstatus:\n"
+    file = tmp_path / "job.yaml"
+    file.write_text(f"{head}spec: {{serviceName: x, selector: {{matchLabels: {{a: b}}}}, template: {pod}}}\n")
+    (job,) = load_files([file]).jobs
+
+    assert "nodeSelector" not in job.objects[0]["spec"]["template"]["spec"]
+
+
 @pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.name)
 def test_a_sample_of_every_kind_can_be_submitted(tmp_path: Path, kind: SandboxKind) -> None:
     """They are what `--keep` leaves to try."""

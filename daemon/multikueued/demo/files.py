@@ -229,7 +229,14 @@ def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:
 def _object(value: Any, where: str) -> Json:
     if not isinstance(value, dict):
         raise SettingsError(f"{where}: is not a Kubernetes object")
-    return value
+    return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+
+
+def _without_nulls(value: Any) -> Any:
+    """As an API server reads it: a field without a value, as `annotations:` with its lines taken out, is not there."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _gvk(obj: Json) -> GVK | None:
