@@ -99,6 +99,18 @@ async def test_each_sees_what_their_token_may_see_and_nobody_gets_anothers_answe
     assert (nobody[0], nobody[2]["WWW-Authenticate"]) == (401, "Bearer")
 
 
+async def test_a_job_and_all_about_it_is_for_who_may_see_that(tmp_path: Path) -> None:
+    """Its log, too."""
+    job = f"{OWN}/remotejobs/job.train"
+    paths = [job, *(f"{job}/{part}" for part in ("explain", "events", "pods", "log"))]
+    async with hosted(tmp_path) as here:
+        own = [await here.code(path, "viewer-token") for path in paths]
+        nobodys = [await here.code(path, "nobody-token") for path in paths]
+        strangers = [await here.code(path) for path in paths]
+    assert own == [200] * 5
+    assert (nobodys, strangers) == ([403] * 5, [401] * 5)
+
+
 async def test_who_may_not_any_more_is_refused_within_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a user may is kept by user, whose a token is by token: one that is revoked shows nothing that the user's
     other token may still see."""

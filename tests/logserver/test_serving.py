@@ -17,7 +17,7 @@ from multikueue.core.model.objects import uid
 from multikueue.kube import ClientOptions
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing.waiting import until
-from multikueued.api_answers import NOTE
+from multikueued.api_answers import NOTE, WHOLE
 from multikueued.logserver import access, reading, resolving
 from multikueued.logserver.access import RefusedError, Slots
 from multikueued.logserver.reading import Bounds
@@ -70,7 +70,7 @@ async def test_kubectl_finds_the_api(tmp_path: Path) -> None:
         "remotejobs": ["get", "list", "watch"],
         **{f"remotejobs/{part}": ["get"] for part in ("log", "pods", "events", "explain")},
         "fleet": ["get"],
-        **{name: ["list"] for name in ("overview", "timeline", "places", "remotenamespaces")},
+        **{name: ["list"] for name in (*WHOLE, "remotenamespaces")},
     }
     assert unknown[0] == 404
 
