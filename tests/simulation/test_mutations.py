@@ -27,6 +27,7 @@ FIRST = {
     "connecting_wakes_nobody": 28,
     "copies_are_planned": 6,
     "earlier_attempts_are_forgotten": 42,
+    "an_attempt_is_evicted_once": 21,
     "earliest_admission_wins": 101,
     "errors_quote_kubeconfigs": 18,
     "every_admitted_worker_runs_it": 32,
