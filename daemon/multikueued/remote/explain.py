@@ -26,7 +26,7 @@ from multikueued.remote.command import origin_option
 from multikueued.remote.explained_pods import JobPods, job_named
 from multikueued.remote.pod_lookup import Asked
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation, Seen, Unqueued, about_job, explain, unqueued, with_findings
+from multikueued.reports.explanation import Explanation, Seen, Unqueued, explain, unqueued, with_job
 from multikueued.reports.jobs import JobState, state_of
 from multikueued.reports.jobs_alone import summary_alone
 from multikueued.reports.objects import ManagerObjects
@@ -83,8 +83,7 @@ async def gather_explanation(
             return None
         explained = read_as(Explanation, await api.part(found, "explain"))
         behind = await job_named(client, explained.job.job, namespace)  # which the API does not read
-        if behind is not None:
-            explained = with_findings(explained, *about_job(behind, explained.job, now))
+        explained = explained if behind is None else with_job(explained, behind, now)
         return await with_pods(explained, None, behind)
 
     async def otherwise() -> Explanation | Unqueued:

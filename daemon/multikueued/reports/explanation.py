@@ -21,7 +21,7 @@ from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.held_quota import held_quota
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message, job_report
-from multikueued.reports.links import ChainLink, chain_of
+from multikueued.reports.links import ChainLink, chain_of, managed_by
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
 from multikueued.reports.remedies.audience import Audience, audience_of, read_by
@@ -194,6 +194,13 @@ def about_job(job: Json, report: JobReport, now: datetime, needs: Iterable[Depen
     """
     yield from trouble_findings(job, report, (one for one in needs if one.required), now)
     yield from failure_findings(job, report, now)
+
+
+def with_job(explanation: Explanation, job: Json, now: datetime) -> Explanation:
+    """An explanation that was made without the job, with what the job says itself."""
+    first, *others = explanation.chain
+    explained = attrs.evolve(explanation, chain=(attrs.evolve(first, told=managed_by(job)), *others))
+    return with_findings(explained, *about_job(job, explained.job, now))
 
 
 def with_findings(explanation: Explanation, *found: Finding, without: str = "") -> Explanation:

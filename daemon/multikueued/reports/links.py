@@ -34,9 +34,7 @@ def chain_of(workload: Json, job: Json | None, report: JobReport, objects: Manag
 
 
 def _links(workload: Json, job: Json | None, report: JobReport, objects: ManagerObjects) -> Iterator[ChainLink]:
-    managed = dig(job or {}, "spec", "managedBy")
-    told = f"managedBy {managed}" if managed else ""
-    yield ChainLink("Job", report.job, str(report.state), report.state != "Rejected", told)
+    yield ChainLink("Job", report.job, str(report.state), report.state != "Rejected", managed_by(job))
     local = objects.local_queue_of(workload)
     yield _queue(LOCAL_QUEUE, f"{report.namespace}/{queue_name(workload)}", local, objects)
     if local is None and not report.cluster_queue and LOCAL_QUEUE not in objects.unread:
@@ -61,6 +59,12 @@ def _links(workload: Json, job: Json | None, report: JobReport, objects: Manager
     missing = [one for one in listed if read and one not in objects.clusters_by_name]
     state = "Active" if is_true(objects.our_checks[name], "Active") else "Inactive"
     yield ChainLink("MultiKueueConfig", name_of(config), state, not missing, f"lists {', '.join(listed) or 'nobody'}")
+
+
+def managed_by(job: Json | None) -> str:
+    """What a job says of who runs it."""
+    managed = dig(job or {}, "spec", "managedBy")
+    return f"managedBy {managed}" if managed else ""
 
 
 def _queue(resource: Resource, name: str, queue: Json | None, objects: ManagerObjects) -> ChainLink:
