@@ -30,7 +30,7 @@ async def asked(page: Any, address: str) -> Json:
     await page.add_init_script(_COUNTED)
     await page.goto(address)
     await page.get_by_role("link", name="Time").click()
-    told = await page.get_by_role("link", name="moved away").first.get_attribute("aria-label")
+    told = await page.get_by_role("link", name="moved away").first.get_attribute("aria-label", timeout=40_000)
     mine = str(told).split()[0]
     await page.get_by_role("link", name="Fleet").click()
     await page.locator("svg.bar").first.wait_for(timeout=40_000)  # once the daemon has looked at all workers
