@@ -39,7 +39,7 @@ async def test_the_printed_commands_are_all_it_takes(tmp_path: Path) -> None:
     with practising(tmp_path, "--pods", "--workers", "1") as (_, lines), ExitStack() as stack:
         found = files(tmp_path)
         settings = yaml.safe_load(found["daemon.yaml"].read_text())
-        assert settings["mirrorPods"] == {"logs": True, "exec": True, "address": "127.0.0.1"}
+        assert settings["mirrorPods"] == {"logs": True, "exec": True}
         settings["mirrorPods"]["port"], settings["serving"]["port"] = free_port(), 0
         found["daemon.yaml"].write_text(yaml.safe_dump(settings))
         environment = {**os.environ, "KUBECONFIG": str(found["kubeconfig.yaml"]), "HOME": str(tmp_path)}

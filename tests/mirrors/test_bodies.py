@@ -10,7 +10,8 @@ import pytest
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
 from multikueued.mirrors.mirror import mirror_body, mirror_status, pod_key, shown_of, shows
-from multikueued.mirrors.node import REACHABLE, Endpoint, is_ours, lease_body, node_body, node_status
+from multikueued.mirrors.node import REACHABLE, Endpoint, address_of, is_ours, lease_body, node_body, node_status
+from multikueued.settings.sections import MirrorPodSettings
 from tests.mirrors.objects import manager_job, run, shown, worker_pod
 
 NOW = datetime(2026, 11, 28, 10, 0, tzinfo=UTC)
@@ -223,3 +224,19 @@ def test_what_a_mirror_says_that_it_shows() -> None:
     assert shows(MIRROR) == ("worker1", ObjectKey("mk-team-a", "train-0-abcde"), "pod-uid")
     assert str(pod_key("worker1", ObjectKey("mk-team-a", "train-0-abcde"))) == "worker1/mk-team-a/train-0-abcde"
     assert shows({"metadata": {"name": "x"}}) == ("", ObjectKey("", ""), "")
+
+
+@pytest.mark.parametrize(
+    ("set_to", "server", "address"),
+    [
+        ("", "https://127.0.0.1:6443", "127.0.0.1"),
+        ("", "https://localhost:6443", "127.0.0.1"),
+        ("", "https://[::1]:6443", "::1"),
+        ("", "https://10.96.0.1:443", ""),
+        ("", "https://kubernetes.example.com", ""),
+        ("", "", ""),
+        ("10.0.0.7", "https://127.0.0.1:6443", "10.0.0.7"),
+    ],
+)
+def test_the_address_of_an_endpoint_beside_its_api_server_is_known(set_to: str, server: str, address: str) -> None:
+    assert address_of(MirrorPodSettings(logs=True, address=set_to), server) == address

@@ -401,3 +401,19 @@ async def test_a_burst_has_a_pace_and_a_pod_few_requests() -> None:
         assert 1.5 < anyio.current_time() - began < 8.0, "a hundred requests a second"
         assert shown.writes("create") == 100
         assert shown.writes("patch") <= 200
+
+
+async def test_a_pod_costs_six_requests_at_most_from_its_beginning_to_its_end() -> None:
+    """With three changes of its status, the last by its end: it is made, written four times at most, and deleted."""
+    many = attrs.evolve(ON, mirror_pods=attrs.evolve(ON.mirror_pods, max_pods_per_job=50))
+    async with showing(settings=many, cpu=50) as shown:
+        await shown.fleet.submit(pods=20)
+        await shown.count(20)
+        for change in range(2):
+            for pod in await shown.pods():
+                await shown.write(pod, message=f"step {change}")
+            await anyio.sleep(5)
+        await shown.fleet.admin.delete(JOB, ObjectKey("default", "job"), propagation="Orphan")
+        await shown.count(0)
+        assert sum(map(shown.writes, ("create", "patch", "delete"))) <= 6 * 20
+        assert shown.writes("get") == 0

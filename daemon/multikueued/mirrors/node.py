@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -16,6 +17,8 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, labels_of
 from multikueued.mirror_names import VIRTUAL_KUBELET, WORKER, node_name, worker_label
+from multikueued.settings.sections import MirrorPodSettings
+from multikueued.workers.addresses import is_loopback
 
 NODE: Final = Resource(GVK("", "v1", "Node"), "nodes", namespaced=False)
 LEASES: Final = "kube-node-lease"
@@ -35,6 +38,20 @@ class Endpoint:
     address: str
     """An IP address."""
     port: int
+
+
+def address_of(settings: MirrorPodSettings, server: str) -> str:
+    """Where the API server reaches who answers as the kubelet of our nodes.
+
+    Args:
+        settings: the daemon's.
+        server: URL of the manager's API server.
+
+    Returns:
+        What is set; else the loopback if that server is on this machine, as in a sandbox; empty: nobody knows.
+    """
+    host = urlsplit(server).hostname or ""
+    return settings.address or (("127.0.0.1" if host.endswith("localhost") else host) if is_loopback(host) else "")
 
 
 def lease_key(worker: str) -> ObjectKey:

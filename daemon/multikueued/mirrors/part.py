@@ -31,7 +31,7 @@ from multikueue.runtime.parts import Part, PartHost
 from multikueued.mirror_names import MIRROR, NODE_PREFIX
 from multikueued.mirrors.foreign import end_foreign
 from multikueued.mirrors.mirror import pod_key, shows
-from multikueued.mirrors.node import Endpoint
+from multikueued.mirrors.node import Endpoint, address_of
 from multikueued.mirrors.nodes import NodeKeeper
 from multikueued.mirrors.owners import Owners
 from multikueued.mirrors.reconciler import MirrorReconciler, entries
@@ -130,7 +130,8 @@ class Mirrors:
     async def _run(self) -> None:
         settings, manager = self.options.settings, self.host.manager
         mirrors = settings.mirror_pods
-        if not mirrors.address:  # a Node without one would have every client wait
+        address = address_of(mirrors, server_of(manager.client))
+        if not address:  # a Node without one would have every client wait
             log.warning("pods of runs are not shown", why="mirrorPods.address is not set: nobody could read their logs")
             await anyio.sleep_forever()
         await manager.wait_settled()
@@ -156,7 +157,7 @@ class Mirrors:
             )
             self._controller = self.host.process.controller("multikueue_mirror", reconciler, KeyQueue(), CONCURRENCY)
             self.options.shown(reconciler.counted)
-            endpoint = Endpoint(mirrors.address, mirrors.port)
+            endpoint = Endpoint(address, mirrors.port)
             nodes = NodeKeeper(
                 client,
                 partial(self._workers, pods),
@@ -269,6 +270,11 @@ def own_client(client: ApiClient, hook: RequestHook) -> AbstractAsyncContextMana
         return nullcontext(client)
     options = ClientOptions(connections=CONNECTIONS, limits=LISTS_UNLIMITED)
     return KubeClient(client.config, name="mirrors", options=options, hook=hook, plugins=Authenticators())
+
+
+def server_of(client: ApiClient) -> str:
+    """The URL of an API server; empty: it has none, as in tests."""
+    return client.config.server if isinstance(client, KubeClient) else ""
 
 
 async def server_version(client: ApiClient) -> str:

@@ -34,7 +34,7 @@ DAEMON: Final = {
 API_SECRET: Final = "multikueue-logs"
 """With the certificate of `multikueue api-server`."""
 MIRRORS: Final = {
-    "mirrorPods": {"logs": True, "exec": True, "address": "127.0.0.1"},
+    "mirrorPods": {"logs": True, "exec": True},
     "retention": {"finished": "10m", "failed": "1h"},
 }
 """The same, where its jobs have pods: the manager shows them, also when they have ended."""
