@@ -40,7 +40,8 @@ from multikueue.runtime.parts import BringsPart, Part, PartHost, PartOf
 from multikueue.runtime.reconcilers.bodies import Bodies
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
-from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
+from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
+from multikueue.runtime.reconcilers.workload import WorkloadReconciler
 from multikueue.runtime.target import Target
 from multikueue.runtime.transition_log import TransitionLog
 from multikueue.runtime.workers.cluster_identity import ManagerIdentity
