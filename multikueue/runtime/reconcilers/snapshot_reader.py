@@ -178,6 +178,7 @@ class SnapshotReader:
         key, workload = seen.key, seen.workload
         owned_by = WORKLOADS.of(workload).owner if workload is not None else self._former_owner(key)
         last = self.memory.last_worker(key)
+        named = {*named_by(workload), last}
         for worker in seen.workers:
             if not isinstance(worker.creation, Unanswered):
                 self.memory.all_shown(worker.name, key)
@@ -186,7 +187,7 @@ class SnapshotReader:
             cluster = self.workers.get(worker.name)
             if cluster is not None and (informers := cluster.known) is not None:
                 informers.learn(key, owned_by.gvk if owned_by is not None else None, worker)
-                if owned_by is not None and (worker.unreadable or not worker.is_empty or worker.name == last):
+                if owned_by is not None and (worker.name in named or worker.unreadable or not worker.is_empty):
                     informers.want(owned_by.gvk)
         if workload is None and all(one.is_empty and one.reachable and not one.unreadable for one in seen.workers):
             self.memory.left(key)
