@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -66,9 +67,16 @@ class _Met:
 
     def settle(self, now: float) -> None:
         """Begin a back-off once the refusal has lasted for `patience` seconds."""
-        if self.until <= self.since and now - self.since >= self.patience:
+        if self._is_due(now):
+            self.until = self.ends(now)
             self.times += 1
-            self.until = now + self.backoff.delay(self.times)
+
+    def ends(self, now: float) -> float:
+        """When its back-off ends, which begins now if that is due."""
+        return now + self.backoff.delay(self.times + 1) if self._is_due(now) else self.until
+
+    def _is_due(self, now: float) -> bool:
+        return self.until <= self.since and now - self.since >= self.patience
 
 
 @attrs.frozen
@@ -197,16 +205,21 @@ class CreateConflicts:
             workload: whose objects they are.
             own: our own objects of that kind that can be seen: if one of them was in the way, it was ours.
         """
+        now, known = loop_time(), self._met.get((resource, workload), {})
+        lasting = [(met.ends(now), met) for key, met in known.items() if key not in own and met.ends(now) > now]
+        if not lasting:
+            return None
+        until, met = max(lasting, key=itemgetter(0))
+        # A moment too early would be a moment too often.
+        return Refusal(met.why, timedelta(seconds=max(1.0, until - now)), met.facts)
+
+    def settle(self, resource: Resource, workload: ObjectKey, *, own: Collection[ObjectKey]) -> None:
+        """Begin the back-offs that are due, and forget what our own objects were in the way of; see `refusal`."""
         known, now = self._met.get((resource, workload), {}), loop_time()
         for key in [key for key in known if key in own]:
             del known[key]
         for met in known.values():
             met.settle(now)
-        lasting = max((met for met in known.values() if met.until > now), key=lambda met: met.until, default=None)
-        # A moment too early would be a moment too often.
-        if lasting is None:
-            return None
-        return Refusal(lasting.why, timedelta(seconds=max(1.0, lasting.until - now)), lasting.facts)
 
     def _forget_abandoned(self, now: float) -> None:
         """Forget the refusals of Workloads that are not created any more, the oldest first."""

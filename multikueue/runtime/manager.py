@@ -16,7 +16,8 @@ from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.access_providers import ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.machinery.queue import QueueStatistics
-from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.kube import KubeClient
@@ -40,7 +41,8 @@ from multikueue.runtime.parts import BringsPart, Part, PartHost, PartOf
 from multikueue.runtime.reconcilers.bodies import Bodies
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
-from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
+from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
+from multikueue.runtime.reconcilers.workload import WorkloadReconciler
 from multikueue.runtime.target import Target
 from multikueue.runtime.transition_log import TransitionLog
 from multikueue.runtime.workers.cluster_identity import ManagerIdentity
@@ -171,6 +173,7 @@ class Manager:
             self._quotas(process, work, queues),
             *(build(host) for build in self.parts),
         ]
+        cluster.workloads.informer.subscribe(_forget_replaced)  # last: the others compare both versions
         self._controllers = tuple(controller for part in parts for controller in part.controllers)
         self._services = tuple(service for part in parts for service in part.services)
 
@@ -292,3 +295,9 @@ class Manager:
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:
     return manager if cluster == MANAGER else target_on(workers.get(cluster))
+
+
+def _forget_replaced(_key: ObjectKey, old: Json | None, _new: Json | None) -> None:
+    """What was read of a version that is no more makes room for that of another: nobody asks for it again."""
+    if old is not None:
+        WORKLOADS.forget(old)

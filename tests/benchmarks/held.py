@@ -18,7 +18,7 @@ import orjson
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.reconcilers.workload import SnapshotReader
+from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
 from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from tests.benchmarks.answering import quiet
 from tests.benchmarks.machine import machine

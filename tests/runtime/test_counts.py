@@ -21,6 +21,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Conflict
 from multikueue.runtime.reconcilers import workload as reconciling
+from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
 from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueue.sandbox.apiserver import ApiServer, Delay, DirectClient, Match
 from multikueue.sandbox.jobs import RunnerOptions
@@ -100,9 +101,9 @@ def _counting(monkeypatch: pytest.MonkeyPatch) -> tuple[Counter[str], list[Objec
         snapshots.append(key)
         return read(reader, key)
 
-    read = reconciling.SnapshotReader.read
+    read = SnapshotReader.read
     monkeypatch.setattr(reconciling, "guarded_plan", counted_plan)
-    monkeypatch.setattr(reconciling.SnapshotReader, "read", counted_read)
+    monkeypatch.setattr(SnapshotReader, "read", counted_read)
     return plans, snapshots
 
 

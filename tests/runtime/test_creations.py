@@ -156,6 +156,7 @@ async def test_what_a_worker_refuses_counts_once_it_has_lasted(error: ApiError, 
     assert conflicts.refusal(JOB, KEY, own=()) == Refusal(str(error), timedelta(seconds=REFUSAL_BACKOFF.base), facts)
     assert (facts.cause == Cause.NAME_TAKEN) == isinstance(error, AlreadyExists)
     assert conflicts.refusal(WORKLOAD, KEY, own=()) is None
+    conflicts.settle(JOB, KEY, own=())
     await anyio.sleep(REFUSAL_BACKOFF.base)
     assert conflicts.refusal(JOB, KEY, own=()) is None
 

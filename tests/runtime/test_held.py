@@ -13,7 +13,7 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import nominated
 from multikueue.runtime.reconcilers.quota import QuotaReconciler
-from multikueue.runtime.reconcilers.workload import SnapshotReader
+from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
 from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, cluster_queue

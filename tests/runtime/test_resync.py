@@ -11,7 +11,7 @@ from multikueue.core.machinery.resync import PERIOD
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import cluster_name, is_admitted
-from multikueue.runtime.reconcilers import workload as reconciling
+from multikueue.runtime.reconcilers import snapshot_reader
 from tests.core.door import Snapshot
 from tests.runtime.fleet import Fleet
 
@@ -25,12 +25,12 @@ async def test_running_jobs_take_turns_and_waiting_ones_are_planned_each_time(mo
     """Eight jobs fill the worker, three wait there: for twice as long as a turn takes."""
     planned: Counter[ObjectKey] = Counter()
 
-    def counted(reader: reconciling.SnapshotReader, key: ObjectKey) -> Snapshot:
+    def counted(reader: snapshot_reader.SnapshotReader, key: ObjectKey) -> Snapshot:
         planned[key] += 1
         return read(reader, key)
 
-    read = reconciling.SnapshotReader.read
-    monkeypatch.setattr(reconciling.SnapshotReader, "read", counted)
+    read = snapshot_reader.SnapshotReader.read
+    monkeypatch.setattr(snapshot_reader.SnapshotReader, "read", counted)
     fleet = await Fleet.connected("worker1", cpu=RUNNING // 2, on_manager=RUNNING + WAITING)
     async with fleet.kueues(), fleet.dispatching():
         for number in range(RUNNING + WAITING):

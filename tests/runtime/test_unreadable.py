@@ -10,17 +10,16 @@ import pytest
 
 from multikueue.core.model.kinds import JOB, POD, WORKLOAD
 from multikueue.core.model.labels import GROUP_WORKLOAD_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION
-from multikueue.core.model.names import GVK, ClusterName, ObjectKey, Resource
+from multikueue.core.model.names import GVK, ObjectKey, Resource
 from multikueue.core.model.workloads import Owner
 from multikueue.kube import Informer
 from multikueue.protocols import UnreadableObject
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.caches.workload_indexes import INDEXES_THERE
-from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
+from multikueue.runtime.reconcilers.unreadable import unreadable_copies, unreadable_job, unreadable_workload
 from multikueue.runtime.workers.copies import WorkerCopies
 from multikueue.runtime.workers.informers import WorkerInformers
-from tests.core.door import Served, Worker
 from tests.runtime.fleet import Fleet
 
 pytestmark = pytest.mark.looptime
@@ -119,13 +118,12 @@ async def test_what_a_worker_hides(
     pods = MutationCache(Informer(manager.client, POD, indexes={"workload": lambda _: []}))
     caches = {WORKLOAD: manager.workloads, JOB: manager.jobs[JOB.gvk], POD: pods}
     caches[resource].informer.unreadable.note(found)
-    seen = Worker(ClusterName("worker1"), workload={"metadata": {"name": "own"}}, namespace=OWN.namespace)
     jobs = {JOB.gvk: caches[JOB], POD.gvk: pods}
     informers = cast(WorkerInformers, SimpleNamespace(workloads=manager.workloads, jobs=jobs))
-    shown = without_unreadable(seen, informers, OWN, TRAIN, {"member"}, workload_only=workload_only)
-    assert bool(shown.unreadable) == bool(hides)
-    assert (shown.workload is None) == (hides == "all")
-    assert isinstance(shown.kind, Served) == (hides != "jobs")
+    names = None if workload_only else {"member"}
+    why, jobs_only = unreadable_copies(informers, OWN, TRAIN, OWN.namespace, names)
+    assert bool(why) == bool(hides)
+    assert (bool(why) and jobs_only) == (hides == "jobs")
 
 
 @pytest.mark.parametrize("unreadable", [False, True])

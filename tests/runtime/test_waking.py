@@ -18,7 +18,7 @@ from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import owner
 from multikueue.runtime.event_handlers import MARKS_BATCH
-from multikueue.runtime.reconcilers import workload as reconciling
+from multikueue.runtime.reconcilers import snapshot_reader
 from multikueue.runtime.workers.kind_watch import SERVED_INTERVAL
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
@@ -171,13 +171,13 @@ async def _running(fleet: Fleet, number: int) -> bool:
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[ObjectKey]:
     """The Workloads that were decided on, in order."""
     keys: list[ObjectKey] = []
-    read = reconciling.SnapshotReader.read
+    read = snapshot_reader.SnapshotReader.read
 
-    def noted(reader: reconciling.SnapshotReader, key: ObjectKey) -> Snapshot:
+    def noted(reader: snapshot_reader.SnapshotReader, key: ObjectKey) -> Snapshot:
         keys.append(key)
         return read(reader, key)
 
-    monkeypatch.setattr(reconciling.SnapshotReader, "read", noted)
+    monkeypatch.setattr(snapshot_reader.SnapshotReader, "read", noted)
     return keys
 
 

@@ -11,8 +11,8 @@ from multikueue.core.model.destination import Destination
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workloads import attempt
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
-from tests.core.building import KEY, copy_of, worker, workload
-from tests.core.door import Created, Lost, NothingSent, Unanswered, Untracked
+from tests.core.building import KEY, workload
+from tests.core.door import Created, NothingSent, Unanswered, Untracked
 
 pytestmark = pytest.mark.looptime
 
@@ -131,17 +131,21 @@ async def test_nothing_is_kept_of_workloads_that_are_gone() -> None:
 
 async def test_what_has_shown_at_another_address_is_there_also_while_it_does_not_show() -> None:
     memory, before, after = WorkloadMemory(), Destination("", "address1"), Destination("", "address2")
-    assert memory.leads_there(KEY, RECORDED, before, shown=True)
-    assert not memory.leads_there(KEY, RECORDED, after, shown=False)
-    assert memory.leads_there(KEY, RECORDED, after, shown=True)
-    assert memory.leads_there(KEY, RECORDED, after, shown=False)
+    memory.placed(KEY, RECORDED, before)
+    assert memory.leads_there(KEY, before, shown=False)
+    assert not memory.leads_there(KEY, after, shown=False)
+    assert memory.leads_there(KEY, after, shown=True)
+    memory.led_to(KEY, after)
+    memory.placed(KEY, RECORDED, before)
+    assert memory.leads_there(KEY, after, shown=False)
+    memory.led_to(KEY, None)
+    assert memory.leads_there(KEY, Destination("", "address3"), shown=False), "nothing is left there"
 
 
-async def test_that_a_workload_was_here_is_known_until_nothing_of_it_shows_on_workers_within_reach() -> None:
-    memory, copy = observed(), copy_of(PENDING)
-    assert not memory.was_here(KEY, [worker("w1", copy)]), "it is here"
+async def test_that_a_workload_was_here_is_known_until_nothing_is_left_of_it() -> None:
+    memory = observed()
+    assert not memory.was_here(KEY), "it is here"
     memory.forget(KEY)
-    assert memory.was_here(KEY, [worker("w1", copy), worker("w2")])
-    assert memory.was_here(KEY, [worker("w1", reach=Lost(None))])
-    assert not memory.was_here(KEY, [worker("w1"), worker("w2")])
-    assert not memory.was_here(KEY, [worker("w1", copy)])
+    assert memory.was_here(KEY)
+    memory.left(KEY)
+    assert not memory.was_here(KEY)

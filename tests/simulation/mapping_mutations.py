@@ -15,7 +15,7 @@ from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import WorkerNames, namespace_on
-from multikueue.runtime.reconcilers.workload import SnapshotReader
+from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
 from multikueue.runtime.workers.pool import WorkerCluster
 
 Mutation = Callable[[], AbstractContextManager[Any]]

@@ -27,7 +27,7 @@ from multikueue.runtime import effect_executor as performing
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.event_handlers import WorkerHandlers
 from multikueue.runtime.reconcilers import configuration
-from multikueue.runtime.reconcilers.workload import SnapshotReader
+from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
 from multikueue.runtime.target import Target
 from multikueue.runtime.workers import informers as worker_informers
 from multikueue.runtime.workers.pool import WorkerCluster
@@ -52,11 +52,8 @@ def removed_clusters_are_forgotten() -> AbstractContextManager[Any]:
     """28: what lies on a cluster that the config lists no more is not looked at: it counts as gone."""
     original = SnapshotReader._workers
 
-    def workers(
-        self: SnapshotReader, key: ObjectKey, workload: Json | None, config: Json | None, *rest: Any
-    ) -> Iterator[Worker]:
-        found = original(self, key, workload, config, *rest)
-        for worker in found:
+    def workers(self: SnapshotReader, here: Any, config: Json | None) -> Iterator[Worker]:
+        for worker in original(self, here, config):
             yield worker if worker.configured or config is None else attrs.evolve(worker, workload=None, jobs=())
 
     return mock.patch.object(SnapshotReader, "_workers", workers)

@@ -12,7 +12,7 @@ from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.outside_text import plain
-from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.model.workloads import cluster_name
 
 KEPT: Final = 5
 """How many placements stay on the Workload."""
@@ -34,11 +34,10 @@ class Placement:
 
 def placement_of(workload: Json) -> Placement | None:
     """The placement that lasts: since the Workload was Admitted, or before that since it got its quota."""
-    facts = WORKLOADS.of(workload)
-    if facts.cluster_name is None:
+    if (worker := cluster_name(workload)) is None:
         return None
-    kind = "Admitted" if facts.is_admitted else "QuotaReserved"
-    return Placement(facts.cluster_name, str((condition(workload, kind) or {}).get("lastTransitionTime") or ""))
+    kind = "Admitted" if is_true(workload, "Admitted") else "QuotaReserved"
+    return Placement(worker, str((condition(workload, kind) or {}).get("lastTransitionTime") or ""))
 
 
 def placements(workload: Json) -> list[Json]:

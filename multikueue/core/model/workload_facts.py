@@ -197,7 +197,7 @@ def _workload_facts(workload: Json) -> WorkloadFacts:
 
 NO_COPY: Final = _copy_facts({})
 COPIES: Final = ByIdentity(_copy_facts, size=1_024)
-WORKLOADS: Final = ByIdentity(_workload_facts, size=1_024)
+WORKLOADS: Final = ByIdentity(_workload_facts, size=2_048)
 """Each version is read once: a decision asks the same up to thirty times, and many decide on one version."""
 
 

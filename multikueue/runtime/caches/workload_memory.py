@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import timedelta
 from operator import itemgetter
 from typing import Final
@@ -13,7 +12,6 @@ from multikueue.core.model.destination import Destination
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.placements import Placement, placement_of
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.plan_pace import PlanPace
@@ -82,14 +80,13 @@ class WorkloadMemory:
                 del self._gone[next(iter(self._gone))]
         self.pace.forget(key)
 
-    def was_here(self, key: ObjectKey, workers: Iterable[Worker]) -> bool:
-        """Whether this process has looked at a Workload that is gone: copies that nothing proves are its.
-
-        It is not remembered any more once nothing of it shows on any of these workers.
-        """
-        if all(one.is_empty and one.reachable and not one.unreadable for one in workers):
-            self._gone.pop(key, None)
+    def was_here(self, key: ObjectKey) -> bool:
+        """Whether this process has looked at a Workload that is gone: copies that nothing proves are its."""
         return key in self._gone
+
+    def left(self, key: ObjectKey) -> None:
+        """Nothing shows on any worker of a Workload that is gone: it is not remembered any more."""
+        self._gone.pop(key, None)
 
     def quiet_for(self, key: ObjectKey) -> timedelta:
         """How long nothing of this Workload has changed; zero for one that was not observed."""
@@ -104,27 +101,31 @@ class WorkloadMemory:
         elif facts.has_quota and not facts.is_evicted:
             known.unrecorded_attempt = facts.attempt
 
-    def leads_there(self, key: ObjectKey, workload: Json, now: Destination, *, shown: bool) -> bool:
+    def placed(self, key: ObjectKey, workload: Json, now: Destination) -> None:
+        """Note where the worker which was recorded last leads, if it was recorded since that was noted."""
+        known, facts = self._of(key), WORKLOADS.of(workload)
+        if facts.cluster_name is not None and known.placed != (placed := (facts.cluster_name, facts.attempt)):
+            known.placed, known.destination = placed, now
+
+    def leads_there(self, key: ObjectKey, now: Destination, *, shown: bool) -> bool:
         """Whether the worker which was recorded last leads where it did then, as far as that matters.
 
         Args:
             key: the Workload.
-            workload: the same.
             now: where this worker leads.
             shown: whether something of the Workload shows there.
         """
-        known, facts = self._of(key), WORKLOADS.of(workload)
-        if facts.cluster_name is not None and known.placed != (placed := (facts.cluster_name, facts.attempt)):
-            known.placed, known.destination = placed, now
-        if (was := known.destination) is None:
-            return True
-        if same := was.is_same(now, shown=shown):
-            known.destination = Destination(now.uid or was.uid, now.server)  # it may have another address
-        return same
+        known = self._known.get(key)
+        return known is None or known.destination is None or known.destination.is_same(now, shown=shown)
 
-    def left_destination(self, key: ObjectKey) -> None:
-        """Nothing of the Workload is left where it was: what that worker leads to from now on does not matter."""
-        self._of(key).destination = None
+    def led_to(self, key: ObjectKey, now: Destination | None) -> None:
+        """The same worker leads there still, maybe by another address; None: nothing of the Workload is left there, and
+        what it leads to from now on does not matter."""
+        known = self._of(key)
+        if now is None or (was := known.destination) is None:
+            known.destination = None
+        else:
+            known.destination = Destination(now.uid or was.uid, now.server)
 
     def last_worker(self, key: ObjectKey) -> ClusterName | None:
         """The worker that was recorded last."""
@@ -211,13 +212,20 @@ class WorkloadMemory:
             if (sent := known.sent.get(cluster)) is not None:
                 sent.in_doubt.update(dict.fromkeys(sent.in_doubt, loop_time()))
 
-    def creation(self, cluster: ClusterName, key: ObjectKey, of_attempt: str) -> Creation:
-        """What is known of creating this attempt's jobs on a worker; of several, the worst."""
+    def creation(self, cluster: ClusterName, key: ObjectKey, of_attempt: str, *, all_shown: bool = False) -> Creation:
+        """What is known of creating this attempt's jobs on a worker; of several, the worst.
+
+        Args:
+            cluster: the worker.
+            key: the Workload.
+            of_attempt: its attempt.
+            all_shown: whether what was created would show there by now.
+        """
         known = self._known.get(key)
         if known is None:
             return Untracked()
         sent = known.sent.get(cluster)
-        if sent is not None and sent.in_doubt:
+        if sent is not None and sent.in_doubt and not all_shown:
             job, since = max(sent.in_doubt.items(), key=itemgetter(1))
             return Unanswered(timedelta(seconds=loop_time() - since), job.namespace)
         if sent is not None and sent.created == of_attempt:

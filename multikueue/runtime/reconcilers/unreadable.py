@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import Owner, has_members, owner_names
-from multikueue.core.workload.facts.snapshot import Worker, hidden
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.workers.children import is_child
 from multikueue.runtime.workers.informers import WorkerInformers
@@ -39,39 +38,29 @@ def unreadable_job(manager: ManagerCluster, key: ObjectKey, workload: Json, owne
     return next(filter(None, map(cache.unreadable_note, names)), "")
 
 
-def without_unreadable(
-    worker: Worker,
-    informers: WorkerInformers,
-    key: ObjectKey,
-    owned_by: Owner | None,
-    names: Collection[str],
-    *,
-    workload_only: bool,
-) -> Worker:
-    """The worker without what is known of objects of a Workload that cannot be read now.
+def unreadable_copies(
+    informers: WorkerInformers, key: ObjectKey, owned_by: Owner | None, namespace: str, names: Collection[str] | None
+) -> tuple[str, bool]:
+    """Which object of a Workload cannot be read on a worker, and why; empty: all can be.
 
     Args:
-        worker: as its caches show it.
-        informers: its caches.
+        informers: the worker's caches.
         key: the Workload.
         owned_by: the job behind it.
-        names: of its jobs on the manager: it may be all that can be told of a copy.
-        workload_only: whether its jobs need not be seen.
+        namespace: where its copies are there.
+        names: of its jobs on the manager: it may be all that can be told of a copy; None: they need not be seen.
+
+    Returns:
+        The reason, and whether that is a job, so that the Workload copy can be read.
     """
-    if _all_readable(informers):
-        return worker
-    if why := informers.workloads.unreadable_note(ObjectKey(worker.namespace, key.name)):
-        return hidden(worker, why)
-    if workload_only:
-        return worker
-    jobs = [ObjectKey(worker.namespace, name) for name in (owned_by.name, *names)] if owned_by is not None else []
-    why = _unreadable_copy(informers, key, owned_by, jobs)
-    return hidden(worker, why, jobs_only=True) if why else worker
-
-
-def _all_readable(informers: WorkerInformers) -> bool:
-    """Whether every object there can be: the rest need not be looked at, of every worker for every decision."""
-    return all(not cache.informer.unreadable for cache in (informers.workloads, *informers.jobs.values()))
+    if all(not cache.informer.unreadable for cache in (informers.workloads, *informers.jobs.values())):
+        return "", False  # the rest need not be looked at, of every worker for every decision
+    if why := informers.workloads.unreadable_note(ObjectKey(namespace, key.name)):
+        return why, False
+    if names is None:
+        return "", False
+    jobs = [ObjectKey(namespace, name) for name in (owned_by.name, *names)] if owned_by is not None else []
+    return _unreadable_copy(informers, key, owned_by, jobs), True
 
 
 def _unreadable_copy(

@@ -10,13 +10,13 @@ import attrs
 from multikueue.core.machinery.shares import Need
 from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.marks import Marks, Proof
-from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, namespace_of
 from multikueue.core.model.worker_names import may_run, origin_key, origin_namespace
 from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.core.workload.facts.snapshot import JobCopy
-from multikueue.core.workload.facts.worker_states import Refusal
+from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.worker_states import Refusal, ShareUsedUp
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.caches.workload_indexes import FAILED, ORIGIN
 from multikueue.runtime.target import Target
@@ -103,14 +103,25 @@ class WorkerCopies(Target):
                 return waits
         if not self.create_conflicts:
             return None
-        cache, own = self.cache_of(gvk), [ObjectKey.of(copy.object) for copy in jobs]
-        found = [
-            self.create_conflicts.refusal(WORKLOAD, key, own=() if workload is None else (ObjectKey.of(workload),)),
-            self.create_conflicts.refusal(CONFIG_MAP, key, own=()),  # what it needs beside its job, of any kind
-        ]
-        if cache is not None:
-            found.append(self.create_conflicts.refusal(cache.informer.resource, key, own=own))
-        return max((one for one in found if one is not None), key=lambda one: one.left, default=None)
+        asked = self._asked_for(gvk, workload, jobs)
+        refusals = (self.create_conflicts.refusal(resource, key, own=own) for resource, own in asked)
+        return max(filter(None, refusals), key=lambda refusal: refusal.left, default=None)
+
+    def learn(self, key: ObjectKey, gvk: GVK | None, worker: Worker) -> None:
+        """Note what was read of a Workload here: when it is looked at again, and which refusals are over by that."""
+        self.shares.wait(key, held_back=isinstance(worker.refusal, ShareUsedUp))
+        if self.create_conflicts:
+            for resource, own in self._asked_for(gvk, worker.workload, worker.all_jobs):
+                self.create_conflicts.settle(resource, key, own=own)
+
+    def _asked_for(
+        self, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
+    ) -> Iterator[tuple[Resource, Sequence[ObjectKey]]]:
+        """The kinds that are created for a Workload here, with the names of those that are."""
+        yield WORKLOAD, () if workload is None else (ObjectKey.of(workload),)
+        yield CONFIG_MAP, ()  # what it needs beside its job, of any kind
+        if (cache := self.cache_of(gvk)) is not None:
+            yield cache.informer.resource, [ObjectKey.of(copy.object) for copy in jobs]
 
     def expect(self, workload: ObjectKey) -> None:
         """See `Target`."""

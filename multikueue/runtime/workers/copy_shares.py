@@ -63,17 +63,25 @@ class CopyShares:
         """Why a Workload of which nothing is there is not offered there; None: it may be, or is not to be."""
         if key in self._bytes or (need := self.need_of(key)) is None:
             return None
-        bound = self._bound(key, need)
-        if not bound:
-            self._forget(key)
+        if not (bound := self._bound(key, need)):
             return None
-        now = loop_time()
-        self._waiting.add(key, key.namespace)
-        if self._until.get(key, now) <= now:
-            self._until[key] = now + LOOK_AGAIN.total_seconds()
         why = f'namespace "{key.namespace}" has its share of what may be on one worker ({bound})'
-        left = timedelta(seconds=max(1.0, self._until[key] - now))
+        left = timedelta(seconds=max(1.0, self._looks_at(key) - loop_time()))
         return ShareUsedUp(why, left, RefusalFacts(Cause.SHARE_USED_UP))
+
+    def wait(self, key: ObjectKey, *, held_back: bool) -> None:
+        """Have a Workload wait for its turn, or no longer."""
+        if held_back:
+            self._waiting.add(key, key.namespace)
+            self._until[key] = self._looks_at(key)
+        else:
+            self._forget(key)
+
+    def _looks_at(self, key: ObjectKey) -> float:
+        """When one that waits is looked at again."""
+        now = loop_time()
+        until = self._until.get(key, now)
+        return until if until > now else now + LOOK_AGAIN.total_seconds()
 
     def used_up(self) -> UsedUp | None:
         """Who has most there, of the bound that is nearer, while somebody waits for a share."""

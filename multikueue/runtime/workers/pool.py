@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final, TypeAlias
 
 import anyio.abc
@@ -15,10 +14,21 @@ from multikueue.core.model.destination import Destination
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.second_names import ClusterNames
+from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Connected, Connecting, Lost, Opaque, Reach, Served, Unserved
+from multikueue.core.workload.facts.snapshot import JobCopy
+from multikueue.core.workload.facts.worker_states import (
+    Connected,
+    Connecting,
+    Kind,
+    Lost,
+    Opaque,
+    Reach,
+    Refusal,
+    Served,
+    Unserved,
+)
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
@@ -38,44 +48,54 @@ WorkerCluster: TypeAlias = Cluster[WorkerInformers]
 FindNames: TypeAlias = Callable[[Mapping[str, str], Collection[frozenset[str]]], ClusterNames]
 
 
-def view(
-    worker: WorkerCluster,
-    key: ObjectKey,
-    owned_by: Owner | None,
-    known: Callable[..., Worker],
-    *,
-    namespace: str | None,
-) -> Worker:
-    """What is known of a worker, and its copies and jobs of a Workload.
+@attrs.frozen
+class Shown:
+    """What a worker shows of a Workload, and of itself."""
+
+    reach: Reach
+    kind: Kind = attrs.field(default=Served())
+    namespace: str = ""
+    """Where its copies are, or are looked for."""
+    workload: Json | None = None
+    jobs: tuple[JobCopy, ...] = ()
+    """Those that name it."""
+    shared: tuple[JobCopy, ...] = ()
+    """The owner's, where they name another Workload of it or none."""
+    refusal: Refusal | None = None
+    is_manager: bool = False
+    failed: int = 0
+    kueue: WorkerKueue = attrs.field(default=WorkerKueue())
+
+
+def shown_on(worker: WorkerCluster, key: ObjectKey, owned_by: Owner | None, *, namespace: str | None) -> Shown:
+    """What a worker shows of a Workload.
 
     Args:
         worker: as it is now.
         key: the Workload.
         owned_by: the job behind it.
-        known: makes the value of what is known beside the connection, and of what is known here.
         namespace: in which one its copies are there; None: that of any which say that they are of this Workload.
     """
     if namespace is None and (named := named_copies(worker, key)) is not None:
         kind = Served() if named.is_known else Unserved(seen=False)
-        shown = partial(known, workload=named.workload, jobs=named.jobs, shared=named.shared)
-        return shown(kind=kind, namespace=named.namespace)
+        return Shown(Connected(), kind, named.namespace, named.workload, named.jobs, named.shared)
     gvk, informers = owned_by.gvk if owned_by is not None else None, worker.known
     if informers is None:
-        return known(reach=_reach(worker, seen=False), namespace=namespace or "")
+        return Shown(_reach(worker, seen=False), namespace=namespace or "")
     there = informers.place_of(key, namespace)
     own, shared = informers.jobs_of(key, owned_by, there)
     workload = informers.workload_of(key, there)
-    return known(
-        reach=_reach(worker, seen=informers.have_read(gvk)),
-        kind=informers.kind(gvk),
-        refusal=informers.refusal(key, gvk, workload, (*own, *shared)),
-        workload=workload,
-        jobs=own,
-        shared=shared,
-        failed=informers.failed_in(there),
-        kueue=informers.kueue.known,
-        is_manager=is_manager(worker),
-        namespace=there,
+    return Shown(
+        _reach(worker, seen=informers.have_read(gvk)),
+        informers.kind(gvk),
+        there,
+        workload,
+        own,
+        shared,
+        informers.refusal(key, gvk, workload, (*own, *shared)),
+        is_manager(worker),
+        informers.failed_in(there),
+        informers.kueue.known,
     )
 
 

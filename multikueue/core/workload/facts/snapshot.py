@@ -150,7 +150,7 @@ class Worker:
     @property
     def in_sight(self) -> bool:
         """Whether its copies are being watched: what does not show is not there, or was made a moment ago."""
-        return self.reachable and isinstance(self.kind, states.Served | states.Unusable)
+        return states.in_sight(self.reach, self.kind)
 
     @property
     def seen(self) -> bool:

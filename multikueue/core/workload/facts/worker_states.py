@@ -81,6 +81,11 @@ Kind: TypeAlias = Syncing | Served | Unserved | Unusable | Opaque
 """What a worker makes of the job's kind."""
 
 
+def in_sight(reach: Reach, kind: Kind) -> bool:
+    """Whether what is there is being watched."""
+    return isinstance(reach, Connected) and isinstance(kind, Served | Unusable)
+
+
 @attrs.frozen
 class Idle:
     """Nothing is in flight."""
