@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Final
 
 import anyio
@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound, Unreachable
 from multikueued.mirror_names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.endpoint.callers import NodeRights
-from multikueued.mirrors.endpoint.heads import MAX_HEAD
+from multikueued.mirrors.endpoint.heads import MAX_HEAD, RefusedError
 from multikueued.mirrors.endpoint.places import Places
 from multikueued.mirrors.endpoint.relay import Relay
 from multikueued.mirrors.proof import proof
@@ -298,10 +298,23 @@ async def test_the_answer_of_the_manager_is_kept_for_a_minute() -> None:
         }
 
 
+def test_one_tenant_leaves_places_for_the_others() -> None:
+    """With many pods and as many programs: whoever asks chooses what their program is called."""
+    places = Places()
+    with ExitStack() as stack:
+        for number in range(places.of_a_namespace):
+            stack.enter_context(places.taken(f"mirror{number}", "theirs", f"program{number}"))
+        with pytest.raises(RefusedError, match="of this namespace"):
+            stack.enter_context(places.taken("one more", "theirs", "another"))
+        with places.taken("mirror", "ours", "kubectl"):
+            pass
+
+
 async def test_streams_are_bounded_in_all_of_a_mirror_and_of_a_program() -> None:
     for places, told in (
         (Places(most=1), b"1 streams of all pods"),
         (Places(of_a_mirror=1), b"1 streams of this pod"),
+        (Places(of_a_namespace=1), b"1 streams of this namespace"),
         (Places(of_a_program=1), b"1 streams of this program"),
     ):
         async with stage(places=places) as here:

@@ -1,4 +1,4 @@
-"""How many streams are open at a time: in all, of one mirror, of one program."""
+"""How many streams are open at a time: in all, of one mirror, of one namespace, of one program."""
 
 from __future__ import annotations
 
@@ -18,18 +18,22 @@ class Places:
 
     most: int = 512
     of_a_mirror: int = 32
+    of_a_namespace: int = 128
+    """One tenant's: many pods, and as many names of programs, leave places for the others."""
     of_a_program: int = 256
     """By the `User-Agent`: one that opens streams without end leaves places for the others."""
     _mirrors: Counter[str] = attrs.field(factory=Counter, init=False)
+    _namespaces: Counter[str] = attrs.field(factory=Counter, init=False)
     _programs: Counter[str] = attrs.field(factory=Counter, init=False)
     _none_open: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @contextmanager
-    def taken(self, mirror: str, program: str) -> Iterator[None]:
+    def taken(self, mirror: str, namespace: str, program: str) -> Iterator[None]:
         """A place while the context lasts.
 
         Args:
             mirror: its UID.
+            namespace: the mirror's.
             program: the `User-Agent`.
 
         Raises:
@@ -38,16 +42,18 @@ class Places:
         for count, most, of in (
             (self._mirrors.total(), self.most, "of all pods"),
             (self._mirrors[mirror], self.of_a_mirror, "of this pod"),
+            (self._namespaces[namespace], self.of_a_namespace, "of this namespace"),
             (self._programs[program], self.of_a_program, "of this program"),
         ):
             if count >= most:
                 raise RefusedError(502, f"{most} streams {of} are open already: end one first, or ask again later\n")
-        self._mirrors[mirror] += 1
-        self._programs[program] += 1
+        held = ((self._mirrors, mirror), (self._namespaces, namespace), (self._programs, program))
+        for counter, key in held:
+            counter[key] += 1
         try:
             yield
         finally:
-            for counter, key in ((self._mirrors, mirror), (self._programs, program)):
+            for counter, key in held:
                 counter[key] -= 1
                 if not counter[key]:
                     del counter[key]

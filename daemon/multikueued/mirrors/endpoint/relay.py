@@ -131,7 +131,7 @@ class Relay:
         asked = asked_in(head)
         mirror = await self._mirror(asked, user)
         audit |= {"worker": mirror.worker, "pod": str(mirror.worker_pod)}
-        with self.places.taken(mirror.uid, head.first("user-agent")):
+        with self.places.taken(mirror.uid, mirror.namespace, head.first("user-agent")):
             async with self._from_worker(asked, head, mirror) as (tunnel, told):
                 audit |= {"code": told.code}
                 writer.write(answer(told.code, passed_back(told)))
