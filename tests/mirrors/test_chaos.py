@@ -15,7 +15,7 @@ from multikueued.mirrors import part, plan
 from tests.mirrors import chaos
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(6), 115])
 def test_a_seed(seed: int) -> None:
     assert chaos.broken_by(seed) == []
 

@@ -96,7 +96,8 @@ def _is_over(seen: Seen) -> bool:
     """Whether nothing is to be seen any more: what a pod says while it is being stopped can be read."""
     if seen.pod is None or seen.job_gone:
         return True
-    return seen.run is not None and not seen.current and has_ended(seen.pod)
+    # Whose it is cannot be told once its job there is gone: one that is deleted is nobody's.
+    return not seen.current and has_ended(seen.pod) and (seen.run is not None or is_terminating(seen.pod))
 
 
 def _updated(mirror: Json, of: Json, seen: Seen) -> PatchStatus | None:
