@@ -180,10 +180,6 @@ def _is_giving_back(situation: Situation) -> bool:
     return situation.facts.is_evicted and situation.facts.has_quota
 
 
-def _is_rejected(situation: Situation) -> bool:
-    return situation.state is CheckState.REJECTED and not _is_giving_back(situation)
-
-
 def _may_be_rejected(situation: Situation) -> bool:
     """Whether a verdict is due. Kueue follows none on a Workload that is evicted, and takes none back that comes then.
 
@@ -288,7 +284,7 @@ TABLE: tuple[Row, ...] = (
     Row("left behind", always, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
     Row("pods deleted", always, evicting.end_deleted_by_pods),
-    Row("rejected", _is_rejected, ending.clean_up),
+    Row("rejected", lambda seen: seen.state is CheckState.REJECTED and not _is_giving_back(seen), ending.clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
     Row("expired", lambda seen: seen.facts.is_finished, ending.delete_expired),
     Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished),
