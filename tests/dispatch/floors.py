@@ -55,7 +55,8 @@ class Floor:
     @property
     def wanted(self) -> str:
         """In words."""
-        return f"{self.limit:g}{self.unit} at most" if self.least is None else f"{self.least:g} to {self.limit:g}"
+        at_most = f"{self.limit:g}{self.unit}"
+        return f"{at_most} at most" if self.least is None else f"{self.least:g} to {at_most}"
 
     @property
     def unit(self) -> str:
@@ -90,12 +91,14 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "load 0.95, unlimited": Scenario(
         Wanted(load=0.95),
         (
-            Floor(
-                "largest_p99", 1.2
-            ),  # with two reservations that let nobody pass 0.45 x; all others paid 1.8 x for it
+            # Nothing is kept free for large jobs, as AllAtOnce keeps nothing: the last of a hundred wait as chance has
+            # it, 0.7 x on one seed, 1.8 x on two. With two reservations that let nobody pass 0.45 x, and all others
+            # paid 1.8 x for it.
+            Floor("largest_p99", 1.6),
             Floor("largest_mean", 1.6),
             Floor("wait_p99", 2.0),
-            Floor("jain", 1.0, absolute=True, least=0.75),
+            # By itself it is of the load: AllAtOnce has 0.71.
+            Floor("jain", 1.5, least=0.85),
             INTERVALS,
         ),
         Settings(unlimited=True),

@@ -41,7 +41,7 @@ class Weights:
 
     quota: float | None = None
     """Counts no more: it is accepted, and told of, for a release."""
-    preference: float = 50
+    preference: float = 65
     """`multikueue.dev/cluster-preference` of the job, or what its profile prefers."""
     finish: float = 60
     """How soon it would end: `multikueue.dev/speed` of the worker, and what stands before it."""
