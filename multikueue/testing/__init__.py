@@ -11,7 +11,7 @@ The library never imports this package.
 
 from __future__ import annotations
 
-from multikueue.field_help import explained
+from multikueue import field_help as _field_help
 from multikueue.sandbox import (
     EACH,
     Counters,
@@ -76,4 +76,4 @@ __all__ = [
 ]
 
 for _name in __all__:
-    explained(globals()[_name])
+    _field_help.explained(globals()[_name])

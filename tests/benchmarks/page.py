@@ -13,12 +13,12 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import orjson
-from playwright.async_api import Error, Page, Response, async_playwright
 
 from multikueue.core.inventory.names import MAX_CLUSTERS
 from multikueue.core.model.conditions import timestamp
@@ -55,6 +55,8 @@ JOBS, WORKERS, NAMESPACES = 20_000, 100, 20
 OPEN: Final = 30.0
 """Seconds for which a view is kept open, to see what that costs."""
 IDLE: Final = 20.0
+playwright: Any = import_module("playwright.async_api")
+"""Where types are checked it is not installed."""
 
 
 async def measured(jobs: int = JOBS, workers: int = WORKERS, seconds: float = OPEN) -> Json:
@@ -64,7 +66,7 @@ async def measured(jobs: int = JOBS, workers: int = WORKERS, seconds: float = OP
         await _filled(DirectClient(server), jobs, workers)
         async with (
             child("tests.benchmarks.page", {"kubeconfig": server.kubeconfig("admin")}, seconds=120) as api,
-            async_playwright() as driver,
+            playwright.async_playwright() as driver,
         ):
             browser = await driver.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
@@ -86,13 +88,13 @@ async def measured(jobs: int = JOBS, workers: int = WORKERS, seconds: float = OP
     return {"jobs": jobs, "workers": workers, "seconds": seconds, "views": views, "machine": machine()}
 
 
-async def _view(page: Page, server: int, route: str, shown: str, seconds: float) -> Json:
+async def _view(page: Any, server: int, route: str, shown: str, seconds: float) -> Json:
     """Load the page anew at a route: when it shows something, and what it costs while it is kept open."""
     sizes: list[int] = []
 
-    async def count(answer: Response) -> None:
+    async def count(answer: Any) -> None:
         if "/apis/" in answer.url and "watch=true" not in answer.url:
-            with suppress(Error):  # of the view before
+            with suppress(playwright.Error):  # of the view before
                 sizes.append(len(await answer.body()))
 
     await page.evaluate("route => { location.hash = route; }", route)

@@ -109,8 +109,10 @@ async def prepared(fleet: Fleet) -> Shown:
 
 
 @asynccontextmanager
-async def showing(*workers: str, settings: Settings = ON, cpu: int = 4) -> AsyncIterator[Shown]:
+async def showing(
+    *workers: str, settings: Settings = ON, cpu: int = 4, jobs: RunnerOptions = LONG
+) -> AsyncIterator[Shown]:
     """Run Kueues and a manager that shows pods."""
     shown = await prepared(await Fleet.connected(*(workers or ("worker1",)), cpu=cpu))
-    async with shown.fleet.kueues(LONG), shown.fleet.dispatching(shown.manager(settings)):
+    async with shown.fleet.kueues(jobs), shown.fleet.dispatching(shown.manager(settings)):
         yield shown

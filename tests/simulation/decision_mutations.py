@@ -46,7 +46,7 @@ from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque, Syncing, Unserved
 from multikueue.core.workload.leftovers import Leftover
-from multikueue.runtime.reconcilers import workload as reading
+from multikueue.runtime.reconcilers import snapshot_reader as reading
 
 Decide: TypeAlias = Callable[[Situation], Plan | None]
 Mutation: TypeAlias = Callable[[], AbstractContextManager[Any]]
