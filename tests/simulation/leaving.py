@@ -113,6 +113,7 @@ class Leaving:
         if there is None or is_evicted(there) or is_evicted(workload):
             return
         by_user = copy.item.key in self.promises.removed or self._is_excused(worker.name, copy)
+        by_user = by_user or copy.of[-1] in self.promises.settled  # it was to be stopped, and ended as that was asked
         if by_user or not is_of_present_attempt(worker, job, workload):
             return
         finished = changed_at(workload, "Finished")
