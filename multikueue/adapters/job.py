@@ -10,7 +10,11 @@ from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.copies import renaming_patch
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.labels import STOPPING_ANNOTATION
+from multikueue.core.model.labels import (
+    MIN_PARALLELISM_ANNOTATION,
+    SAME_COMPLETIONS_ANNOTATION,
+    STOPPING_ANNOTATION,
+)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.started import is_started
@@ -20,9 +24,6 @@ _GENERATED_LABELS = ("job-name", "controller-uid", "batch.kubernetes.io/controll
 """Template labels the manager's API server filled in; a worker's refuses another Job's."""
 _NAME_LABEL = "batch.kubernetes.io/job-name"
 """It filled in this one, too, and any server takes it."""
-_MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
-"""On a Job that Kueue may start with fewer pods."""
-_SAME_COMPLETIONS = "kueue.x-k8s.io/job-completions-equal-parallelism"
 
 
 def job_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
@@ -45,9 +46,9 @@ def job_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
 def at_full_size(job: Json, made: Json, stamp: Stamp) -> Json:
     """The copy with as many pods as the user wants: Kueue may have started the manager's Job with fewer."""
     noted, pod_sets = annotations_of(job), stamp.pod_sets
-    if _MIN_PARALLELISM in noted and len(pod_sets) == 1 and is_started(job):
+    if MIN_PARALLELISM_ANNOTATION in noted and len(pod_sets) == 1 and is_started(job):
         made["spec"]["parallelism"] = pod_sets[0].get("count", 1)
-        if noted.get(_SAME_COMPLETIONS) == "true":
+        if noted.get(SAME_COMPLETIONS_ANNOTATION) == "true":
             made["spec"]["completions"] = made["spec"]["parallelism"]
     return made
 

@@ -122,8 +122,8 @@ def mirrors_lines(status: StatusReport) -> list[str]:
     """How many pods of runs the manager shows; nothing where it shows none."""
     if (pods := status.mirrors) is None:
         return []
-    why = "; events PodNotShown on their jobs say why" if pods.refused else ""
-    return [f"Pods shown: {pods.shown} ({pods.refused} refused{why})" if why else f"Pods shown: {pods.shown}"]
+    refused = f" ({pods.refused} refused; events PodNotShown on their jobs say why)" if pods.refused else ""
+    return [f"Pods shown: {pods.shown}{refused}"]
 
 
 def explanation_lines(found: Explanation, now: datetime, width: int) -> list[str]:

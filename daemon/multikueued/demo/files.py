@@ -14,7 +14,7 @@ import yaml
 from multikueue import GVK, Json, SettingsError
 from multikueue.core.model.kinds import LOCAL_QUEUE, NAMESPACE
 from multikueue.core.model.labels import QUEUE_LABEL
-from multikueue.core.model.objects import dig, labels_of, with_value
+from multikueue.core.model.objects import dig, labels_of, with_value, without_nulls
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.crds import load_crds
@@ -229,14 +229,8 @@ def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:
 def _object(value: Any, where: str) -> Json:
     if not isinstance(value, dict):
         raise SettingsError(f"{where}: is not a Kubernetes object")
-    return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
-
-
-def _without_nulls(value: Any) -> Any:
-    """As an API server reads it: a field without a value, as `annotations:` with its lines taken out, is not there."""
-    if isinstance(value, dict):
-        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+    # As a server reads it: a field without a value, as `annotations:` with its lines taken out, is not there.
+    return dict(without_nulls(value))
 
 
 def _gvk(obj: Json) -> GVK | None:

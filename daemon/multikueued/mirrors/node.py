@@ -16,6 +16,8 @@ from multikueue.core.machinery.lease import micro_time
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, labels_of
+from multikueue.kube import KubeClient
+from multikueue.protocols import ApiClient
 from multikueued.mirror_names import VIRTUAL_KUBELET, WORKER, node_name, worker_label
 from multikueued.settings.sections import MirrorPodSettings
 from multikueued.workers.addresses import is_loopback
@@ -52,6 +54,11 @@ def address_of(settings: MirrorPodSettings, server: str) -> str:
     """
     host = urlsplit(server).hostname or ""
     return settings.address or (("127.0.0.1" if host.endswith("localhost") else host) if is_loopback(host) else "")
+
+
+def server_of(client: ApiClient) -> str:
+    """The URL of an API server; empty: it has none, as in tests."""
+    return client.config.server if isinstance(client, KubeClient) else ""
 
 
 def lease_key(worker: str) -> ObjectKey:

@@ -31,7 +31,7 @@ from multikueue.runtime.parts import Part, PartHost
 from multikueued.mirror_names import MIRROR, NODE_PREFIX
 from multikueued.mirrors.foreign import end_foreign
 from multikueued.mirrors.mirror import pod_key, shows
-from multikueued.mirrors.node import Endpoint, address_of
+from multikueued.mirrors.node import Endpoint, address_of, server_of
 from multikueued.mirrors.nodes import NodeKeeper
 from multikueued.mirrors.owners import Owners
 from multikueued.mirrors.reconciler import MirrorReconciler, entries
@@ -270,11 +270,6 @@ def own_client(client: ApiClient, hook: RequestHook) -> AbstractAsyncContextMana
         return nullcontext(client)
     options = ClientOptions(connections=CONNECTIONS, limits=LISTS_UNLIMITED)
     return KubeClient(client.config, name="mirrors", options=options, hook=hook, plugins=Authenticators())
-
-
-def server_of(client: ApiClient) -> str:
-    """The URL of an API server; empty: it has none, as in tests."""
-    return client.config.server if isinstance(client, KubeClient) else ""
 
 
 async def server_version(client: ApiClient) -> str:

@@ -39,7 +39,7 @@ from multikueued.remoteapi.job_query import (
 from multikueued.remoteapi.job_watch import job_events
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, for_tenants, table
-from multikueued.remoteapi.sum_handlers import NAMESPACES, SumHandlers
+from multikueued.remoteapi.sum_handlers import NAMESPACES, Answers, SumHandlers
 from multikueued.remoteapi.sums import waiting_of
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Seen, explain
@@ -74,12 +74,15 @@ class JobHandlers:
     """Of a log."""
     kept: float = attrs.field(factory=lambda: FLEET_KEPT)
     """Seconds for which an answer that is made of all jobs is given again."""
+    answers: Answers = attrs.field(factory=dict, repr=False)
+    """Those: handlers with other rights give the same ones."""
     answering: Answering = attrs.field(default=attrs.Factory(lambda self: Answering(self.rights), True), init=False)
     sums: SumHandlers = attrs.field(init=False)
 
     @sums.default
     def _sums(self) -> SumHandlers:
-        return SumHandlers(lambda: self.view, self.reader, self.rights, self.daemon_namespace, self.lists, self.kept)
+        where = self.rights, self.daemon_namespace, self.lists
+        return SumHandlers(lambda: self.view, self.reader, *where, self.kept, self.answers)
 
     def add_to(self, application: web.Application) -> None:
         """Add the routes."""

@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 import attrs
 
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import counted
 from multikueued.reports.jobs import JobState
 
 ROWS: Final = 200
@@ -18,7 +19,7 @@ LONGEST_REASON: Final = 300
 _PRESSING: Final = (JobState.LOST, JobState.REJECTED, JobState.INACTIVE)
 """These stand first where nothing else is chosen."""
 _SHOWN: Final = ("job", "state", "cluster", "clusterQueue", "since")
-Places = Mapping[tuple[str, str], Json]
+QueuePlaces = Mapping[tuple[str, str], Json]
 """By namespace and name: the places of the jobs that wait in the queue that is looked at."""
 
 
@@ -41,14 +42,13 @@ class JobChoice:
     @classmethod
     def read(cls, query: Mapping[str, str]) -> Self:
         """From a request; what is not known of it changes nothing."""
-        number = query.get("page", "")
         return cls(
             tuple(filter(None, query.get("state", "").split(","))),
             query.get("worker", ""),
             query.get("queue", ""),
             tuple(query.get("words", "").lower().split()),
             query.get("sort", ""),
-            int(number) if number.isascii() and number.isdecimal() and len(number) < 9 else 0,
+            counted(query.get("page", "")) or 0,
         )
 
     def takes(self, job: Json) -> bool:
@@ -63,7 +63,7 @@ class JobChoice:
         )
 
 
-def job_page(jobs: Collection[Json], choice: JobChoice, places: Places) -> Json:
+def job_page(jobs: Collection[Json], choice: JobChoice, places: QueuePlaces) -> Json:
     """The jobs of one page, with how many there are.
 
     Args:
@@ -91,7 +91,7 @@ def job_page(jobs: Collection[Json], choice: JobChoice, places: Places) -> Json:
     }
 
 
-def _columns(places: Places) -> Mapping[str, Callable[[Json], Any]]:
+def _columns(places: QueuePlaces) -> Mapping[str, Callable[[Json], Any]]:
     def text(field: str) -> Callable[[Json], str]:
         return lambda job: job["status"].get(field) or ""
 
@@ -106,7 +106,7 @@ def _columns(places: Places) -> Mapping[str, Callable[[Json], Any]]:
     }
 
 
-def _row(job: Json, places: Places) -> Json:
+def _row(job: Json, places: QueuePlaces) -> Json:
     status = job["status"]
     row = {"namespace": job["metadata"]["namespace"], "name": job["metadata"]["name"]}
     row |= {field: status[field] for field in _SHOWN if status.get(field)}

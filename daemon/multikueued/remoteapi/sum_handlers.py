@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 import anyio
 import attrs
@@ -39,6 +39,8 @@ ANSWERS_KEPT: Final = 256
 """How many of those are kept, one for each namespace that is looked at."""
 LONGEST_SPAN: Final = 7 * 86_400.0
 """Seconds that a picture of time may show."""
+Answers: TypeAlias = dict[tuple[object, ...], tuple[float, bytes]]
+"""By what they show: until when they are given again, and the answers."""
 
 
 @attrs.define(eq=False)
@@ -54,8 +56,7 @@ class SumHandlers:
     lists: Slots
     kept: float
     """Seconds for which an answer is given again."""
-    _kept: dict[tuple[object, ...], tuple[float, bytes]] = attrs.field(factory=dict, init=False)
-    """By what they show: until when they are given again, and the answers."""
+    answers: Answers
 
     def parts(self) -> Mapping[str, Handler]:
         """What there is of a namespace, and of all."""
@@ -173,14 +174,14 @@ class SumHandlers:
     ) -> bytes:
         """An answer that is made of all jobs, again for a while: it is the same for all who may ask for it."""
         with self.lists.of_user(self.rights.user(request)):
-            until, body = self._kept.get(what, (0.0, b""))
+            until, body = self.answers.get(what, (0.0, b""))
             if anyio.current_time() >= until:
                 began = time.thread_time()
                 body = orjson.dumps(await make())
-                if len(self._kept) >= ANSWERS_KEPT:
-                    self._kept.clear()
+                if len(self.answers) >= ANSWERS_KEPT:
+                    self.answers.clear()
                 lasts = max(kept, SHARE * (time.thread_time() - began))
-                self._kept[what] = anyio.current_time() + lasts, body
+                self.answers[what] = anyio.current_time() + lasts, body
             return body
 
 

@@ -20,7 +20,8 @@ class KeptAnswers(Generic[K, V]):
     """Answers by what was asked. What nobody has said is not kept."""
 
     good_for: float
-    """Seconds for which a good answer is given again: how late it is noticed that somebody may not any more."""
+    """Seconds for which a good answer is given again: how late it is noticed that somebody may not any more. 0: it is
+    not kept."""
     bad_for: float
     """The same for any other."""
     most: int
@@ -55,7 +56,9 @@ class KeptAnswers(Generic[K, V]):
     def _keep(self, asked: K, answer: V) -> V:
         self._known.pop(asked, None)
         good = self.is_good(answer)
-        self._known[asked] = answer, good, anyio.current_time() + (self.good_for if good else self.bad_for)
+        if not (lasts := self.good_for if good else self.bad_for):
+            return answer
+        self._known[asked] = answer, good, anyio.current_time() + lasts
         while len(self._known) > self.most:
             bad = (one for one, (_, is_good, _) in self._known.items() if not is_good)
             del self._known[next(bad, next(iter(self._known)))]

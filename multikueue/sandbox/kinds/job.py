@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from multikueue.core.model.kinds import JOB
+from multikueue.core.model.labels import MIN_PARALLELISM_ANNOTATION, SAME_COMPLETIONS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, clone, dig
 from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, restore
@@ -13,9 +14,6 @@ from multikueue.sandbox.kinds.job_course import JobCourse, pods_at_first
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import PodSets, pod_set
 
-MIN_PARALLELISM: Final = "kueue.x-k8s.io/job-min-parallelism"
-"""On a Job that may run with fewer pods: with how many at least."""
-SAME_COMPLETIONS: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
 _GENERATED: Final = ("job-name", "controller-uid", "batch.kubernetes.io/controller-uid")
 """Template labels the API server fills in; no part of the Workload."""
 _INDEX_LABEL: Final = "batch.kubernetes.io/job-completion-index"
@@ -34,7 +32,7 @@ class JobPods(PodSets):
         if labels:
             metadata["labels"] = labels
         made = pod_set(_POD_SET, pods_at_first(job), template, _INDEX_LABEL)
-        least = annotations_of(job).get(MIN_PARALLELISM, "")
+        least = annotations_of(job).get(MIN_PARALLELISM_ANNOTATION, "")
         return [{**made, "minCount": int(least)} if least.isdecimal() else made]
 
     def counts(self, job: Json) -> Mapping[str, int]:
@@ -53,9 +51,9 @@ class JobPods(PodSets):
     def resize(self, job: Json, counts: Mapping[str, int]) -> None:
         """See `PodSets`."""
         noted = annotations_of(job)
-        if noted.get(MIN_PARALLELISM, "").isdecimal() and _POD_SET in counts:
+        if noted.get(MIN_PARALLELISM_ANNOTATION, "").isdecimal() and _POD_SET in counts:
             job["spec"]["parallelism"] = counts[_POD_SET]
-            if noted.get(SAME_COMPLETIONS) == "true":
+            if noted.get(SAME_COMPLETIONS_ANNOTATION) == "true":
                 job["spec"]["completions"] = counts[_POD_SET]
 
     def is_started(self, job: Json) -> bool:
