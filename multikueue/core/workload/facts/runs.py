@@ -271,7 +271,8 @@ def may_run_of_gone(situation: Situation, worker: Worker) -> bool:
 
     One that answers with what cannot be read is waited for as long as one that is lost.
     """
-    if worker.jobs or worker.shared or isinstance(worker.in_flight, states.Creating):
+    may_show = worker.in_sight and isinstance(worker.creation, states.Unanswered)
+    if worker.jobs or worker.shared or may_show or isinstance(worker.in_flight, states.Creating):
         return True
     had_it = situation.snapshot.last_worker in (None, worker.name)
     waits = situation.snapshot.quiet_for < situation.settings.worker_lost_timeout
