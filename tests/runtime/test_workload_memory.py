@@ -8,7 +8,9 @@ import anyio
 import pytest
 
 from multikueue.core.model.destination import Destination
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import attempt
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from tests.core.building import KEY, workload
@@ -112,7 +114,7 @@ async def test_of_a_pod_group_the_worst_counts() -> None:
     assert isinstance(memory.creation(W1, KEY, NOW), Unanswered)
 
 
-async def test_nothing_is_kept_of_workloads_that_are_gone() -> None:
+async def test_nothing_is_kept_of_workloads_that_are_gone_once_nothing_shows_of_them() -> None:
     """Their copies' deletions and late answers come afterwards, and one more reconcile asks for what is known."""
     memory = WorkloadMemory()
     for number in range(100):
@@ -120,13 +122,42 @@ async def test_nothing_is_kept_of_workloads_that_are_gone() -> None:
         memory.observe(key, PENDING)
         memory.sending(W1, key, TRAIN)
         memory.forget(key)
-        memory.created(W1, key, TRAIN, NOW)
         memory.unanswered(W1, key, TRAIN)
+        memory.created(W1, key, TRAIN, NOW)
         memory.touched(key)
+        memory.left(key)
         assert memory.last_worker(key) is None
         assert memory.creation(W1, key, NOW) == Untracked()
         assert memory.quiet_for(key) == timedelta(0)
     assert len(memory) == 0
+
+
+async def test_a_workload_that_is_made_again_for_a_job_knows_where_that_may_run() -> None:
+    """Kueue makes one where a job did not match the former: a creation had no answer, its worker was silent, and the
+    job began on another one (simulation, seed 2551)."""
+    memory, anew = WorkloadMemory(), with_value(PENDING, ("metadata", "uid"), "uid-anew")
+    memory.observe(KEY, PENDING)
+    memory.observe(KEY, RECORDED)
+    memory.sending(W1, KEY, TRAIN)
+    memory.forget(KEY)
+    await anyio.sleep(30.0)
+    memory.unanswered(W1, KEY, TRAIN)
+    memory.left(KEY)
+    assert memory.was_here(KEY)
+    memory.observe(KEY, anew)
+    assert (memory.last_worker(KEY), memory.placement(KEY), memory.quiet_for(KEY)) == (W1, None, timedelta(0))
+    assert memory.creation(W1, KEY, attempt(anew)) == Unanswered(timedelta(0), "there")
+    memory.all_shown(W1, KEY)
+    assert memory.creation(W1, KEY, attempt(anew)) == NothingSent()
+
+
+async def test_what_the_former_one_says_of_it_holds_for_the_next() -> None:
+    """A process that has started since knows it from there alone."""
+    memory, noted = WorkloadMemory(), ("metadata", "annotations", LAST_WORKER_ANNOTATION)
+    memory.observe(KEY, with_value(PENDING, noted, "w2"))
+    memory.forget(KEY)
+    memory.observe(KEY, with_value(PENDING, ("metadata", "uid"), "uid-anew"))
+    assert memory.last_worker(KEY) == W2
 
 
 async def test_what_has_shown_at_another_address_is_there_also_while_it_does_not_show() -> None:

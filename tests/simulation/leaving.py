@@ -145,7 +145,8 @@ class Leaving:
         if new is None or pod_has_ended(new):
             self._pods.pop(key, None)
             return
-        copy = next((self._copies[of] for of in (uid(obj), *owners(obj)) if of in self._copies), None)
+        copy_uid = next((of for of in (uid(obj), *owners(obj)) if of in self._copies), "")
+        copy = self._copies.get(copy_uid)
         if copy is None or key in self._pods or is_gated(new) or serves(copy.item, new):
             return
         if is_terminating(new):
@@ -155,7 +156,7 @@ class Leaving:
                 told = (
                     f"a pod of {copy.item} starts on {worker.name} while one of an earlier attempt is there on {name}"
                 )
-                self.promises.began_beside(worker, name, told)
+                self.promises.began_beside(worker, name, told, copy_uid)
         self._pods[key] = copy
 
     def _is_excused(self, worker: str, copy: Copy) -> bool:

@@ -94,6 +94,8 @@ class Promises:
     """When deletions were last seen to be refused on a worker."""
     _begun: set[str] = attrs.field(factory=set)
     """UIDs of what has started on a worker."""
+    _made: dict[str, dict[str, float]] = attrs.field(factory=dict)
+    """By the UID of a copy: for how many seconds each other worker was out of reach when it was made."""
 
     def listen(self) -> None:
         """Begin to watch."""
@@ -194,8 +196,8 @@ class Promises:
 
     def _copy_changed(self, worker: SimCluster, item: Item, old: Json | None, new: Json | None) -> None:
         places = self.running.setdefault(item, {})
-        if item.plural == JOB.plural and new is not None and old is None and is_ours(new):
-            self._created(worker, item.key, new)
+        if new is not None and old is None and is_ours(new):
+            self._created(worker, item, new)
         workload = workload_of(worker, item, new) if new is not None and is_running(item, new) else None
         if new is None or workload is None:
             if (place := places.pop(worker.name, None)) is not None:
@@ -225,7 +227,8 @@ class Promises:
         ending = [holder.name for holder in self.world.workers.values() if self._ends_on(holder, item, workload)]
         for other in {*elsewhere, *ending} - {worker.name}:
             if not serves(item, obj) and not self._is_old_run(worker, obj):
-                self.began_beside(worker, other, f"{item} starts on {worker.name} while it runs on {other}")
+                told = f"{item} starts on {worker.name} while it runs on {other}"
+                self.began_beside(worker, other, told, obj["metadata"]["uid"])
         self._begun.add(obj["metadata"]["uid"])
         if item in self.run_here:
             self.broken.append(f"{item} starts on {worker.name}, and a controller of the manager runs it there, too")
@@ -254,30 +257,38 @@ class Promises:
         """Whether a worker out of sight starts again what it ran: the other start was looked at when that came."""
         return obj["metadata"]["uid"] in self._begun and not self.reach.longer_than(worker.name, GRACE)
 
-    def began_beside(self, worker: SimCluster, other: str, told: str) -> None:
+    def began_beside(self, worker: SimCluster, other: str, told: str, run: str) -> None:
         """Something starts on one worker while it is there on another.
 
         That may be only if one of them was out of reach for `workerLostTimeout`, as the daemon counts it: all the time
-        in which one ran, until the worker is connected to again. A kind that is not served counts as out of reach, and
-        pods of sets may overlap (`serves`).
+        in which one ran, until the worker is connected to again. Or it was so when the daemon made the copy: a node may
+        be dead, or quota given, and it starts once the other one is back. A kind that is not served counts as out of
+        reach, and pods of sets may overlap (`serves`).
 
         Args:
             worker: where it starts.
             other: where it is.
             told: what is said if that may not be.
+            run: the UID of the copy that starts.
         """
-        least = self.least_loss
-        out_for = self.reach.out_for(other)
-        lost_for = max(self.reach.recently_out_for(name) for name in (other, worker.name))
-        if lost_for == 0.0:
-            self.broken.append(told)
-        elif lost_for < least or (out_for is not None and out_for < least):
-            self.broken.append(f"{told}, out of reach for {min(lost_for, out_for or lost_for):.0f} s only")
+        loss = max(self._loss(worker.name, other), self._made.get(run, {}).get(other, 0.0))
+        if loss < self.least_loss:
+            self.broken.append(told if loss == 0.0 else f"{told}, out of reach for {loss:.0f} s only")
 
-    def _created(self, worker: SimCluster, key: ObjectKey, job: Json) -> None:
-        copy = find(worker, WORKLOAD, ObjectKey(key.namespace, prebuilt_workload(job)))
-        if copy is None or not is_finished(copy) or finish_reason(copy) in (OUT_OF_SYNC, OWNER_NOT_FOUND):
+    def _loss(self, worker: str, other: str) -> float:
+        """For how many seconds one of two workers is out of reach, or was until a moment ago."""
+        lost_for = max(self.reach.recently_out_for(name) for name in (other, worker))
+        out_for = self.reach.out_for(other)
+        return lost_for if out_for is None else min(lost_for, out_for)
+
+    def _created(self, worker: SimCluster, item: Item, job: Json) -> None:
+        losses = {name: self._loss(worker.name, name) for name in self.world.workers if name != worker.name}
+        self._made[job["metadata"]["uid"]] = losses
+        copy = find(worker, WORKLOAD, ObjectKey(item.key.namespace, prebuilt_workload(job)))
+        if copy is None or item.plural != JOB.plural or not is_finished(copy):
+            return
+        if finish_reason(copy) in (OUT_OF_SYNC, OWNER_NOT_FOUND):
             return
         made_for = (annotations_of(obj).get(ATTEMPT_ANNOTATION) for obj in (copy, job))
         if len(set(made_for)) == 1:
-            self.broken.append(f"{key} is made again on {worker.name}, where it has ended")
+            self.broken.append(f"{item.key} is made again on {worker.name}, where it has ended")

@@ -13,9 +13,10 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import attempt
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.jobs import RunnerOptions
+from multikueue.sandbox.jobs import DURATION_ANNOTATION, RunnerOptions
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
 from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import Daemon
@@ -24,7 +25,7 @@ from tests.simulation.objects import MARKS, ORIGIN, objects
 from tests.simulation.offering import Offering
 from tests.simulation.population import template
 from tests.simulation.promises import Promises
-from tests.simulation.reach import Reach
+from tests.simulation.reach import NOTICED, Reach
 from tests.simulation.remapping import READ, Mapping
 from tests.simulation.room import Rooms
 from tests.simulation.virtual_time import run_on_virtual_time, wall_clock
@@ -94,6 +95,36 @@ def test_on_the_manager_itself_only_a_marked_copy_holds_quota_for_us(own: str, m
         return [text for text in promises.broken if "does not run" in text]
 
     assert len(_beside(look)) == blamed
+
+
+@pytest.mark.parametrize(
+    ("lost_for", "is_back", "blamed"), [(900.0, False, False), (100.0, False, True), (900.0, True, True)]
+)
+def test_what_was_made_while_the_other_worker_was_lost_may_start_once_that_is_back(
+    lost_for: float, is_back: bool, blamed: bool
+) -> None:
+    """A node was dead there (seed 2800): nobody can take a decision back by then."""
+
+    async def look(world: World, promises: Promises) -> list[str]:
+        promises.listen()
+        link, first, key = world.workers[SPLIT].link, world.workers["worker1"].api, ObjectKey("default", "job-1")
+        labels = {ORIGIN_LABEL: ORIGIN, "kueue.x-k8s.io/prebuilt-workload-name": "job-1"}
+        copy = with_value(_job("1", 1), ("metadata", "labels"), labels)
+        del copy["spec"]["managedBy"]
+        copy["metadata"]["annotations"] = {DURATION_ANNOTATION: "2h"}
+        await world.workers[SPLIT].api.create(JOB, with_value(copy, ("spec", "suspend"), False))
+        link.change(down=True)
+        await anyio.sleep(lost_for)
+        link.change(down=not is_back)
+        await anyio.sleep(NOTICED + 1.0 if is_back else 1.0)
+        await first.create(JOB, copy)
+        link.change(down=False)
+        await anyio.sleep(NOTICED + 1.0)
+        await first.merge_patch(JOB, key, {"spec": {"suspend": False}})
+        await anyio.sleep(5.0)
+        return [text for text in promises.broken if "starts on worker1" in text]
+
+    assert bool(_beside(look)) is blamed
 
 
 def _world() -> World:

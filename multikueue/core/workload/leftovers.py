@@ -30,7 +30,7 @@ from multikueue.core.workload.check_updates import retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.facts import graces
 from multikueue.core.workload.facts.places import namespace_for
-from multikueue.core.workload.facts.runs import is_given_up, may_have_pods, stuck
+from multikueue.core.workload.facts.runs import is_given_up, may_be_ours, may_have_pods, stuck
 from multikueue.core.workload.facts.situation import Situation, Whose
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 from multikueue.core.workload.groups import has_its_name
@@ -88,7 +88,7 @@ def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
     An object of the chosen worker does not: it has the same name, so the two exclude each other.
     """
     others = (worker for worker in situation.workers if worker.name != chosen.name)
-    return _not_given_up(situation, ((worker, _unproven_on(situation, worker)) for worker in others))
+    return _not_given_up(situation, ((worker, _others_on(situation, worker)) for worker in others))
 
 
 def _not_given_up(situation: Situation, listed: Iterable[tuple[Worker, Iterable[Leftover]]]) -> tuple[Leftover, ...]:
@@ -154,17 +154,17 @@ def _held(job: Json) -> str:
     return f"held by {'the finalizer' if len(_holders(job)) == 1 else 'finalizers'} {', '.join(_holders(job))}"
 
 
-def _unproven_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
+def _others_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     yield from unseen(situation, worker)
-    unproven = False
-    shows = worker.configured and worker.in_sight
-    for job in worker.all_jobs if shows else ():
-        if situation.whose(worker, job.object) is Whose.UNPROVEN:
-            unproven = True
-            yield _leftover(worker, job, _FOREIGN)
+    jobs = [one for one in worker.all_jobs if worker.in_sight and may_be_ours(situation, worker, one.object)]
+    unproven = [job for job in jobs if situation.whose(worker, job.object) is Whose.UNPROVEN]
+    yield from (_leftover(worker, job, _FOREIGN) for job in unproven)
+    # Somebody has erased the record of this attempt's own, on a worker that gets nothing more.
+    own = (job for job in jobs if situation.is_this(worker, job.object) and may_have_pods(situation, job.object))
+    yield from (_leftover(worker, job, _state(job.object)) for job in own)
     # Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
-    copy = worker.workload if shows and not unproven else None
-    if copy is not None and worker.copy.has_had_owner and situation.whose(worker, copy) is Whose.UNPROVEN:
+    copy = worker.workload if worker.in_sight and worker.copy.has_had_owner and not unproven else None
+    if copy is not None and situation.whose(worker, copy) is Whose.UNPROVEN and may_be_ours(situation, worker, copy):
         yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _FOREIGN)
 
 

@@ -57,8 +57,8 @@ class WorkloadMemory:
 
     pace: PlanPace = attrs.field(factory=PlanPace, init=False)
     _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
-    _gone: dict[ObjectKey, ClusterName | None] = attrs.field(factory=dict, init=False)
-    """Those that are gone, and the worker that was recorded last."""
+    _gone: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
+    """Those that are gone. Kueue may make one again for the same job, under the same name, while that runs."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -75,7 +75,7 @@ class WorkloadMemory:
     def forget(self, key: ObjectKey) -> None:
         """The Workload is gone."""
         if (known := self._known.pop(key, None)) is not None:
-            self._gone[key] = known.last_worker
+            self._gone[key] = attrs.evolve(known, placement=None, behind_since=None)
             if len(self._gone) > _GONE:
                 del self._gone[next(iter(self._gone))]
         self.pace.forget(key)
@@ -85,8 +85,10 @@ class WorkloadMemory:
         return key in self._gone
 
     def left(self, key: ObjectKey) -> None:
-        """Nothing shows on any worker of a Workload that is gone: it is not remembered any more."""
-        self._gone.pop(key, None)
+        """Nothing shows on any worker of a Workload that is gone: it is not remembered any more, unless a job of it may
+        have been created."""
+        if (known := self._gone.get(key)) is not None and not any(sent.in_doubt for sent in known.sent.values()):
+            del self._gone[key]
 
     def quiet_for(self, key: ObjectKey) -> timedelta:
         """How long nothing of this Workload has changed; zero for one that was not observed."""
@@ -94,11 +96,16 @@ class WorkloadMemory:
         return timedelta(seconds=loop_time() - known.touched_at) if known is not None else timedelta(0)
 
     def observe(self, key: ObjectKey, workload: Json) -> None:
-        """Note the worker recorded for the Workload, or that none is recorded for this attempt."""
+        """Note the worker recorded for the Workload, or that none is recorded for this attempt.
+
+        What a Workload says of its last worker holds for the one that Kueue makes in its place.
+        """
         known, facts = self._of(key), WORKLOADS.of(workload)
         if facts.cluster_name is not None:
             known.last_worker, known.placement = facts.cluster_name, placement_of(workload)
-        elif facts.has_quota and not facts.is_evicted:
+            return
+        known.last_worker = known.last_worker or facts.noted_worker
+        if facts.has_quota and not facts.is_evicted:
             known.unrecorded_attempt = facts.attempt
 
     def placed(self, key: ObjectKey, workload: Json, now: Destination) -> None:
@@ -129,8 +136,8 @@ class WorkloadMemory:
 
     def last_worker(self, key: ObjectKey) -> ClusterName | None:
         """The worker that was recorded last."""
-        known = self._known.get(key)
-        return known.last_worker if known is not None else self._gone.get(key)
+        known = self._known.get(key) or self._gone.get(key)
+        return known.last_worker if known is not None else None
 
     def placement(self, key: ObjectKey) -> Placement | None:
         """The last placement: that of the worker that was recorded last."""
@@ -208,7 +215,7 @@ class WorkloadMemory:
 
     def reconnected(self, cluster: ClusterName) -> None:
         """The worker is connected again: what it shows first may be older than a creation without an answer."""
-        for known in self._known.values():
+        for known in (*self._known.values(), *self._gone.values()):
             if (sent := known.sent.get(cluster)) is not None:
                 sent.in_doubt.update(dict.fromkeys(sent.in_doubt, loop_time()))
 
@@ -221,7 +228,7 @@ class WorkloadMemory:
             of_attempt: its attempt.
             all_shown: whether what was created would show there by now.
         """
-        known = self._known.get(key)
+        known = self._known.get(key) or self._gone.get(key)
         if known is None:
             return Untracked()
         sent = known.sent.get(cluster)
@@ -233,12 +240,13 @@ class WorkloadMemory:
         return NothingSent() if known.unrecorded_attempt == of_attempt else Untracked()
 
     def _sent(self, cluster: ClusterName, key: ObjectKey) -> _Creations:
-        """What was sent there. For a Workload that was deleted meanwhile: nothing, and nobody keeps what is noted."""
-        known = self._known.get(key)
+        """What was sent there. For a Workload that nobody remembers: nothing, and nobody keeps what is noted."""
+        known = self._known.get(key) or self._gone.get(key)
         return known.sent.get(cluster, _Creations()) if known is not None else _Creations()
 
     def _of(self, key: ObjectKey) -> _Remembered:
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _Remembered(loop_time())
+            known = self._gone.pop(key) if key in self._gone else _Remembered(0.0)
+            known.touched_at, self._known[key] = loop_time(), known
         return known

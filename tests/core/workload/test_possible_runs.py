@@ -13,7 +13,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import with_value
-from tests.core.building import ADAPTER, EARLIER, copy_of, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import ADAPTER, EARLIER, UNMARKED, copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
     NOW,
     AnnounceWorkload,
@@ -27,6 +27,7 @@ from tests.core.door import (
     Syncing,
     Unanswered,
     Unserved,
+    Unusable,
     Worker,
     decide,
     sole,
@@ -222,6 +223,57 @@ class TestLastWorker:
 
     def test_one_without_a_job_when_it_was_lost_is_not_waited_for(self) -> None:
         assert decided(worker("w2", reach=ago(seconds=1)), last_worker=W2)[0] == RECORD
+
+
+class TestNoRecord:
+    """Somebody has erased what the Workload said of its worker, which has left the config: the copies' marks tell."""
+
+    @pytest.mark.parametrize("attempt", [None, EARLIER], ids=["this attempt", "an earlier one"])
+    @pytest.mark.parametrize("facts", [{"reach": ago(seconds=1)}, {"kind": Unserved()}], ids=["lost", "not served"])
+    @pytest.mark.parametrize("status", [{"active": 1}, {"terminating": 2}])
+    def test_a_job_copy_that_is_known_is_waited_for(
+        self, attempt: str | None, facts: dict[str, Any], status: Json
+    ) -> None:
+        """Its kubeconfig broke while its pods ended on a dead node, and it began elsewhere at once (simulation, seed
+        2815)."""
+        known = job_copy_of(AGAIN, attempt=attempt, deleting=True, status=status)
+        assert RECORD[0] not in decided(worker("w2", None, known, configured=False, **facts))[0]
+
+    @pytest.mark.parametrize("attempt", [None, EARLIER], ids=["this attempt", "an earlier one"])
+    def test_a_workload_copy_whose_job_is_hidden_is_waited_for(self, attempt: str | None) -> None:
+        copied = copy_of(AGAIN, attempt=attempt, admitted=True, owned=True)
+        assert RECORD[0] not in decided(worker("w2", copied, kind=Unserved(), configured=False))[0]
+
+    @pytest.mark.parametrize("copied", [True, False])
+    @pytest.mark.parametrize(
+        "facts",
+        [{"configured": False}, {"kind": Unusable()}],
+        ids=["not in the config", "its definition lacks a field"],
+    )
+    def test_this_attempts_job_is_seen_gone_first(self, copied: bool, facts: dict[str, Any]) -> None:
+        """It cannot be recorded again where nothing new goes: it was removed as the other one began."""
+        copy = copy_of(AGAIN, admitted=True, owned=True) if copied else None
+        runs = worker("w2", copy, job_copy_of(AGAIN), **facts)
+        assert RECORD[0] not in decided(runs)[0]
+
+    def test_nor_is_its_job_shown_as_stopped(self) -> None:
+        """While it shows, and out of sight."""
+        known = job_copy_of(AGAIN, attempt=EARLIER, status={"active": 1})
+        left, before = worker("w2", None, known, configured=False), workload(quota=False, evictions=1)
+        seen = [
+            snapshot(before, left, job=job(status={"active": 1}))
+            for left in (left, attrs.evolve(left, reach=ago(seconds=1)), worker("w2"))
+        ]
+        assert ["copy job status" in words(one) for one in seen] == [False, False, True]
+
+    @pytest.mark.parametrize("last", [None, W2])
+    @pytest.mark.parametrize("facts", [{}, {"reach": ago(seconds=1)}], ids=["in sight", "lost"])
+    def test_what_nobody_can_prove_counts_where_it_had_the_workload(
+        self, last: ClusterName | None, facts: dict[str, Any]
+    ) -> None:
+        """The key is lost, or Kueue's own controller made it."""
+        known = worker("w2", None, job_copy_of(AGAIN, attempt=UNMARKED), configured=False, **facts)
+        assert (RECORD[0] in decided(known, last_worker=last)[0]) == (last is None)
 
 
 class TestAfterAStart:

@@ -25,6 +25,7 @@ from tests.core.door import (
     Opaque,
     PatchJobStatus,
     Snapshot,
+    Unanswered,
     Worker,
     decide,
     sole,
@@ -238,6 +239,11 @@ class TestStoppedHere:
         seen = of_kind(KINDS["Job"], worker("w1"), hidden, gone=True, last_worker=last)
         assert words(seen) == ([] if waits else ["copy job status"])
         assert decide(seen).look_again == (5.0 if waits else None)
+
+    def test_a_creation_that_was_not_answered_may_show_yet(self) -> None:
+        """The memory holds it in doubt until it would show."""
+        sent = worker("w1", creation=Unanswered(timedelta(seconds=3)))
+        assert words(of_kind(KINDS["Job"], sent, gone=True)) == []
 
     def test_a_lost_worker_is_waited_for_as_long_as_ever(self) -> None:
         for minutes, expected in ((14, []), (15, ["copy job status"])):

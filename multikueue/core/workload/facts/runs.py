@@ -23,7 +23,7 @@ from multikueue.core.model.objects import is_terminating, uid
 from multikueue.core.model.placements import last_place
 from multikueue.core.workload.facts import graces
 from multikueue.core.workload.facts import worker_states as states
-from multikueue.core.workload.facts.situation import Situation, once
+from multikueue.core.workload.facts.situation import Situation, Whose, once
 from multikueue.core.workload.facts.snapshot import Worker
 
 _ZERO: Final = timedelta(0)
@@ -105,7 +105,8 @@ def stuck(situation: Situation, worker: Worker) -> Json | None:
 
 def _has_word(situation: Situation, worker: Worker) -> bool:
     """Whether only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice."""
-    return worker.reachable and not worker.in_sight and worker.workload is not None and _may_matter(situation, worker)
+    hidden = worker.reachable and not worker.in_sight
+    return hidden and worker.workload is not None and may_be_ours(situation, worker, worker.workload)
 
 
 def is_new(situation: Situation, worker: Worker) -> bool:
@@ -179,12 +180,12 @@ def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
 
 def _may_have_one(situation: Situation, worker: Worker) -> bool:
     """Whether a job of this Workload may be on a worker out of sight."""
-    known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
     if isinstance(worker.creation, states.Unanswered):
         return True
     if situation.traits.pods_label and worker.name == situation.last_worker and worker.pods != ():
         return True  # its copy does not tell whether its pods have ended
-    if any(may_run(situation, worker, job) for job in known):
+    known = situation.jobs_on(worker)
+    if any(may_be_ours(situation, worker, job) and may_run(situation, worker, job) for job in known):
         return True
     slices = _earlier_slices(situation)
     if any(worker.name in (workloads.cluster_name(one), workloads.noted_worker(one)) for one in slices):
@@ -215,10 +216,12 @@ def _shows_a_run(situation: Situation) -> bool:
     return made is not None and any(at is not None and made - at > graces.OLDER_THAN_ITS_WORKLOAD for at in of_jobs)
 
 
-def _may_matter(situation: Situation, worker: Worker) -> bool:
-    """Whether what shows there may be ours: it is in the config, or it has had the Workload."""
-    had_it = situation.last_worker, last_place(situation.snapshot.workload or {})
-    return worker.configured or worker.name in had_it
+def may_be_ours(situation: Situation, worker: Worker, copy: Json) -> bool:
+    """Whether what runs with a copy there may be this Workload's: its mark tells. What has none may be anybody's, but
+    where the config lists the worker, or it has had the Workload.
+    """
+    had_it = situation.last_worker, last_place(situation.workload)
+    return situation.whose(worker, copy) is not Whose.UNPROVEN or worker.configured or worker.name in had_it
 
 
 def _earlier_slices(situation: Situation) -> list[Json]:
@@ -259,9 +262,8 @@ def may_start_unseen(worker: Worker) -> bool:
 
 def may_run_anywhere(situation: Situation) -> bool:
     """Whether a job of it may run on a worker, seen or unseen."""
-    ours = [worker for worker in situation.workers if worker.configured or worker.name == situation.last_worker]
-    shown = any(worker.in_sight and situation.jobs_on(worker) for worker in ours)
-    return shown or bool(possible_runs(situation))
+    shown = ((worker, job) for worker in situation.workers if worker.in_sight for job in situation.jobs_on(worker))
+    return any(may_be_ours(situation, *one) for one in shown) or bool(possible_runs(situation))
 
 
 def may_run_of_gone(situation: Situation, worker: Worker) -> bool:
@@ -269,7 +271,8 @@ def may_run_of_gone(situation: Situation, worker: Worker) -> bool:
 
     One that answers with what cannot be read is waited for as long as one that is lost.
     """
-    if worker.jobs or worker.shared or isinstance(worker.in_flight, states.Creating):
+    may_show = worker.in_sight and isinstance(worker.creation, states.Unanswered)
+    if worker.jobs or worker.shared or may_show or isinstance(worker.in_flight, states.Creating):
         return True
     had_it = situation.snapshot.last_worker in (None, worker.name)
     waits = situation.snapshot.quiet_for < situation.settings.worker_lost_timeout
