@@ -25,7 +25,7 @@ from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
 from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueue.sandbox.apiserver import ApiServer, Delay, DirectClient, Match
 from multikueue.sandbox.jobs import RunnerOptions
-from tests.core.door import GuardedPlan, Snapshot, guarded_plan
+from tests.core.door import Plan, Snapshot, guarded_plan
 from tests.runtime.fleet import Fleet, is_active, until
 from tests.runtime.test_fair_shares import Counted
 
@@ -92,9 +92,9 @@ def _counting(monkeypatch: pytest.MonkeyPatch) -> tuple[Counter[str], list[Objec
     plans: Counter[str] = Counter()
     snapshots: list[ObjectKey] = []
 
-    def counted_plan(*arguments: Any) -> GuardedPlan:
+    def counted_plan(*arguments: Any) -> Plan:
         decided = guarded_plan(*arguments)
-        plans[f"{decided.plan.row}{'' if decided.plan.effects else ', nothing follows'}"] += 1
+        plans[f"{decided.row}{'' if decided.effects else ', nothing follows'}"] += 1
         return decided
 
     def counted_read(reader: Any, key: ObjectKey) -> Snapshot:

@@ -10,6 +10,7 @@ nobody else is recorded while the worker it leaves shows anything of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 import attrs
@@ -33,7 +34,7 @@ from multikueue.core.workload.removal import remove, remove_all
 from multikueue.core.workload.ways import Decide, Way, always, first_of
 
 
-def following(*ways: Way[Situation]) -> Decide[Situation]:
+def following(*ways: Way) -> Decide:
     """Decide by what the recorded worker shows, or wait until it can be seen."""
     return first_of(Way("out of sight", _is_out_of_sight, _wait_out_of_sight), *ways)
 
@@ -73,7 +74,7 @@ def follow_unchecked(situation: Situation) -> Plan:
 
 
 def _wait_for_its_worker(situation: Situation) -> Plan:
-    return Plan(look_again=situation.settings.worker_lost_timeout.total_seconds())
+    return Plan().within(situation.settings.worker_lost_timeout)
 
 
 def _is_evicted_unseen(situation: Situation) -> bool:
@@ -94,10 +95,10 @@ def _wait_for_unseen_run(situation: Situation) -> Plan | None:
     """
     left = until_end_counts(situation, situation.recorded)
     waits = left and not _has_sent_nothing(situation, situation.recorded)
-    return Plan(look_again=left.total_seconds()) if waits else None
+    return Plan().within(left) if waits else None
 
 
-_wait_out_of_sight: Final[Decide[Situation]] = first_of(
+_wait_out_of_sight: Final[Decide] = first_of(
     # While only the kind cannot be seen, the Workload copy can, and what it shows counts: an eviction at once, the
     # job's end after the time that the job is waited for.
     Way("unknown worker", lambda seen: seen.assigned_worker is None, _wait_for_its_worker),
@@ -125,7 +126,7 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
 def begin_anew(situation: Situation) -> Plan:
     """The job is gone from its worker: a moment later, since one that has ended may go before its end shows."""
     if situation.snapshot.quiet_for < VANISHED:
-        return Plan(look_again=VANISHED.total_seconds())
+        return Plan().within(VANISHED)
     return Plan((retry_vanished(situation),))
 
 
@@ -160,7 +161,7 @@ def _is_out_of_sync(situation: Situation) -> bool:
     return situation.recorded.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY
 
 
-follow_over: Final[Decide[Situation]] = first_of(
+follow_over: Final[Decide] = first_of(
     Way("ended before Ready", _has_ended_unannounced, lambda seen: Plan(tuple(_admit(seen)))),
     Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
     Way("job has ended", always, _end_with_job),
@@ -202,7 +203,7 @@ def _wait_for_earlier(situation: Situation) -> Plan | None:
     if is_stubborn(situation, earlier):
         return Plan((send_back(situation, earlier),))
     removed = remove(situation, attrs.evolve(worker, workload=None, jobs=tuple(stale)))
-    return Plan(tuple(removed), look_again=LEFTOVER_AGAIN.total_seconds())
+    return Plan(tuple(removed)).within(LEFTOVER_AGAIN)
 
 
 def _may_create(situation: Situation) -> bool:
@@ -274,8 +275,8 @@ def _awaits_earlier_job(situation: Situation) -> bool:
 def _wait_for_job(situation: Situation) -> Plan:
     """None can be created now."""
     left = ADOPTION - situation.snapshot.quiet_for
-    if left.total_seconds() > 0:
-        return Plan(look_again=left.total_seconds())
+    if left > timedelta(0):
+        return Plan().within(left)
     base = f"Its job cannot be created: {situation.snapshot.missing_setting}"
     return Plan((retry(situation, base),))
 

@@ -43,9 +43,9 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     left = END_SHOWN - situation.snapshot.quiet_for
     if ends and left > timedelta(0) and not all(map(situation.adapter.may_have_ended, jobs)):
         # The job's own watch is behind the Workload's, or dead.
-        return Plan(patches, look_again=left.total_seconds())
+        return Plan(patches).within(left)
     if ends and (patches or situation.snapshot.quiet_for < KUEUE_GRACE):
-        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
+        return Plan(patches).within(KUEUE_GRACE)
     return Plan((*patches, finish_as(situation, copy)))
 
 
@@ -61,7 +61,7 @@ def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -
     if situation.job is None:
         return Plan()  # its end cannot be shown
     if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
-        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
+        return Plan(patches).within(KUEUE_GRACE)
     return Plan((finish(situation, outcome.reason, outcome.message),))
 
 
@@ -101,7 +101,7 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
         had_it = worker.name in (situation.last_worker, *(one.get("worker") for one in placements(situation.workload)))
         listed = had_it or isinstance(worker.kind, Syncing)  # its jobs are read after its Workloads
         if not worker.in_sight and listed and (left := until_end_counts(situation, worker)):
-            return Plan(look_again=left.total_seconds())
+            return Plan().within(left)
         if jobs or (had_it and not pods):
             shows = situation.job is not None or situation.traits.workload_only
             return sync_end(situation, copy, jobs) if shows else Plan()
@@ -148,8 +148,7 @@ def clean_finished(situation: Situation) -> Plan:
     awaited = not worker.in_sight and (situation.job is not None or bool(situation.snapshot.unreadable_job))
     keep = worker.name if patches or left or awaited else None
     # the patches may change nothing, and then no event follows
-    waits = [*([KUEUE_GRACE.total_seconds()] if patches else []), *([left] if left else [])]
-    return Plan((*patches, *remove_all(situation, keep)), look_again=min(waits, default=None))
+    return Plan((*patches, *remove_all(situation, keep))).within(KUEUE_GRACE if patches else None, left or None)
 
 
 def delete_expired(situation: Situation) -> Plan | None:
@@ -165,19 +164,18 @@ def delete_expired(situation: Situation) -> Plan | None:
     if due is None:
         return None
     gone = (worker is None or worker.in_sight) and all(one.is_empty or not one.reachable for one in situation.workers)
-    left = (due - situation.now).total_seconds()
+    left = due - situation.now
     # However many wait for one worker: the longer it is away, the more rarely each looks, a quarter too late at most.
-    again = max(left, 0.0 if gone else max(END_SHOWN.total_seconds(), -left / 4))
-    if again > 0.0:
-        cleaned = clean_finished(situation)
-        return Plan(cleaned.effects, look_again=min(again, cleaned.look_again or again))
+    again = max(left, timedelta(0) if gone else max(END_SHOWN, -left / 4))
+    if again > timedelta(0):
+        return clean_finished(situation).within(again)
     key, version = ObjectKey.of(job), resource_version(job)
     note = "Its job is deleted: its time to live is over"
     return Plan((DeleteJob(MANAGER, adapter.resource, key, uid(job), "Background", version=version, note=note),))
 
 
-def retention_left(situation: Situation, worker: Worker) -> float:
-    """For how many seconds the winner's copies are still kept; 0: they go now.
+def retention_left(situation: Situation, worker: Worker) -> timedelta:
+    """For how much longer the winner's copies are kept; zero: they go now.
 
     Only times on objects count, so a restart keeps the promise. The job copy's end tells, not its Workload copy's: of
     two Kueues either may be the first. An end that does not show there yet is waited for, but not for long: a job that
@@ -186,14 +184,14 @@ def retention_left(situation: Situation, worker: Worker) -> float:
     kept, jobs = _retention(situation, worker), situation.jobs_on(worker)
     over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.copy.is_evicted
     if over or not kept or not worker.configured:
-        return 0.0
+        return timedelta(0)
     copies = jobs if worker.workload is None else [*jobs, worker.workload]
     since = changed_at(situation.workload, "Finished")
     if since is None or not jobs or not all(situation.whose(worker, copy).runs_for_it for copy in copies):
-        return 0.0
+        return timedelta(0)
     # Whoever may write the status may have written any time, the last one that there is as well.
     lasts = kept if have_ended(situation, jobs) else END_SHOWN
-    return max(0.0, (lasts - (situation.now - since)).total_seconds())
+    return max(timedelta(0), lasts - (situation.now - since))
 
 
 def _retention(situation: Situation, worker: Worker) -> timedelta:
@@ -221,4 +219,4 @@ def patch_status(situation: Situation, local: Json, patch: Json | None) -> Itera
 def clean_up(situation: Situation) -> Plan:
     """Remove everything everywhere. An elastic job's Workload copy that must stay is looked at again."""
     kept = any(keeps_job_alive(worker) for worker in situation.workers)
-    return Plan(tuple(remove_all(situation)), look_again=SUCCESSION.total_seconds() if kept else None)
+    return Plan(tuple(remove_all(situation))).within(SUCCESSION if kept else None)

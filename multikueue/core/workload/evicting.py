@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from functools import cached_property
 from typing import Final
 
 import attrs
@@ -31,7 +30,7 @@ from multikueue.core.workload.check_updates import finish, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts.graces import GONE_AGAIN, KUEUE_GRACE, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
 from multikueue.core.workload.facts.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
-from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import hold_left, unseen
@@ -42,89 +41,77 @@ MOST_AT_ONCE: Final = 8
 """How many evictions may end one attempt, and its copies be known."""
 
 
-@attrs.frozen(eq=False)
-class Eviction:
-    """A Workload that is being evicted, and how far that is."""
-
-    situation: Situation
-
-    @cached_property
-    def _on_workers(self) -> tuple[tuple[Worker, list[Json]], ...]:
-        reachable = (worker for worker in self.situation.workers if worker.reachable)
-        return tuple((worker, _own_jobs(self.situation, worker)) for worker in reachable)
-
-    @cached_property
-    def stopping(self) -> tuple[Json, ...]:
-        """The jobs that have begun to stop."""
-        return tuple(
-            job
-            for worker, jobs in self._on_workers
-            for job in jobs
-            if worker.workload is None or worker.copy.is_stopping or is_terminating(job)
-        )
-
-    @cached_property
-    def has_begun(self) -> bool:
-        """Whether all that are seen have."""
-        return len(self.stopping) == sum(len(jobs) for _, jobs in self._on_workers)
-
-    @cached_property
-    def left(self) -> timedelta:
-        """For how much longer its quota is held. It is stopped first, whatever clocks say."""
-        left = hold_left(self.situation)
-        if self.has_begun and not possible_runs(self.situation):
-            return left
-        return max(left, STOP - self.situation.snapshot.quiet_for)
-
-    @cached_property
-    def stops(self) -> tuple[Effect, ...]:
-        """What stops it on the workers."""
-        return tuple(effect for worker, _ in self._on_workers for effect in _stop(self.situation, worker))
-
-    @cached_property
-    def noted(self) -> tuple[Effect, ...]:
-        """What is kept of it on the Workload. That may be refused, and keeps no quota then."""
-        return tuple(note_last_worker(self.situation))
+@once
+def _on_workers(situation: Situation) -> tuple[tuple[Worker, list[Json]], ...]:
+    """The workers in reach, each with the jobs that are being stopped there."""
+    return tuple((worker, _own_jobs(situation, worker)) for worker in situation.workers if worker.reachable)
 
 
-def _end_of(eviction: Eviction) -> Plan | None:
-    ends = filter(None, (_end_on(eviction.situation, worker) for worker in eviction.situation.workers))
-    return next(ends, None)
+@once
+def _stopping(situation: Situation) -> tuple[Json, ...]:
+    """The jobs that have begun to stop."""
+    return tuple(
+        job
+        for worker, jobs in _on_workers(situation)
+        for job in jobs
+        if worker.workload is None or worker.copy.is_stopping or is_terminating(job)
+    )
 
 
-def _wait_for_unseen(eviction: Eviction) -> Plan:
+def _has_begun(situation: Situation) -> bool:
+    """Whether all that are seen have."""
+    return len(_stopping(situation)) == sum(len(jobs) for _, jobs in _on_workers(situation))
+
+
+@once
+def _quota_left(situation: Situation) -> timedelta:
+    """For how much longer its quota is held. It is stopped first, whatever clocks say."""
+    left = hold_left(situation)
+    if _has_begun(situation) and not possible_runs(situation):
+        return left
+    return max(left, STOP - situation.snapshot.quiet_for)
+
+
+@once
+def _stops(situation: Situation) -> tuple[Effect, ...]:
+    """What stops it on the workers."""
+    return tuple(effect for worker, _ in _on_workers(situation) for effect in _stop(situation, worker))
+
+
+def _end_meanwhile(situation: Situation) -> Plan | None:
+    return next(filter(None, (_end_on(situation, worker) for worker in situation.workers)), None)
+
+
+def _wait_for_unseen(situation: Situation) -> Plan:
     """It may run where nobody sees it: that is waited for as long as its quota may be held."""
-    situation = eviction.situation
     unseen_runs = (leftover for worker in situation.workers for leftover in unseen(situation, worker))
     warnings = [AnnounceWorkload("Warning", f"Waiting for {leftover}") for leftover in unseen_runs]
-    until = min(*(run.until for run in possible_runs(situation)), eviction.left)
-    return Plan((*eviction.noted, *eviction.stops, *warnings), look_again=until.total_seconds())
+    stopped = Plan((*note_last_worker(situation), *_stops(situation), *warnings))
+    return stopped.within(_quota_left(situation), *(run.until for run in possible_runs(situation)))
 
 
-def _show(eviction: Eviction, *stopping: Json) -> Plan:
-    """Show of the manager's job what these copies show, or that nothing runs."""
-    shown = _sync_stopped(eviction.situation, stopping)
-    return Plan((*eviction.stops, *shown, *eviction.noted), look_again=eviction.left.total_seconds() or None)
+def _show(situation: Situation, *stopping: Json) -> Plan:
+    """Show of the manager's job what these copies show, or that nothing runs. What is kept of it on the Workload may be
+    refused, and keeps no quota then.
+    """
+    shown = _sync_stopped(situation, stopping)
+    return Plan((*_stops(situation), *shown, *note_last_worker(situation))).within(_quota_left(situation) or None)
 
 
-def _wait_for_stop(eviction: Eviction) -> Plan:
+def _wait_for_stop(situation: Situation) -> Plan:
     """While one has not begun to stop, the quota is not free."""
-    return Plan((*eviction.stops, *eviction.noted), look_again=eviction.left.total_seconds())
+    return Plan((*_stops(situation), *note_last_worker(situation))).within(_quota_left(situation))
 
 
-_EVICTED: Final[tuple[Way[Eviction], ...]] = (
-    Way("ends meanwhile", always, _end_of),
-    Way("ended before", always, lambda eviction: ending.end_of_earlier_attempt(eviction.situation)),
-    Way("waited long enough", lambda eviction: not eviction.left, _show),
-    Way("may run unseen", lambda eviction: bool(possible_runs(eviction.situation)), _wait_for_unseen),
-    Way("ends", lambda eviction: eviction.has_begun, lambda eviction: _show(eviction, *eviction.stopping)),
+stop_evicted: Final = first_of(
+    Way("ends meanwhile", always, _end_meanwhile),
+    Way("ended before", always, ending.end_of_earlier_attempt),
+    Way("waited long enough", lambda seen: not _quota_left(seen), _show),
+    Way("may run unseen", lambda seen: bool(possible_runs(seen)), _wait_for_unseen),
+    Way("ends", _has_begun, lambda seen: _show(seen, *_stopping(seen))),
     Way("is to stop", always, _wait_for_stop),
 )
-
-
-def stop_evicted(situation: Situation) -> Plan | None:
-    """Stop the copy that runs, remove those that do not, and sync how it ends."""
-    return first_of(*_EVICTED)(Eviction(situation))
+"""Stop the copy that runs, remove those that do not, and sync how it ends."""
 
 
 def _own_jobs(situation: Situation, worker: Worker) -> list[Json]:
@@ -196,8 +183,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     if hold is not Hold.OFF or not situation.facts.is_on_hold:
         return cleaned
     left = STEADY - situation.snapshot.quiet_for  # one of the two may be out of date
-    queued = cleaned.also(take_off_hold(situation))
-    return attrs.evolve(cleaned, look_again=left.total_seconds()) if left > timedelta(0) else queued
+    return cleaned.within(left) if left > timedelta(0) else cleaned.also(take_off_hold(situation))
 
 
 def end_deleted_by_pods(situation: Situation) -> Plan | None:
@@ -214,7 +200,7 @@ def end_deleted_by_pods(situation: Situation) -> Plan | None:
         return None
     cleaned = ending.clean_up(situation)
     if situation.snapshot.quiet_for < STEADY:
-        return attrs.evolve(cleaned, look_again=STEADY.total_seconds())
+        return cleaned.within(STEADY)
     end = finish(situation, "Failed", "All pods of the group were deleted")
     return attrs.evolve(cleaned, effects=(end, *cleaned.effects))
 
@@ -308,7 +294,7 @@ def end_settled(situation: Situation) -> Plan | None:
     patch = adapter.settled_patch(job, situation.now) if situation.snapshot.refused_for < SYNC_GRACE else None
     shown = tuple(ending.patch_status(situation, job, patch))
     if shown or situation.snapshot.quiet_for < KUEUE_GRACE:
-        return _stop_first(situation, Plan(shown, look_again=KUEUE_GRACE.total_seconds()))
+        return _stop_first(situation, Plan(shown).within(KUEUE_GRACE))
     return _stop_first(situation, Plan((finish(situation, end.reason, end.message),)))
 
 
@@ -327,11 +313,10 @@ def stop_here(situation: Situation) -> Plan | None:
 
 def _stop_first(situation: Situation, then: Plan) -> Plan:
     """Remove the copies; what follows is done once no job of it may run on a worker."""
-    stopped = tuple(remove_all(situation))
+    stopped = Plan(tuple(remove_all(situation)))
     if may_run_anywhere(situation):
-        left = min((run.until.total_seconds() for run in possible_runs(situation)), default=None)
-        return Plan(stopped, look_again=left)
-    return Plan(stopped, then.look_again).also(*then.effects)
+        return stopped.within(*(run.until for run in possible_runs(situation)))
+    return stopped.within(then.look_again).also(*then.effects)
 
 
 def clean_up_gone(situation: Situation) -> Plan:
@@ -355,4 +340,4 @@ def clean_up_gone(situation: Situation) -> Plan:
         return released
     why = f'Waiting for worker cluster "{hidden[0]}": it may still run a job whose Workload is gone'
     waits = [AnnounceWorkload("Warning", why, about=job) for job in stay if snapshot.quiet_for >= TOLD_AFTER]
-    return attrs.evolve(cleaned, look_again=GONE_AGAIN.total_seconds()).also(*waits)
+    return cleaned.within(GONE_AGAIN).also(*waits)

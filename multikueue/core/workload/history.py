@@ -21,7 +21,7 @@ from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import FAULT, KEPT, is_fault, placements
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.facts.runs import possible_runs
-from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Lost, Unusable
 
@@ -60,7 +60,8 @@ def _failed_it(worker: Worker, evicted: Json) -> bool:
     return lost or (worker.in_sight and worker.workload is not None and is_fault(worker.workload))
 
 
-def note_last_worker(situation: Situation) -> Iterator[Effect]:
+@once
+def note_last_worker(situation: Situation) -> tuple[Effect, ...]:
     """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it.
 
     The same write notes a placement that has ended.
@@ -72,8 +73,7 @@ def note_last_worker(situation: Situation) -> Iterator[Effect]:
         annotations[LAST_WORKER_ANNOTATION] = wanted
     if (ended := new_placements(situation)) is not None:
         annotations[PLACEMENTS_ANNOTATION] = ended
-    if annotations:
-        yield _annotated(situation, annotations)
+    return (_annotated(situation, annotations),) if annotations else ()
 
 
 def note_worker(situation: Situation, worker: ClusterName) -> Iterator[Effect]:

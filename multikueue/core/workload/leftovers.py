@@ -79,7 +79,7 @@ def look_for_pods(situation: Situation) -> Plan | None:
     namespace = namespace_for(situation.snapshot, worker)
     look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
     again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)
-    return attrs.evolve(_wait_for(situation, left, look), look_again=again.total_seconds())
+    return _wait_for(situation, left, look).within(again)
 
 
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
@@ -272,17 +272,16 @@ def wait_for_earlier_run(situation: Situation) -> Plan | None:
 
 
 def _wait_for(situation: Situation, left: tuple[Leftover, ...], *looks: Effect) -> Plan:
-    if noted := tuple(note_last_worker(situation)):
+    if noted := note_last_worker(situation):
         return Plan((*noted, *looks))
-    again = hold_limit(situation).total_seconds()
     if not left:
-        return Plan(looks, look_again=again)
+        return Plan(looks).within(hold_limit(situation))
     if is_stubborn(situation, left):
         back = [send_back(situation, left)] if situation.facts.is_active else []
         return Plan((*tell_held_up(situation, left), *back, *looks))
     why = f"Waiting for {left[0]}"
     said = [] if situation.head == why else [say_waits(situation, Message(why), _facts(situation, left))]
-    return Plan((*said, *looks), look_again=again)
+    return Plan((*said, *looks)).within(hold_limit(situation))
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:

@@ -132,14 +132,14 @@ def stops_since(worker: Worker) -> datetime | None:
     return max(filter(None, times), default=None)
 
 
-def steps_in(situation: Situation) -> Iterator[float]:
-    """In how many seconds time alone lets removals take their next step."""
+def steps_in(situation: Situation) -> Iterator[timedelta]:
+    """In what time removals take their next step without an event."""
     for worker in situation.workers:
         if worker.reachable and worker.workload is not None:
             stops = bool(worker.jobs) or situation.traits.workload_only
             left = stop_left(situation, worker) if stops else finalizer_left(situation, worker.workload)
             if left:
-                yield left.total_seconds()
+                yield left
 
 
 def finalizer_left(situation: Situation, copy: Json) -> timedelta:

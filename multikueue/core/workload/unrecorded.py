@@ -90,4 +90,4 @@ def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:
     words: list[Effect] = [AnnounceWorkload("Warning", message.head)]
     if message.render() != situation.message:
         words.insert(0, say(situation, message))
-    return Plan(tuple(words), look_again=left.total_seconds() if left is not None else None)
+    return Plan(tuple(words)).within(left)
