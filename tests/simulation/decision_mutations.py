@@ -27,7 +27,6 @@ from multikueue.core.workload import (
     dependencies,
     ending,
     evicting,
-    history,
     leftovers,
     pending,
     preemption_gates,
@@ -126,7 +125,7 @@ def stale_copies_are_believed() -> AbstractContextManager[Any]:
         for worker in seen.workers:
             copy = worker.workload
             if worker.reachable and copy is not None and is_finished(copy):
-                return ending.sync_end(seen, copy, seen.jobs_on(worker))
+                return ending.end_as(seen, copy, seen.jobs_on(worker))
             if worker.reachable and copy is not None and is_evicted(copy):
                 return Plan(tuple(check_updates.send_back_evicted(seen, str(seen.assigned_to), copy)))
         return plan
@@ -346,7 +345,7 @@ def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:
 
 def _unseen_runs(instead: Callable[[Situation], Any]) -> AbstractContextManager[Any]:
     """Where a job may run unseen is reckoned otherwise."""
-    return _in((earlier, evicting, history, planning, reasons), "possible_runs", instead)
+    return _in((check_updates, earlier, evicting, planning, reasons), "possible_runs", instead)
 
 
 def last_workers_are_not_noted() -> AbstractContextManager[Any]:

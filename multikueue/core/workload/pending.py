@@ -20,6 +20,7 @@ from multikueue.core.workload.check_updates import (
     end_waits,
     give_up,
     nominate,
+    note_last_worker,
     patch_copy,
     record,
     rejections,
@@ -34,7 +35,6 @@ from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.groups import create_missing, missing_on
-from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
 from multikueue.core.workload.removal import remove, without
@@ -105,9 +105,8 @@ def _may_be_recorded(situation: Situation) -> bool:
 
 def _hand_over(situation: Situation) -> Plan:
     """Record the worker; its job is created there afterwards, and only there. The losers' copies go at once."""
-    noted, chosen = note_last_worker(situation), winner(situation)
-    if noted or chosen is None:  # that write gives the Workload another resourceVersion
-        return Plan(noted)
+    chosen = winner(situation)
+    assert chosen is not None, "only what somebody has admitted is recorded"
     recorded = tuple(_record(situation, chosen))
     losers = [worker for worker in situation.workers if recorded and worker.name != chosen.name]
     removed = (effect for worker in losers for effect in _clean_current(situation, worker))
@@ -116,13 +115,6 @@ def _hand_over(situation: Situation) -> Plan:
 
 def _awaits_other_checks(situation: Situation) -> bool:
     return not workloads.other_checks_ready(situation.workload, situation.check)
-
-
-def _other_checks_first(situation: Situation) -> Plan:
-    """Somebody else's check first: copies would only hold the workers' quota."""
-    if (noted := note_last_worker(situation)) or situation.head == OTHER_CHECKS:
-        return Plan(noted)
-    return Plan((say(situation, Message(OTHER_CHECKS)),))
 
 
 def _give_up(situation: Situation) -> Plan | None:
@@ -154,9 +146,21 @@ def _offer_it(situation: Situation) -> Plan:
     return offered.within(nomination.look_again, held_up, unheard, unseen)
 
 
+_NOTE: Final = Way(
+    "note its last run", lambda seen: bool(note_last_worker(seen)), lambda seen: Plan(note_last_worker(seen))
+)
+"""That write gives the Workload another resourceVersion: it is the only one of its decision."""
+
+_other_checks_first: Final = first_of(
+    _NOTE,
+    Way("said", lambda seen: seen.head == OTHER_CHECKS, wait),
+    Way("say so", always, lambda seen: Plan((say(seen, Message(OTHER_CHECKS)),))),
+)
+"""Somebody else's check first: copies would only hold the workers' quota."""
+
 dispatch: Final = first_of(
     Way("waits are over", always, _end_waits),
-    Way("record", _may_be_recorded, _hand_over),
+    Way("record", _may_be_recorded, first_of(_NOTE, Way("hand over", always, _hand_over))),
     Way("other checks", _awaits_other_checks, _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
     Way("give up", always, _give_up),
@@ -252,10 +256,7 @@ def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
-    if chosen.name not in situation.facts.nominated:
-        # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
-        yield nominate(situation, (chosen.name,))
-    elif _needs_no_job(situation, chosen):
+    if _needs_no_job(situation, chosen):
         state = CheckState.PENDING if situation.keeps_check_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):

@@ -179,12 +179,6 @@ def _check_was_taken_off(situation: Situation) -> bool:
     return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
 
 
-def _follow_unchecked(situation: Situation) -> Plan | None:
-    if situation.facts.is_evicted:
-        return evicting.stop_evicted(situation)
-    return assigned.follow_unchecked(situation).also(*remove_others(situation))
-
-
 def _tell_held(situation: Situation) -> Plan | None:
     """Our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
     starts_here = situation.facts.is_admitted and not situation.facts.is_finished
@@ -309,7 +303,9 @@ TABLE: tuple[Row, ...] = (
     Row("gone", lambda seen: seen.snapshot.workload is None or is_terminating(seen.workload), evicting.clean_up_gone),
     # a check deleted by mistake must not stop running jobs
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, wait),
-    Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
+    # Kueue takes it off running ones, too
+    Row("evicted unchecked", lambda seen: _check_was_taken_off(seen) and seen.facts.is_evicted, evicting.stop_evicted),
+    Row("check taken off", _check_was_taken_off, assigned.follow_unchecked, goes=remove_others),
     Row("left behind", always, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
     Row("pods deleted", always, evicting.end_deleted_by_pods),
