@@ -198,13 +198,19 @@ class WorkerHandlers:
     recompute_quotas: Callable[[], None]
     """Called when the sums of the workers' quotas may have changed."""
     hook: ManagerHook | None
+    follows: Callable[[ClusterName, ObjectKey], bool]
+    """Whether something may follow for a Workload from a change on a worker. Not now while a finished one is being
+    removed there, and not at all once nothing of it is left."""
     _connected: set[ClusterName] = attrs.field(factory=set, init=False)
 
     def workload_changed(self, cluster: ClusterName, key: ObjectKey, after: float) -> None:
         """Something of this Workload changed on a worker; it may wait for so many seconds."""
         for concerned in self.manager.with_successors(key):
-            self.memory.changed_there(concerned)
-            self.enqueue(cluster, concerned, after)
+            if self.follows(cluster, concerned):
+                self.memory.changed_there(concerned)
+                self.enqueue(cluster, concerned, after)
+            else:
+                self.memory.touched(concerned)
 
     def job_changed(self, cluster: ClusterName, gvk: GVK, key: ObjectKey, after: float) -> None:
         """A copy changed on a worker whose row does not know its Workloads: it has the name of the manager's job."""

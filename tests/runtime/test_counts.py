@@ -129,16 +129,15 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
 
     assert plans == {
         "not ours, nothing follows": 33,
-        "no quota, nothing follows": 54,
+        "no quota: released, nothing follows": 54,
         "pending: offer": 122,
-        "pending: record": 100,
+        "pending: record: hand over": 100,
         "assigned: create": 100,
         "assigned: follow": 225,
         "assigned: follow, nothing follows": 100,
-        "assigned: over: has ended": 75,
-        "assigned: over: has ended, nothing follows": 1,
-        "finished": 125,
-        "finished, nothing follows": 151,
+        "assigned: over: has ended: Kueue finishes it": 75,
+        "assigned: over: has ended: Kueue finishes it, nothing follows": 1,
+        "finished: copies go": 128,
     }
     assert counted.reconciles == len(snapshots) == plans.total()
     assert requests(fleet.manager) - at_start == {
