@@ -20,7 +20,7 @@ from multikueue.core.model.workloads import owner
 from multikueue.runtime.event_handlers import MARKS_BATCH
 from multikueue.runtime.reconcilers import snapshot_reader
 from multikueue.runtime.reconcilers import workload as reconciling
-from multikueue.runtime.workers.kind_watch import SERVED_INTERVAL
+from multikueue.runtime.workers.kind_watch import SERVED_INTERVAL, UNUSED_AFTER
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
@@ -210,6 +210,24 @@ async def test_labels_that_change_each_second_plan_none_that_runs_and_the_others
         counted = Counter(names[key] for key in planned)
         assert set(counted) == {MOVES, WAITS}
         assert max(counted.values()) <= 40 * 0.25 / MARKS_BATCH + 1
+
+
+async def test_a_nominated_worker_has_the_kind_watched_though_nothing_is_sent_there() -> None:
+    """Its jobs were not watched, as there are none; who was nominated may have one from an earlier process."""
+
+    def watches(fleet: Fleet) -> int:
+        asked = fleet.workers["worker2"].access.requests
+        return sum(count for (_, verb, resource), count in asked.items() if (verb, resource) == ("watch", str(JOB)))
+
+    async with settled() as fleet:
+        await anyio.sleep(UNUSED_AFTER + 60)
+        before = watches(fleet)
+        key = (await _keys(fleet))[WAITS]
+        nominated = {"status": {"nominatedClusterNames": ["worker1", "worker2"]}}
+        await fleet.admin.merge_patch(WORKLOAD, key, nominated, subresource="status")
+        await anyio.sleep(30)
+        assert not (await DirectClient(fleet.workers["worker2"]).list(WORKLOAD)).items, "it is cordoned"
+        assert watches(fleet) == before + 1
 
 
 @pytest.mark.parametrize("answer", [0.0, 0.05])

@@ -233,5 +233,6 @@ class Plan:
 
     def within(self, *spans: timedelta | float | None) -> Plan:
         """The plan, to be looked at again after the shortest of these and its own; None: time alone changes nothing."""
-        seconds = (span.total_seconds() if isinstance(span, timedelta) else span for span in (self.look_again, *spans))
-        return attrs.evolve(self, look_again=min((left for left in seconds if left is not None), default=None))
+        seconds = [span.total_seconds() if isinstance(span, timedelta) else span for span in (self.look_again, *spans)]
+        again = min((left for left in seconds if left is not None), default=None)
+        return self if again == self.look_again else attrs.evolve(self, look_again=again)

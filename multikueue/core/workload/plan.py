@@ -93,15 +93,17 @@ def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
     decided = assigned.with_last_status(situation, decided)
     decided = with_places_written(situation.snapshot, decided)
     decided = with_dependencies(situation, decided)
-    problems, troubles = decided.problems, tuple[str, ...]()
-    if _is_ours(situation):
-        problems = (*_problems(situation), *problems)
-        troubles = (*_troubles(situation), *problems)
-    decided = attrs.evolve(decided, problems=problems).within(*_spans(situation))
+    decided = decided.within(*_spans(situation))
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
-    decided = attrs.evolve(decided, telling=(*decided.telling, *_first_words(situation, decided)))
-    return named(row.name, decided).also(*(AnnounceWorkload("Warning", text) for text in troubles))
+    if telling := tuple(_first_words(situation, decided)):
+        decided = attrs.evolve(decided, telling=(*decided.telling, *telling))
+    if _is_ours(situation):
+        if problems := _problems(situation):
+            decided = attrs.evolve(decided, problems=(*problems, *decided.problems))
+        warned = (*_troubles(situation), *decided.problems)
+        decided = decided.also(*(AnnounceWorkload("Warning", text) for text in warned))
+    return named(row.name, decided)
 
 
 def _first_words(situation: Situation, decided: Plan) -> Iterator[Effect]:
