@@ -3,7 +3,8 @@
 Foreign objects are not in the caches, which hold only objects with our label: a refused creation reveals them. But a
 creation is also refused after a lost reply, when the object is our own and its event is on the way. So a taken name
 counts only once the watch has had time to show the object. A refusal that may pass, as by a ResourceQuota or a webhook
-without an answer, counts after a minute. Then there is a back-off before the next creation, longer each time.
+without an answer, counts after a minute. Then there is a back-off before the next creation, longer each time. A refusal
+that is met again after that is the same one still: it has lasted.
 
 What is created and does not last is no refusal, but comes to the same: a webhook there changes what is sent, or
 somebody removes or evicts it, and it would be made again as fast as the servers answer. An offer that another worker
@@ -53,6 +54,7 @@ _REMEMBERED_FOR: Final = 3600.0
 class _Met:
     why: str
     since: float
+    """When it was met first: one that is met again after its back-off has lasted since then."""
     patience: float
     backoff: Backoff = REFUSAL_BACKOFF
     at: float = 0.0
@@ -76,7 +78,7 @@ class _Met:
         return now + self.backoff.delay(self.times + 1) if self._is_due(now) else self.until
 
     def _is_due(self, now: float) -> bool:
-        return self.until <= self.since and now - self.since >= self.patience
+        return self.until <= self.at and now - self.since >= self.patience
 
 
 @attrs.frozen
@@ -119,8 +121,6 @@ class CreateConflicts:
         self._forget_abandoned(now)
         self._met[resource, workload] = known  # it comes last
         met = known.setdefault(key, _Met(why, now, patience(error), _backoff(error)))
-        if met.since < met.until <= now:
-            met.since = now  # refused again after its back-off
         met.why, met.patience, met.at, met.facts = why, patience(error), now, facts_of(error)
         met.settle(now)
         self._leave_queue(resource, workload)
@@ -225,7 +225,7 @@ class CreateConflicts:
         """Forget the refusals of Workloads that are not created any more, the oldest first."""
         while self._met:
             oldest, known = next(iter(self._met.items()))
-            if any(now - max(met.since, met.until) < _REMEMBERED_FOR for met in known.values()):
+            if any(now - max(met.at, met.until) < _REMEMBERED_FOR for met in known.values()):
                 return
             del self._met[oldest]
             self._leave_queue(*oldest)

@@ -147,7 +147,9 @@ class Manager:
         )
         recompute = partial(enqueue_all, work.quotas, queues)
         backoffs = WorkerBackoffs(fraction=self.fraction)
-        from_workers = self._from_workers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
+        from_workers = self._from_workers = WorkerHandlers(
+            cluster, work, memory, backoffs, recompute, self.hook, self._follows
+        )
         workers = self.workers = self._worker_pool(from_workers)
         cluster.workloads.informer.subscribe(TransitionLog(cluster, self.clock, self.hook).changed)
         handlers = ManagerHandlers(
@@ -164,7 +166,7 @@ class Manager:
         )
         host, dispatcher = PartHost(cluster, workers, work.workloads, process), self.dispatcher
         self._dispatching = dispatcher.part(host) if isinstance(dispatcher, BringsPart) else Part()
-        self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs)
+        self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs, follows=self._is_left)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)
         parts = [
             Part((self._workloads(process, work, memory),), (events.run, garbage.run)),
@@ -187,6 +189,26 @@ class Manager:
             fraction=self.fraction,
             keeps_slim=not any(self.settings.plan.dependencies.values()),
         )
+
+    def _follows(self, cluster: ClusterName, key: ObjectKey) -> bool:
+        """See `WorkerHandlers.follows`."""
+        if not self._is_over(key):
+            return True
+        return not self._executor.put_off(cluster, key) and self._is_left(cluster, key)
+
+    def _is_left(self, cluster: ClusterName, key: ObjectKey) -> bool:
+        """Whether something follows at the end of what was done there: of a finished one, while anything is left."""
+        worker = self.workers.get(cluster) if self._is_over(key) else None
+        return worker is None or worker.known is None or bool(worker.known.copies_of(key))
+
+    def _is_over(self, key: ObjectKey) -> bool:
+        """Whether a Workload has finished, and only removing it is left: neither a slice nor a job goes after it."""
+        workload = self.cluster.workloads.get(key)
+        facts = WORKLOADS.of(workload) if workload is not None else None
+        if facts is None or facts.owner is None or not facts.is_finished or facts.is_replaced:
+            return False
+        kind = self.adapters.get(facts.owner.gvk)
+        return kind is not None and not kind.row.deletes_expired
 
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
         informers = WorkerSettings(

@@ -27,7 +27,7 @@ class PlanPace:
 
     def due(self, key: ObjectKey, decided: Plan, now: float) -> Plan:
         """The plan with the effects that are executed now. What waits is decided anew when it looks again."""
-        effects, waits = decided.effects, [decided.look_again]
+        effects, waits = decided.effects, list[float]()
         if any(map(_is_answer, effects)):
             left = 0.0 if any(map(_is_own_write, effects)) else self._answers.wait(key, now)
             if left > 0:
@@ -44,8 +44,8 @@ class PlanPace:
             else:
                 self._words.wrote(key, now)
                 effects = (*effects, *decided.telling)
-        again = min((one for one in waits if one is not None), default=None)
-        return attrs.evolve(decided, effects=effects, look_again=again)
+        due = decided if effects is decided.effects else attrs.evolve(decided, effects=effects)
+        return due.within(*waits)
 
     def forget(self, key: ObjectKey) -> None:
         """The Workload is gone."""

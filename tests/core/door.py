@@ -75,8 +75,7 @@ from multikueue.core.workload.facts.worker_states import (
     Unusable,
     WritingStatus,
 )
-from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
-from multikueue.core.workload.plan import TABLE, plan
+from multikueue.core.workload.plan import TABLE, guarded_plan, plan
 
 __all__ = [
     "END_SHOWN",
@@ -113,7 +112,6 @@ __all__ = [
     "DeleteWorkload",
     "EarlierRun",
     "Effect",
-    "GuardedPlan",
     "Idle",
     "JobCopy",
     "Kind",

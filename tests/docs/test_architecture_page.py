@@ -31,15 +31,15 @@ def test_every_file_it_names_exists() -> None:
     assert [name for name in elsewhere if not any((base / name).exists() for base in (LIBRARY, ROOT))] == []
 
 
-def test_one_workload_passes_thirteen_files_at_most() -> None:
-    assert 0 < len(WAY) <= 13
+def test_one_workload_passes_twelve_files_at_most() -> None:
+    assert 0 < len(WAY) <= 12
 
 
 @pytest.mark.parametrize(("file", "what"), WAY)
 def test_each_file_of_the_way_holds_what_is_said_of_it(file: str, what: str) -> None:
-    """The first class or function that a row names is defined in the row's file."""
+    """The first class, function or table that a row names is defined in the row's file."""
     name = re.findall(r"`(\w+)`", what)[0]
-    assert re.search(rf"^(?:class|def) {name}\b", (LIBRARY / file).read_text(), re.MULTILINE)
+    assert re.search(rf"^(?:(?:class|def) {name}\b|{name}: Final)", (LIBRARY / file).read_text(), re.MULTILINE)
 
 
 def test_the_layers_are_those_that_the_linter_holds() -> None:

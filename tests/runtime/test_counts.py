@@ -25,7 +25,7 @@ from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
 from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueue.sandbox.apiserver import ApiServer, Delay, DirectClient, Match
 from multikueue.sandbox.jobs import RunnerOptions
-from tests.core.door import GuardedPlan, Snapshot, guarded_plan
+from tests.core.door import Plan, Snapshot, guarded_plan
 from tests.runtime.fleet import Fleet, is_active, until
 from tests.runtime.test_fair_shares import Counted
 
@@ -92,9 +92,9 @@ def _counting(monkeypatch: pytest.MonkeyPatch) -> tuple[Counter[str], list[Objec
     plans: Counter[str] = Counter()
     snapshots: list[ObjectKey] = []
 
-    def counted_plan(*arguments: Any) -> GuardedPlan:
+    def counted_plan(*arguments: Any) -> Plan:
         decided = guarded_plan(*arguments)
-        plans[f"{decided.plan.row}{'' if decided.plan.effects else ', nothing follows'}"] += 1
+        plans[f"{decided.row}{'' if decided.effects else ', nothing follows'}"] += 1
         return decided
 
     def counted_read(reader: Any, key: ObjectKey) -> Snapshot:
@@ -128,22 +128,19 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
             assert not (await DirectClient(worker).list(WORKLOAD)).items, "all have ended"
 
     assert plans == {
-        "not ours, nothing follows": 33,
-        "no quota, nothing follows": 54,
-        "pending: offer": 122,
-        "pending: record": 100,
+        "no quota: released, nothing follows": 28,
+        "pending: offer": 123,
+        "pending: record: hand over": 100,
         "assigned: create": 100,
-        "assigned: follow": 225,
+        "assigned: follow": 224,
         "assigned: follow, nothing follows": 100,
-        "assigned: over: has ended": 75,
-        "assigned: over: has ended, nothing follows": 1,
-        "finished": 125,
-        "finished, nothing follows": 151,
+        "assigned: over: has ended: Kueue finishes it": 76,
+        "finished: copies go": 128,
     }
     assert counted.reconciles == len(snapshots) == plans.total()
     assert requests(fleet.manager) - at_start == {
-        "patch workloads.kueue.x-k8s.io": 322,  # offered, recorded, Ready; the rest met a newer Workload
-        "patch jobs.batch": 278,  # that it waits, for some; the start and the end; the rest met a newer job
+        "patch workloads.kueue.x-k8s.io": 323,  # offered, recorded, Ready; the rest met a newer Workload
+        "patch jobs.batch": 277,  # that it waits, for some; the start and the end; the rest met a newer job
         "create events.events.k8s.io": 100,
     }
     assert requests(*workers) == {

@@ -107,9 +107,9 @@ async def test_a_name_that_an_earlier_copy_of_ours_still_has_is_waited_for() -> 
             await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, marked("a")),))
         return conflicts.refusal(JOB, KEY, own=())
 
+    assert await refused() is None
+    await anyio.sleep(PASSING_FOR)
     for left in (SOON_BACKOFF.base, 2 * SOON_BACKOFF.base):
-        assert await refused() is None
-        await anyio.sleep(PASSING_FOR)
         assert await refused() == Refusal(NAME_TAKEN.why, timedelta(seconds=left))
         await anyio.sleep(left)
     await client.merge_patch(JOB, key, {"metadata": {"finalizers": None}})
@@ -180,6 +180,19 @@ async def test_a_refusal_is_noted_and_told(status: int, told: int) -> None:
         await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
     assert len(fleet.clusters[W1].create_conflicts) == 1
     assert fleet.events.statistics().waiting == told
+
+
+@pytest.mark.looptime
+async def test_a_refusal_that_is_met_again_after_its_back_off_is_the_same_one() -> None:
+    """It has lasted: it is not tried in place for a minute once more, and the check goes on to tell it."""
+    conflicts, error = CreateConflicts(), ServerFault("failed calling webhook", status=500)
+    conflicts.met(JOB, KEY, KEY, error, "no")
+    await anyio.sleep(PASSING_FOR)
+    conflicts.settle(JOB, KEY, own=())
+    await anyio.sleep(REFUSAL_BACKOFF.base)
+    assert conflicts.refusal(JOB, KEY, own=()) is None, "it is asked again"
+    conflicts.met(JOB, KEY, KEY, error, "no")
+    assert conflicts.refusal(JOB, KEY, own=()) == Refusal("no", timedelta(seconds=REFUSAL_BACKOFF.delay(2)))
 
 
 @pytest.mark.looptime

@@ -110,6 +110,15 @@ async def test_what_refused_is_asked_again_once_another_job_was_taken_there() ->
         await fleet.until(lambda: len(list(fleet.worker(1).all(WORKLOAD))) == 4, seconds=5)
 
 
+async def test_a_worker_that_goes_on_refusing_is_told_of_all_along() -> None:
+    """After its back-off it is asked once, and refuses: the check does not say "Offered" for another minute."""
+    async with in_memory(1) as fleet:
+        plane(fleet, 1).link.client.faults.add(Refuse(500), on=Match(verbs=("create",)))
+        await fleet.submit()
+        await fleet.rest(410)
+        assert "worker1: refuses it, is asked again at" in fleet.check[1]
+
+
 async def test_what_refused_is_asked_again_on_request() -> None:
     """Once for each value of the annotation; one that is no time asks for nothing."""
     async with in_memory(1) as fleet:

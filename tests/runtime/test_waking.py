@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -19,10 +19,12 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import owner
 from multikueue.runtime.event_handlers import MARKS_BATCH
 from multikueue.runtime.reconcilers import snapshot_reader
-from multikueue.runtime.workers.kind_watch import SERVED_INTERVAL
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.runtime.reconcilers import workload as reconciling
+from multikueue.runtime.workers.kind_watch import SERVED_INTERVAL, UNUSED_AFTER
+from multikueue.sandbox.apiserver import Delay, DirectClient, Match
+from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from tests.core.door import Snapshot
+from tests.core.door import DeleteWorkload, Plan, Snapshot, guarded_plan, those
 from tests.runtime.fleet import CHECK, Fleet, until
 from tests.runtime.test_recording import hold, lose
 
@@ -208,3 +210,46 @@ async def test_labels_that_change_each_second_plan_none_that_runs_and_the_others
         counted = Counter(names[key] for key in planned)
         assert set(counted) == {MOVES, WAITS}
         assert max(counted.values()) <= 40 * 0.25 / MARKS_BATCH + 1
+
+
+async def test_a_nominated_worker_has_the_kind_watched_though_nothing_is_sent_there() -> None:
+    """Its jobs were not watched, as there are none; who was nominated may have one from an earlier process."""
+
+    def watches(fleet: Fleet) -> int:
+        asked = fleet.workers["worker2"].access.requests
+        return sum(count for (_, verb, resource), count in asked.items() if (verb, resource) == ("watch", str(JOB)))
+
+    async with settled() as fleet:
+        await anyio.sleep(UNUSED_AFTER + 60)
+        before = watches(fleet)
+        key = (await _keys(fleet))[WAITS]
+        nominated = {"status": {"nominatedClusterNames": ["worker1", "worker2"]}}
+        await fleet.admin.merge_patch(WORKLOAD, key, nominated, subresource="status")
+        await anyio.sleep(30)
+        assert not (await DirectClient(fleet.workers["worker2"]).list(WORKLOAD)).items, "it is cordoned"
+        assert watches(fleet) == before + 1
+
+
+@pytest.mark.parametrize("answer", [0.0, 0.05])
+async def test_of_a_finished_workload_the_end_of_its_copies_wakes_nobody(
+    answer: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether their events come while they are being removed, or after that: a decision would have nothing to do."""
+    finished: list[Plan] = []
+
+    def noted(*arguments: Any) -> Plan:
+        decided = guarded_plan(*arguments)
+        finished.extend([decided] if decided.row.startswith("finished") else [])
+        return decided
+
+    monkeypatch.setattr(reconciling, "guarded_plan", noted)
+    fleet = await Fleet.connected("worker1", "worker2")
+    for server in fleet.workers.values():
+        server.faults.add(Delay(answer), on=Match(user="multikueue"))
+    async with fleet.kueues(RunnerOptions(minimum=5.0, maximum=5.0)), fleet.running(fleet.build()):
+        await fleet.submit(RUNS)
+        await anyio.sleep(60)
+        for server in fleet.workers.values():
+            assert not (await DirectClient(server).list(WORKLOAD)).items
+    assert finished
+    assert all(those(DeleteWorkload, decided.effects) for decided in finished)

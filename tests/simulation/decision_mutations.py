@@ -27,8 +27,6 @@ from multikueue.core.workload import (
     dependencies,
     ending,
     evicting,
-    guarded_plan,
-    history,
     leftovers,
     pending,
     preemption_gates,
@@ -127,7 +125,7 @@ def stale_copies_are_believed() -> AbstractContextManager[Any]:
         for worker in seen.workers:
             copy = worker.workload
             if worker.reachable and copy is not None and is_finished(copy):
-                return ending.sync_end(seen, copy, seen.jobs_on(worker))
+                return ending.end_as(seen, copy, seen.jobs_on(worker))
             if worker.reachable and copy is not None and is_evicted(copy):
                 return Plan(tuple(check_updates.send_back_evicted(seen, str(seen.assigned_to), copy)))
         return plan
@@ -347,7 +345,7 @@ def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:
 
 def _unseen_runs(instead: Callable[[Situation], Any]) -> AbstractContextManager[Any]:
     """Where a job may run unseen is reckoned otherwise."""
-    return _in((earlier, evicting, history, planning, reasons), "possible_runs", instead)
+    return _in((check_updates, earlier, evicting, planning, reasons), "possible_runs", instead)
 
 
 def last_workers_are_not_noted() -> AbstractContextManager[Any]:
@@ -515,8 +513,7 @@ def _is_over(situation: Situation) -> Callable[[Any], bool]:
 
 def earlier_ends_do_not_count() -> AbstractContextManager[Any]:
     """A job that has ended after an eviction that nobody has seen is removed, to be run again."""
-    unseen = mock.patch.object(ending, "end_of_earlier_attempt", return_value=None)
-    return all_of(unseen, _never("has ended"))
+    return mock.patch.object(ending, "_end_on", return_value=None)
 
 
 def jobs_are_deleted_in_the_background() -> AbstractContextManager[Any]:
@@ -532,15 +529,15 @@ def jobs_are_deleted_in_the_background() -> AbstractContextManager[Any]:
 
 def copies_are_not_kept() -> AbstractContextManager[Any]:
     """What has finished goes at once, whatever retention says."""
-    return mock.patch.object(ending, "retention_left", return_value=0.0)
+    return mock.patch.object(ending, "retention_left", return_value=timedelta(0))
 
 
 def only_a_finished_copy_is_kept() -> AbstractContextManager[Any]:
     """Where the manager's Workload is Finished first, its copies go at once."""
     original = ending.retention_left
 
-    def left(situation: Situation, worker: Worker) -> float:
-        return original(situation, worker) if worker.copy.has_ended else 0.0
+    def left(situation: Situation, worker: Worker) -> timedelta:
+        return original(situation, worker) if worker.copy.has_ended else timedelta(0)
 
     return mock.patch.object(ending, "retention_left", left)
 
@@ -578,12 +575,14 @@ def groups_let_nobody_go() -> AbstractContextManager[Any]:
 def decisions_raise(where: Callable[[Snapshot], bool]) -> AbstractContextManager[Any]:
     """Where a test says so, a decision raises what no caller expects, with a word that nobody may be told."""
 
+    original = planning.plan
+
     def plan(snapshot: Snapshot, *rest: Any) -> Plan:
         if where(snapshot):
             raise ZeroDivisionError("secret of a tenant")
-        return planning.plan(snapshot, *rest)
+        return original(snapshot, *rest)
 
-    return mock.patch.object(guarded_plan, "plan", plan)
+    return mock.patch.object(planning, "plan", plan)
 
 
 # Of several names of a cluster the first gets what is new, and each copy belongs to the one that it was made for.

@@ -97,7 +97,7 @@ LAST_WORKER_ANNOTATION: Final = "multikueue.dev/last-worker"
 worker has been seen, or has been lost for `workerLostTimeout`."""
 
 PLACEMENTS_ANNOTATION: Final = "multikueue.dev/placements"
-"""On a Workload of the manager that was moved: where it has run before (`core.workload.history`)."""
+"""On a Workload of the manager that was moved: where it has run before (`core.workload.check_updates`)."""
 RETRY_ANNOTATION: Final = "multikueue.dev/retry-at"
 """On a job of the manager, any pod of a group, or its Workload, set by its user: a time (RFC 3339). With each new one,
 workers that have refused it are asked again at once; on a job, one that a check has rejected before is made active."""

@@ -1,4 +1,4 @@
-"""Where a job has run before, as its Workload says it; `core.workload.history` writes it."""
+"""Where a job has run before, as its Workload says it; `core.workload.check_updates` writes it."""
 
 from __future__ import annotations
 

@@ -10,16 +10,16 @@ nobody else is recorded while the worker it leaves shows anything of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import uid
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_pod
 from multikueue.core.workload import check_updates, effects, ending
-from multikueue.core.workload.check_updates import patch_copy, retry, retry_out_of_sync, retry_vanished
+from multikueue.core.workload.check_updates import annotated, patch_copy, retry, retry_out_of_sync, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.facts.eligible import withheld
 from multikueue.core.workload.facts.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
@@ -30,10 +30,10 @@ from multikueue.core.workload.facts.worker_states import Created, Creating, Noth
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.leftovers import earlier_runs, is_stubborn, left_behind, send_back
 from multikueue.core.workload.removal import remove, remove_all
-from multikueue.core.workload.ways import Decide, Way, always, first_of
+from multikueue.core.workload.ways import Decide, Way, always, first_of, wait
 
 
-def following(*ways: Way[Situation]) -> Decide[Situation]:
+def following(*ways: Way) -> Decide:
     """Decide by what the recorded worker shows, or wait until it can be seen."""
     return first_of(Way("out of sight", _is_out_of_sight, _wait_out_of_sight), *ways)
 
@@ -63,17 +63,8 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
     return attrs.evolve(decided, effects=(*shown, *decided.effects))
 
 
-def follow_unchecked(situation: Situation) -> Plan:
-    """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
-    if _is_out_of_sight(situation):
-        return Plan()
-    if situation.recorded.copy.has_ended:
-        return _end_with_copy(situation)
-    return Plan(tuple(ending.sync_status(situation, situation.jobs_on(situation.recorded))))
-
-
 def _wait_for_its_worker(situation: Situation) -> Plan:
-    return Plan(look_again=situation.settings.worker_lost_timeout.total_seconds())
+    return Plan().within(situation.settings.worker_lost_timeout)
 
 
 def _is_evicted_unseen(situation: Situation) -> bool:
@@ -94,10 +85,10 @@ def _wait_for_unseen_run(situation: Situation) -> Plan | None:
     """
     left = until_end_counts(situation, situation.recorded)
     waits = left and not _has_sent_nothing(situation, situation.recorded)
-    return Plan(look_again=left.total_seconds()) if waits else None
+    return Plan().within(left) if waits else None
 
 
-_wait_out_of_sight: Final[Decide[Situation]] = first_of(
+_wait_out_of_sight: Final[Decide] = first_of(
     # While only the kind cannot be seen, the Workload copy can, and what it shows counts: an eviction at once, the
     # job's end after the time that the job is waited for.
     Way("unknown worker", lambda seen: seen.assigned_worker is None, _wait_for_its_worker),
@@ -125,8 +116,8 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
 def begin_anew(situation: Situation) -> Plan:
     """The job is gone from its worker: a moment later, since one that has ended may go before its end shows."""
     if situation.snapshot.quiet_for < VANISHED:
-        return Plan(look_again=VANISHED.total_seconds())
-    return Plan((retry_vanished(situation),))
+        return Plan(row="a moment ago").within(VANISHED)
+    return Plan((retry_vanished(situation),), row="try again")
 
 
 def _is_over(situation: Situation) -> bool:
@@ -144,7 +135,8 @@ def _has_ended_unannounced(situation: Situation) -> bool:
 
 
 def _end_with_copy(situation: Situation) -> Plan:
-    return ending.sync_end(situation, situation.recorded_copy, situation.jobs_on(situation.recorded))
+    finished = ending.finish_as(situation, situation.recorded_copy)
+    return ending.sync_end(situation, situation.jobs_on(situation.recorded), finished)
 
 
 def _end_with_job(situation: Situation) -> Plan | None:
@@ -160,7 +152,7 @@ def _is_out_of_sync(situation: Situation) -> bool:
     return situation.recorded.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY
 
 
-follow_over: Final[Decide[Situation]] = first_of(
+follow_over: Final[Decide] = first_of(
     Way("ended before Ready", _has_ended_unannounced, lambda seen: Plan(tuple(_admit(seen)))),
     Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
     Way("job has ended", always, _end_with_job),
@@ -200,9 +192,9 @@ def _wait_for_earlier(situation: Situation) -> Plan | None:
     if not earlier:
         return None
     if is_stubborn(situation, earlier):
-        return Plan((send_back(situation, earlier),))
+        return Plan((send_back(situation, earlier),), row="send back")
     removed = remove(situation, attrs.evolve(worker, workload=None, jobs=tuple(stale)))
-    return Plan(tuple(removed), look_again=LEFTOVER_AGAIN.total_seconds())
+    return Plan(tuple(removed), row="remove it").within(LEFTOVER_AGAIN)
 
 
 def _may_create(situation: Situation) -> bool:
@@ -274,10 +266,10 @@ def _awaits_earlier_job(situation: Situation) -> bool:
 def _wait_for_job(situation: Situation) -> Plan:
     """None can be created now."""
     left = ADOPTION - situation.snapshot.quiet_for
-    if left.total_seconds() > 0:
-        return Plan(look_again=left.total_seconds())
+    if left > timedelta(0):
+        return Plan(row="not for long").within(left)
     base = f"Its job cannot be created: {situation.snapshot.missing_setting}"
-    return Plan((retry(situation, base),))
+    return Plan((retry(situation, base),), row="try again")
 
 
 def move(situation: Situation) -> Plan | None:
@@ -323,8 +315,7 @@ def end_move(situation: Situation) -> Iterator[Effect]:
     """Take the request off a Workload that another worker has: it is done, or named a worker that never had it."""
     asked = situation.facts.leaves
     if asked is not None and asked != situation.assigned_to:
-        metadata = {"uid": uid(situation.workload), "annotations": {MOVE_FROM_ANNOTATION: None}}
-        yield effects.PatchWorkload(effects.MANAGER, situation.snapshot.key, {"metadata": metadata})
+        yield annotated(situation, {MOVE_FROM_ANNOTATION: None})
 
 
 follow_job: Final = following(
@@ -338,6 +329,13 @@ follow_job: Final = following(
     Way("vanished", always, begin_anew),
 )
 """A worker is recorded: create the job there, keep it as its user wants it, and notice its end."""
+
+follow_unchecked: Final = first_of(
+    Way("out of sight", _is_out_of_sight, wait),
+    Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
+    Way("follow", always, lambda seen: Plan(tuple(ending.sync_status(seen, seen.jobs_on(seen.recorded))))),
+)
+"""Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
 
 follow_copy: Final = following(
     Way("over", _is_over, follow_over),

@@ -1,8 +1,16 @@
-"""What we write on our admission check, and when a Workload is sent back."""
+"""What we write on the manager's Workload: on our admission check, that it is sent back, and where it has run before.
+
+Where a job has run is kept as the last five placements, from when to when, and why they ended. The worker that had it
+last is kept, too, while it is out of sight and may still run it.
+
+The placement that lasts is not among them: `status.clusterName` and the conditions tell it. So a job that is never
+moved costs no write, and each end of a placement costs one, which may carry another annotation of ours as well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,21 +18,33 @@ from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
 from multikueue.core.model.check_message import Message, admitted_on
-from multikueue.core.model.conditions import condition, is_true, new_condition, updated
+from multikueue.core.model.conditions import condition, is_true, new_condition, timestamp, updated
 from multikueue.core.model.copies import drift_patch, placed
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
-from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAGE
+from multikueue.core.model.kinds import REFUSED
+from multikueue.core.model.labels import (
+    ADMISSION_MANAGER,
+    LAST_WORKER_ANNOTATION,
+    MAX_CONDITION_MESSAGE,
+    PLACEMENTS_ANNOTATION,
+)
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import dig, shortened
+from multikueue.core.model.objects import dig, shortened, uid
+from multikueue.core.model.outside_text import plain
+from multikueue.core.model.placements import FAULT, KEPT, is_fault, placements
 from multikueue.core.model.refusal_facts import refusals_condition
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
-from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect
-from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
+from multikueue.core.workload.facts.runs import possible_runs
+from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Lost, Unusable
 
 _OFF_HOLD: Final = "The job has been changed: it is queued again"
+_AGAIN: Final = "Previously: "
+"""How Kueue begins the message of an eviction that is over."""
 
 
 def reject(situation: Situation, verdict: workloads.Rejection, base: str) -> Effect:
@@ -127,14 +147,19 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
 
     One whose check may stay Pending for good is announced at once.
     """
-    if situation.traits.keeps_check_pending:
+    if situation.traits.keeps_check_pending or not _may_be_recorded(situation, cluster):
         return admit(situation, cluster, CheckState.PENDING)
     head = f'The workload got reservation on "{cluster}", its job is being created there'
     return iter((_recorded(situation, cluster, CheckState.PENDING, Message(head)),))
 
 
+def _may_be_recorded(situation: Situation, cluster: ClusterName) -> bool:
+    """Whether Kueue's webhook accepts it as `clusterName`: it was nominated by an earlier write, or is recorded."""
+    return cluster in (*situation.facts.nominated, situation.assigned_to)
+
+
 def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
-    """Say that a worker has it: `clusterName`, the check in `state`, and what `copy` has placed.
+    """Say that a worker has it: `clusterName`, the check in `state`, and what `copy` has placed. It is nominated first.
 
     Args:
         situation: the Workload.
@@ -142,6 +167,9 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
         state: of our check from now on.
         copy: the worker's Workload.
     """
+    if not _may_be_recorded(situation, cluster):
+        yield nominate(situation, (cluster,))
+        return
     message = Message(admitted_on(cluster), tuple(beside_admitted(situation, state)))
     yield _recorded(situation, cluster, state, message, copy)
     if situation.assigned_to != cluster or not situation.traits.keeps_check_pending:
@@ -224,7 +252,7 @@ def patch_copy(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Change the Workload copy there where it differs, in what can be changed."""
     copy = worker.workload
     if copy is not None and (patch := drift_patch(situation.workload, copy)) is not None:
-        yield effects.PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+        yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
 
 
 def _with_condition(workload: Json, now: datetime, kind: str, reason: str, message: str) -> Json:
@@ -270,3 +298,62 @@ def rejections(nomination: Nomination) -> Iterator[Effect]:
     counted = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
     if counted:
         yield effects.CountRejections(counted)
+
+
+def _new_placements(situation: Situation) -> str | None:
+    """The annotation to write, because a placement has ended; None: it says so, or none has."""
+    ended = situation.snapshot.placement
+    if ended is None or situation.assigned_to is not None:
+        return None
+    known = placements(situation.workload)
+    if known and (known[-1].get("worker"), known[-1].get("since")) == (ended.worker, ended.since):
+        return None
+    evicted = condition(situation.workload, "Evicted") or {}
+    lasts = evicted.get("status") == "True"
+    entry = {
+        "worker": ended.worker,
+        "since": ended.since,
+        "until": evicted.get("lastTransitionTime") if lasts else timestamp(situation.now),
+        "why": plain(str(evicted.get("message") or "").removeprefix(_AGAIN)),
+    }
+    at = situation.snapshot.worker(ended.worker)
+    if at is not None and (at.refusal is not None or isinstance(at.kind, Unusable)):
+        entry["cause"] = REFUSED
+    if at is not None and _failed_it(at, evicted):
+        entry["fault"] = FAULT
+    return json.dumps([*known, entry][-KEPT:], separators=(",", ":"))
+
+
+def _failed_it(worker: Worker, evicted: Json) -> bool:
+    """Whether a placement ended by the worker's fault: its Kueue says so, or it was lost and our check sent it back."""
+    sent_back = evicted.get("reason") == "AdmissionCheck"
+    lost = isinstance(worker.reach, Lost) and sent_back
+    return lost or (worker.in_sight and worker.workload is not None and is_fault(worker.workload))
+
+
+@once
+def note_last_worker(situation: Situation) -> tuple[Effect, ...]:
+    """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it.
+
+    The same write notes a placement that has ended.
+    """
+    annotations: dict[str, str | None] = {}
+    last = situation.last_worker if situation.assigned_to is None else None
+    is_in_doubt = last is not None and any(run.worker == last for run in possible_runs(situation))
+    if situation.facts.noted_worker != (wanted := last if is_in_doubt else None):
+        annotations[LAST_WORKER_ANNOTATION] = wanted
+    if (ended := _new_placements(situation)) is not None:
+        annotations[PLACEMENTS_ANNOTATION] = ended
+    return (annotated(situation, annotations),) if annotations else ()
+
+
+def note_worker(situation: Situation, worker: ClusterName) -> Iterator[Effect]:
+    """Keep the worker that has it on the Workload until it can be recorded: a restart does not forget it then."""
+    if situation.facts.noted_worker != worker:
+        yield annotated(situation, {LAST_WORKER_ANNOTATION: worker})
+
+
+def annotated(situation: Situation, annotations: Mapping[str, str | None]) -> Effect:
+    """The write of annotations of ours on the Workload; None: the annotation goes."""
+    metadata: Json = {"uid": uid(situation.workload), "annotations": dict(annotations)}
+    return PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})

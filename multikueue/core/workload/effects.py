@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Literal, TypeAlias
 
 import attrs
@@ -222,7 +224,15 @@ class Plan:
     """What it waits for: see `Nomination.claim`."""
     problems: tuple[str, ...] = ()
     """What failed for this Workload: rules of the job kind, the dispatcher. The user is told in `effects`."""
+    left_out: Mapping[ClusterName, Exception] = attrs.field(factory=dict)
+    """Workers without which it was decided, each with what it made the plan raise."""
 
     def also(self, *effects: Effect) -> Plan:
         """The plan, and what is done after it."""
         return attrs.evolve(self, effects=(*self.effects, *effects)) if effects else self
+
+    def within(self, *spans: timedelta | float | None) -> Plan:
+        """The plan, to be looked at again after the shortest of these and its own; None: time alone changes nothing."""
+        seconds = [span.total_seconds() if isinstance(span, timedelta) else span for span in (self.look_again, *spans)]
+        again = min((left for left in seconds if left is not None), default=None)
+        return self if again == self.look_again else attrs.evolve(self, look_again=again)

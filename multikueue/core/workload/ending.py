@@ -25,28 +25,29 @@ from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Syncing
 from multikueue.core.workload.removal import keeps_job_alive, remove_all
+from multikueue.core.workload.ways import named
 
 MOST_FAILED: Final = 100
 """Copies of failed jobs that are kept in one namespace of a worker: whoever submits jobs chooses how many fail."""
 
 
-def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
-    """The recorded worker's Workload copy is Finished: finish the manager's.
+def sync_end(situation: Situation, jobs: Sequence[Json], finished: Effect) -> Plan:
+    """It has ended on its worker: show that on the manager's job, then finish its Workload.
 
     Args:
         situation: the Workload.
-        copy: the Finished copy.
         jobs: the job copies. One that is gone is not made again: it has run.
+        finished: what says on the Workload how it ended; see `finish_as`.
     """
     ends = bool(jobs) and situation.traits.ends
     patches = tuple(sync_status(situation, jobs))
     left = END_SHOWN - situation.snapshot.quiet_for
     if ends and left > timedelta(0) and not all(map(situation.adapter.may_have_ended, jobs)):
         # The job's own watch is behind the Workload's, or dead.
-        return Plan(patches, look_again=left.total_seconds())
+        return Plan(patches, row="its job does not show it").within(left)
     if ends and (patches or situation.snapshot.quiet_for < KUEUE_GRACE):
-        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
-    return Plan((*patches, finish_as(situation, copy)))
+        return Plan(patches, row="Kueue finishes it").within(KUEUE_GRACE)
+    return Plan((*patches, finished), row="finish")
 
 
 def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:
@@ -57,12 +58,9 @@ def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:
 
 def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
     """The jobs show how they ended: finish the manager's Workload as they say."""
-    patches = tuple(sync_status(situation, jobs))
     if situation.job is None:
-        return Plan()  # its end cannot be shown
-    if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
-        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
-    return Plan((finish(situation, outcome.reason, outcome.message),))
+        return Plan(row="cannot be shown")
+    return named("by itself", sync_end(situation, jobs, finish(situation, outcome.reason, outcome.message)))
 
 
 def end_of_earlier_attempt(situation: Situation) -> Plan | None:
@@ -73,8 +71,13 @@ def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     """
     for worker in situation.workers if situation.snapshot.adapter is not None else ():
         if not worker.is_empty and (end := _end_on(situation, worker)) is not None:
-            return end.also(*remove_all(situation, worker.name)) if end.effects else end
+            return only_there(situation, worker, end)
     return None
+
+
+def only_there(situation: Situation, worker: Worker, end: Plan) -> Plan:
+    """What shows how it ended on a worker; then nothing of it is to be anywhere else."""
+    return end.also(*(remove_all(situation, worker.name) if end.effects else ()))
 
 
 def _end_on(situation: Situation, worker: Worker) -> Plan | None:
@@ -101,10 +104,9 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
         had_it = worker.name in (situation.last_worker, *(one.get("worker") for one in placements(situation.workload)))
         listed = had_it or isinstance(worker.kind, Syncing)  # its jobs are read after its Workloads
         if not worker.in_sight and listed and (left := until_end_counts(situation, worker)):
-            return Plan(look_again=left.total_seconds())
+            return Plan(row="job out of sight").within(left)
         if jobs or (had_it and not pods):
-            shows = situation.job is not None or situation.traits.workload_only
-            return sync_end(situation, copy, jobs) if shows else Plan()
+            return end_as(situation, copy, jobs)
     return None if outcome is None else sync_outcome(situation, jobs, outcome)
 
 
@@ -127,6 +129,13 @@ def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
     return bool(jobs) and all(situation.adapter.outcome(job) is not None for job in jobs)
 
 
+def end_as(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
+    """Sync the end that a Finished copy tells. Without the job's status a Finished Workload would tell too little."""
+    if situation.job is None and not situation.traits.workload_only:
+        return Plan(row="cannot be shown")
+    return named("by its copy", sync_end(situation, jobs, finish_as(situation, copy)))
+
+
 def finish_as(situation: Situation, copy: Json) -> Effect:
     """Finish the manager's Workload in the words of a Finished copy."""
     ended = condition(copy, "Finished") or {}
@@ -141,15 +150,17 @@ def clean_finished(situation: Situation) -> Plan:
     """
     worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
-        return Plan(tuple(remove_all(situation)))
+        return Plan(tuple(remove_all(situation)), row="nothing to sync")
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(sync_status(situation, ended))
     left = retention_left(situation, worker)
     awaited = not worker.in_sight and (situation.job is not None or bool(situation.snapshot.unreadable_job))
     keep = worker.name if patches or left or awaited else None
     # the patches may change nothing, and then no event follows
-    waits = [*([KUEUE_GRACE.total_seconds()] if patches else []), *([left] if left else [])]
-    return Plan((*patches, *remove_all(situation, keep)), look_again=min(waits, default=None))
+    row = "copies go" if keep is None else "status first" if patches else "copies are kept"
+    return Plan((*patches, *remove_all(situation, keep)), row=row).within(
+        KUEUE_GRACE if patches else None, left or None
+    )
 
 
 def delete_expired(situation: Situation) -> Plan | None:
@@ -165,19 +176,19 @@ def delete_expired(situation: Situation) -> Plan | None:
     if due is None:
         return None
     gone = (worker is None or worker.in_sight) and all(one.is_empty or not one.reachable for one in situation.workers)
-    left = (due - situation.now).total_seconds()
+    left = due - situation.now
     # However many wait for one worker: the longer it is away, the more rarely each looks, a quarter too late at most.
-    again = max(left, 0.0 if gone else max(END_SHOWN.total_seconds(), -left / 4))
-    if again > 0.0:
-        cleaned = clean_finished(situation)
-        return Plan(cleaned.effects, look_again=min(again, cleaned.look_again or again))
+    again = max(left, timedelta(0) if gone else max(END_SHOWN, -left / 4))
+    if again > timedelta(0):
+        return named("not yet", clean_finished(situation).within(again))
     key, version = ObjectKey.of(job), resource_version(job)
     note = "Its job is deleted: its time to live is over"
-    return Plan((DeleteJob(MANAGER, adapter.resource, key, uid(job), "Background", version=version, note=note),))
+    deleted = DeleteJob(MANAGER, adapter.resource, key, uid(job), "Background", version=version, note=note)
+    return Plan((deleted,), row="delete its job")
 
 
-def retention_left(situation: Situation, worker: Worker) -> float:
-    """For how many seconds the winner's copies are still kept; 0: they go now.
+def retention_left(situation: Situation, worker: Worker) -> timedelta:
+    """For how much longer the winner's copies are kept; zero: they go now.
 
     Only times on objects count, so a restart keeps the promise. The job copy's end tells, not its Workload copy's: of
     two Kueues either may be the first. An end that does not show there yet is waited for, but not for long: a job that
@@ -186,14 +197,14 @@ def retention_left(situation: Situation, worker: Worker) -> float:
     kept, jobs = _retention(situation, worker), situation.jobs_on(worker)
     over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.copy.is_evicted
     if over or not kept or not worker.configured:
-        return 0.0
+        return timedelta(0)
     copies = jobs if worker.workload is None else [*jobs, worker.workload]
     since = changed_at(situation.workload, "Finished")
     if since is None or not jobs or not all(situation.whose(worker, copy).runs_for_it for copy in copies):
-        return 0.0
+        return timedelta(0)
     # Whoever may write the status may have written any time, the last one that there is as well.
     lasts = kept if have_ended(situation, jobs) else END_SHOWN
-    return max(0.0, (lasts - (situation.now - since)).total_seconds())
+    return max(timedelta(0), lasts - (situation.now - since))
 
 
 def _retention(situation: Situation, worker: Worker) -> timedelta:
@@ -221,4 +232,4 @@ def patch_status(situation: Situation, local: Json, patch: Json | None) -> Itera
 def clean_up(situation: Situation) -> Plan:
     """Remove everything everywhere. An elastic job's Workload copy that must stay is looked at again."""
     kept = any(keeps_job_alive(worker) for worker in situation.workers)
-    return Plan(tuple(remove_all(situation)), look_again=SUCCESSION.total_seconds() if kept else None)
+    return Plan(tuple(remove_all(situation))).within(SUCCESSION if kept else None)

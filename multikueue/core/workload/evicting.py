@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from functools import cached_property
 from typing import Final
 
 import attrs
@@ -27,104 +26,88 @@ from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_live
 from multikueue.core.workload import ending
-from multikueue.core.workload.check_updates import finish, take_off_hold
+from multikueue.core.workload.check_updates import finish, note_last_worker, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts.graces import GONE_AGAIN, KUEUE_GRACE, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
 from multikueue.core.workload.facts.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
-from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import hold_left, unseen
 from multikueue.core.workload.removal import remove, remove_all, stop
-from multikueue.core.workload.ways import Way, always, first_of
+from multikueue.core.workload.ways import Way, always, first_of, named
 
 MOST_AT_ONCE: Final = 8
 """How many evictions may end one attempt, and its copies be known."""
 
 
-@attrs.frozen(eq=False)
-class Eviction:
-    """A Workload that is being evicted, and how far that is."""
-
-    situation: Situation
-
-    @cached_property
-    def _on_workers(self) -> tuple[tuple[Worker, list[Json]], ...]:
-        reachable = (worker for worker in self.situation.workers if worker.reachable)
-        return tuple((worker, _own_jobs(self.situation, worker)) for worker in reachable)
-
-    @cached_property
-    def stopping(self) -> tuple[Json, ...]:
-        """The jobs that have begun to stop."""
-        return tuple(
-            job
-            for worker, jobs in self._on_workers
-            for job in jobs
-            if worker.workload is None or worker.copy.is_stopping or is_terminating(job)
-        )
-
-    @cached_property
-    def has_begun(self) -> bool:
-        """Whether all that are seen have."""
-        return len(self.stopping) == sum(len(jobs) for _, jobs in self._on_workers)
-
-    @cached_property
-    def left(self) -> timedelta:
-        """For how much longer its quota is held. It is stopped first, whatever clocks say."""
-        left = hold_left(self.situation)
-        if self.has_begun and not possible_runs(self.situation):
-            return left
-        return max(left, STOP - self.situation.snapshot.quiet_for)
-
-    @cached_property
-    def stops(self) -> tuple[Effect, ...]:
-        """What stops it on the workers."""
-        return tuple(effect for worker, _ in self._on_workers for effect in _stop(self.situation, worker))
-
-    @cached_property
-    def noted(self) -> tuple[Effect, ...]:
-        """What is kept of it on the Workload. That may be refused, and keeps no quota then."""
-        return tuple(note_last_worker(self.situation))
+@once
+def _on_workers(situation: Situation) -> tuple[tuple[Worker, list[Json]], ...]:
+    """The workers in reach, each with the jobs that are being stopped there."""
+    return tuple((worker, _own_jobs(situation, worker)) for worker in situation.workers if worker.reachable)
 
 
-def _end_of(eviction: Eviction) -> Plan | None:
-    ends = filter(None, (_end_on(eviction.situation, worker) for worker in eviction.situation.workers))
-    return next(ends, None)
+@once
+def _stopping(situation: Situation) -> tuple[Json, ...]:
+    """The jobs that have begun to stop."""
+    return tuple(
+        job
+        for worker, jobs in _on_workers(situation)
+        for job in jobs
+        if worker.workload is None or worker.copy.is_stopping or is_terminating(job)
+    )
 
 
-def _wait_for_unseen(eviction: Eviction) -> Plan:
-    """It may run where nobody sees it: that is waited for as long as its quota may be held."""
-    situation = eviction.situation
+def _has_begun(situation: Situation) -> bool:
+    """Whether all that are seen have."""
+    return len(_stopping(situation)) == sum(len(jobs) for _, jobs in _on_workers(situation))
+
+
+@once
+def _quota_left(situation: Situation) -> timedelta:
+    """For how much longer its quota is held. It is stopped first, whatever clocks say."""
+    left = hold_left(situation)
+    if _has_begun(situation) and not possible_runs(situation):
+        return left
+    return max(left, STOP - situation.snapshot.quiet_for)
+
+
+@once
+def _stops(situation: Situation) -> tuple[Effect, ...]:
+    """What stops it on the workers."""
+    return tuple(effect for worker, _ in _on_workers(situation) for effect in _stop(situation, worker))
+
+
+def _end_meanwhile(situation: Situation) -> Plan | None:
+    return next(filter(None, (_end_on(situation, worker) for worker in situation.workers)), None)
+
+
+def _wait_for_stop(situation: Situation) -> Plan:
+    """While one has not begun to stop, or may run where nobody sees it, it is waited for as long as its quota may be
+    held.
+    """
     unseen_runs = (leftover for worker in situation.workers for leftover in unseen(situation, worker))
     warnings = [AnnounceWorkload("Warning", f"Waiting for {leftover}") for leftover in unseen_runs]
-    until = min(*(run.until for run in possible_runs(situation)), eviction.left)
-    return Plan((*eviction.noted, *eviction.stops, *warnings), look_again=until.total_seconds())
+    stopped = Plan((*note_last_worker(situation), *_stops(situation), *warnings))
+    return stopped.within(_quota_left(situation), *(run.until for run in possible_runs(situation)))
 
 
-def _show(eviction: Eviction, *stopping: Json) -> Plan:
-    """Show of the manager's job what these copies show, or that nothing runs."""
-    shown = _sync_stopped(eviction.situation, stopping)
-    return Plan((*eviction.stops, *shown, *eviction.noted), look_again=eviction.left.total_seconds() or None)
+def _show(situation: Situation, *stopping: Json) -> Plan:
+    """Show of the manager's job what these copies show, or that nothing runs. What is kept of it on the Workload may be
+    refused, and keeps no quota then.
+    """
+    shown = _sync_stopped(situation, stopping)
+    return Plan((*_stops(situation), *shown, *note_last_worker(situation))).within(_quota_left(situation) or None)
 
 
-def _wait_for_stop(eviction: Eviction) -> Plan:
-    """While one has not begun to stop, the quota is not free."""
-    return Plan((*eviction.stops, *eviction.noted), look_again=eviction.left.total_seconds())
-
-
-_EVICTED: Final[tuple[Way[Eviction], ...]] = (
-    Way("ends meanwhile", always, _end_of),
-    Way("ended before", always, lambda eviction: ending.end_of_earlier_attempt(eviction.situation)),
-    Way("waited long enough", lambda eviction: not eviction.left, _show),
-    Way("may run unseen", lambda eviction: bool(possible_runs(eviction.situation)), _wait_for_unseen),
-    Way("ends", lambda eviction: eviction.has_begun, lambda eviction: _show(eviction, *eviction.stopping)),
+stop_evicted: Final = first_of(
+    Way("ends meanwhile", always, _end_meanwhile),
+    Way("ended before", always, ending.end_of_earlier_attempt),
+    Way("waited long enough", lambda seen: not _quota_left(seen), _show),
+    Way("may run unseen", lambda seen: bool(possible_runs(seen)), _wait_for_stop),
+    Way("ends", _has_begun, lambda seen: _show(seen, *_stopping(seen))),
     Way("is to stop", always, _wait_for_stop),
 )
-
-
-def stop_evicted(situation: Situation) -> Plan | None:
-    """Stop the copy that runs, remove those that do not, and sync how it ends."""
-    return first_of(*_EVICTED)(Eviction(situation))
+"""Stop the copy that runs, remove those that do not, and sync how it ends."""
 
 
 def _own_jobs(situation: Situation, worker: Worker) -> list[Json]:
@@ -144,11 +127,9 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     copy, jobs = worker.workload, situation.jobs_on(worker)
     has_ended = worker.copy.has_ended and worker.copy.finish_reason != workloads.SLICE_REPLACED  # else its job goes on
     if copy is not None and worker.reachable and has_ended and _counts(situation, worker, copy):
-        if situation.job is None and not situation.traits.workload_only:
-            return Plan()  # its end cannot be shown: without the job's status a Finished Workload tells too little
         if not worker.in_sight and (left := until_end_counts(situation, worker)):
-            return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
-        return ending.sync_end(situation, copy, jobs).also(*remove_all(situation, worker.name))
+            return Plan(row="job out of sight").within(left)  # its jobs are read after its Workloads
+        return ending.only_there(situation, worker, ending.end_as(situation, copy, jobs))
     outcome = ending.own_end(situation, jobs)
     if outcome is None or not all(_counts(situation, worker, job) for job in jobs):
         return None
@@ -194,10 +175,10 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     if over or hold is Hold.OUTDATED:
         cleaned = cleaned.also(*_sync_stopped(situation, ()))
     if hold is not Hold.OFF or not situation.facts.is_on_hold:
-        return cleaned
-    left = STEADY - situation.snapshot.quiet_for  # one of the two may be out of date
-    queued = cleaned.also(take_off_hold(situation))
-    return attrs.evolve(cleaned, look_again=left.total_seconds()) if left > timedelta(0) else queued
+        return named("released" if over else "shown as it is", cleaned)
+    if (left := STEADY - situation.snapshot.quiet_for) > timedelta(0):  # one of the two may be out of date
+        return named("on hold", cleaned.within(left))
+    return named("queue it again", cleaned.also(take_off_hold(situation)))
 
 
 def end_deleted_by_pods(situation: Situation) -> Plan | None:
@@ -214,9 +195,9 @@ def end_deleted_by_pods(situation: Situation) -> Plan | None:
         return None
     cleaned = ending.clean_up(situation)
     if situation.snapshot.quiet_for < STEADY:
-        return attrs.evolve(cleaned, look_again=STEADY.total_seconds())
+        return named("not for long", cleaned.within(STEADY))
     end = finish(situation, "Failed", "All pods of the group were deleted")
-    return attrs.evolve(cleaned, effects=(end, *cleaned.effects))
+    return Plan((end, *cleaned.effects), cleaned.look_again, row="finish")
 
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -308,8 +289,8 @@ def end_settled(situation: Situation) -> Plan | None:
     patch = adapter.settled_patch(job, situation.now) if situation.snapshot.refused_for < SYNC_GRACE else None
     shown = tuple(ending.patch_status(situation, job, patch))
     if shown or situation.snapshot.quiet_for < KUEUE_GRACE:
-        return _stop_first(situation, Plan(shown, look_again=KUEUE_GRACE.total_seconds()))
-    return _stop_first(situation, Plan((finish(situation, end.reason, end.message),)))
+        return _stop_first(situation, Plan(shown, row="show it").within(KUEUE_GRACE))
+    return _stop_first(situation, Plan((finish(situation, end.reason, end.message),), row="finish"))
 
 
 def stop_here(situation: Situation) -> Plan | None:
@@ -322,37 +303,62 @@ def stop_here(situation: Situation) -> Plan | None:
         return None
     if worker is not None and ending.own_end(situation, situation.jobs_on(worker)) is not None:
         return None  # it has ended before that: its end is shown
-    return _stop_first(situation, Plan(tuple(release(situation, job))))
+    return _stop_first(situation, Plan(tuple(release(situation, job)), row="release it"))
 
 
 def _stop_first(situation: Situation, then: Plan) -> Plan:
     """Remove the copies; what follows is done once no job of it may run on a worker."""
     stopped = tuple(remove_all(situation))
     if may_run_anywhere(situation):
-        left = min((run.until.total_seconds() for run in possible_runs(situation)), default=None)
-        return Plan(stopped, look_again=left)
-    return Plan(stopped, then.look_again).also(*then.effects)
+        return Plan(stopped, row="stop it").within(*(run.until for run in possible_runs(situation)))
+    return attrs.evolve(then, effects=(*stopped, *then.effects))
 
 
-def clean_up_gone(situation: Situation) -> Plan:
-    """It was deleted, or is being deleted: remove the copies, and show of its job that it has ended, or runs no more.
+def _release_stopped(situation: Situation) -> Plan:
+    """It is being deleted: its job is shown to run no more once that is so."""
+    had_it = situation.snapshot.check is not None and situation.assigned_to is not None
+    if had_it and not may_run_anywhere(situation):
+        return named("released", _released(situation))
+    return named("stops first", ending.clean_up(situation))
 
-    Kueue releases the one that goes, and goes on with the next one, only once the job shows that nothing runs. Of one
-    that is gone no Workload tells which worker had the job: none may show a copy of it.
-    """
-    cleaned, snapshot = ending.clean_up(situation), situation.snapshot
-    if snapshot.adapter is None or any(map(is_live, snapshot.siblings)):  # another one has the job
-        return cleaned
-    if ended := tuple(ending.end_of_gone(situation)):
-        return Plan(ended)
-    stay = [job for job in snapshot.jobs.values() if not is_terminating(job)]
-    released = cleaned.also(*(effect for job in stay for effect in release(situation, job)))
-    if snapshot.workload is not None:
-        had_it = snapshot.check is not None and situation.assigned_to is not None
-        return released if had_it and not may_run_anywhere(situation) else cleaned
-    hidden = [worker.name for worker in situation.workers if may_run_of_gone(situation, worker)]
-    if not (stay and hidden):
-        return released
-    why = f'Waiting for worker cluster "{hidden[0]}": it may still run a job whose Workload is gone'
-    waits = [AnnounceWorkload("Warning", why, about=job) for job in stay if snapshot.quiet_for >= TOLD_AFTER]
-    return attrs.evolve(cleaned, look_again=GONE_AGAIN.total_seconds()).also(*waits)
+
+def _released(situation: Situation) -> Plan:
+    released = (effect for job in _jobs_that_stay(situation) for effect in release(situation, job))
+    return ending.clean_up(situation).also(*released)
+
+
+def _jobs_that_stay(situation: Situation) -> list[Json]:
+    return [job for job in situation.snapshot.jobs.values() if not is_terminating(job)]
+
+
+def _end_of_gone(situation: Situation) -> Plan | None:
+    ended = tuple(ending.end_of_gone(situation))
+    return Plan(ended) if ended else None
+
+
+def _wait_for_run_of_gone(situation: Situation) -> Plan | None:
+    """No Workload tells which worker had the job: none may show a copy of it."""
+    stay, quiet_for = _jobs_that_stay(situation), situation.snapshot.quiet_for
+    having = next((worker.name for worker in situation.workers if may_run_of_gone(situation, worker)), None)
+    if not stay or having is None:
+        return None
+    why = f'Waiting for worker cluster "{having}": it may still run a job whose Workload is gone'
+    waits = [AnnounceWorkload("Warning", why, about=job) for job in stay if quiet_for >= TOLD_AFTER]
+    return ending.clean_up(situation).within(GONE_AGAIN).also(*waits)
+
+
+def _is_anothers(situation: Situation) -> bool:
+    return situation.snapshot.adapter is None or any(map(is_live, situation.snapshot.siblings))
+
+
+clean_up_gone: Final = first_of(
+    Way("its job is another's", _is_anothers, ending.clean_up),
+    Way("has ended", always, _end_of_gone),
+    Way("goes", lambda seen: seen.snapshot.workload is not None, _release_stopped),
+    Way("may still run", always, _wait_for_run_of_gone),
+    Way("released", always, _released),
+)
+"""It was deleted, or is being deleted: remove the copies, and show of its job that it has ended, or runs no more.
+
+Kueue releases the one that goes, and goes on with the next one, only once the job shows that nothing runs.
+"""

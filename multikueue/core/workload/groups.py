@@ -18,8 +18,6 @@ from functools import partial
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import Candidates, Nomination
-from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import is_copy_of, prebuilt_workload
@@ -104,13 +102,6 @@ def _of_slices(members: list[Json], named: str) -> str:
     if any(name_of(one) == named for one in present) or not successors:
         return named
     return name_of(max(successors, key=lambda one: (dig(one, "metadata", "creationTimestamp") or "", name_of(one))))
-
-
-def nomination_for(situation: Situation, candidates: Candidates) -> Nomination:
-    """The worker that has the rest of the group; if none has it, those that the operator's dispatcher chooses."""
-    if not situation.group_workers:
-        return Guarded(situation.dispatcher).nominate(situation.workload, candidates, situation.now)
-    return Nomination(tuple(name for name in situation.group_workers[:1] if name in candidates.configured))
 
 
 def tell_split(situation: Situation) -> Plan | None:

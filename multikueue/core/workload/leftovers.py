@@ -26,7 +26,7 @@ from multikueue.core.model.objects import annotations_of, is_terminating, name_o
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import retry_count
-from multikueue.core.workload.check_updates import retry, say_waits
+from multikueue.core.workload.check_updates import note_last_worker, retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.facts import graces
 from multikueue.core.workload.facts.places import namespace_for
@@ -34,7 +34,6 @@ from multikueue.core.workload.facts.runs import is_given_up, may_be_ours, may_ha
 from multikueue.core.workload.facts.situation import Situation, Whose
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 from multikueue.core.workload.groups import has_its_name
-from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.removal import remove, stops_since, without
 
 MOST_FINALIZERS: Final = 8
@@ -79,7 +78,7 @@ def look_for_pods(situation: Situation) -> Plan | None:
     namespace = namespace_for(situation.snapshot, worker)
     look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
     again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)
-    return attrs.evolve(_wait_for(situation, left, look), look_again=again.total_seconds())
+    return _wait_for(situation, left, look).within(again)
 
 
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
@@ -247,16 +246,11 @@ def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:
     """Give the quota back while a leftover is there; each time for longer, as Kueue's `retryCount` tells."""
     tried = min(retry_count(situation.workload, situation.check), 8)
     after = min(graces.FIRST_DELAY * 2**tried, graces.MAX_DELAY)
-    return retry(situation, f"Waiting for {left[0]}", after, _facts(situation, left))
+    return retry(situation, f"Waiting for {left[0]}", after, [_for_programs(situation, one) for one in left])
 
 
-def _facts(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
-    """Leftovers for programs."""
-    return [_fact(situation, leftover, leftover.object) for leftover in left]
-
-
-def _fact(situation: Situation, leftover: Leftover, copy: Json) -> EarlierRun:
-    deleted = parse_timestamp(copy["metadata"].get("deletionTimestamp"))
+def _for_programs(situation: Situation, leftover: Leftover) -> EarlierRun:
+    copy, deleted = leftover.object, parse_timestamp(leftover.object["metadata"].get("deletionTimestamp"))
     due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
     held = tuple(_holders(copy))
     return EarlierRun(leftover.worker, leftover.kind, name_of(copy), uid(copy), deleted, due, held)
@@ -272,17 +266,20 @@ def wait_for_earlier_run(situation: Situation) -> Plan | None:
 
 
 def _wait_for(situation: Situation, left: tuple[Leftover, ...], *looks: Effect) -> Plan:
-    if noted := tuple(note_last_worker(situation)):
-        return Plan((*noted, *looks))
-    again = hold_limit(situation).total_seconds()
+    if noted := note_last_worker(situation):
+        return Plan((*noted, *looks), row="note its last run")
     if not left:
-        return Plan(looks, look_again=again)
+        return Plan(looks, row="look").within(hold_limit(situation))
     if is_stubborn(situation, left):
         back = [send_back(situation, left)] if situation.facts.is_active else []
-        return Plan((*tell_held_up(situation, left), *back, *looks))
+        return Plan((*tell_held_up(situation, left), *back, *looks), row="send back")
     why = f"Waiting for {left[0]}"
-    said = [] if situation.head == why else [say_waits(situation, Message(why), _facts(situation, left))]
-    return Plan((*said, *looks), look_again=again)
+    said = (
+        []
+        if situation.head == why
+        else [say_waits(situation, Message(why), [_for_programs(situation, one) for one in left])]
+    )
+    return Plan((*said, *looks), row="wait").within(hold_limit(situation))
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from functools import cached_property
 from typing import Final
 
-import attrs
-
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model import workloads
 from multikueue.core.model.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
@@ -22,6 +20,7 @@ from multikueue.core.workload.check_updates import (
     end_waits,
     give_up,
     nominate,
+    note_last_worker,
     patch_copy,
     record,
     rejections,
@@ -32,151 +31,146 @@ from multikueue.core.workload.facts import runs
 from multikueue.core.workload.facts.eligible import withheld
 from multikueue.core.workload.facts.graces import FIRST_ANSWER, LEFTOVER_AGAIN
 from multikueue.core.workload.facts.places import is_misplaced
-from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
-from multikueue.core.workload.groups import create_missing, missing_on, nomination_for
-from multikueue.core.workload.history import note_last_worker
+from multikueue.core.workload.groups import create_missing, missing_on
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
 from multikueue.core.workload.removal import remove, without
 from multikueue.core.workload.ways import Way, always, first_of, wait
 
 
-@attrs.frozen(eq=False)
-class Offer:
-    """A Workload that may be offered, and what its rows look at beside it: each is found out once, if it is asked."""
-
-    situation: Situation
-
-    @cached_property
-    def noted(self) -> tuple[Effect, ...]:
-        """What is kept on the Workload of its last run. It is a write: all else that is written waits for it."""
-        return tuple(note_last_worker(self.situation))
-
-    @cached_property
-    def awaited(self) -> Mapping[ClusterName, timedelta]:
-        """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
-        situation = self.situation
-        names = situation.facts.nominated
-        starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
-        configured = (worker for worker in situation.workers if worker.configured)
-        hopes = {
-            worker.name: starting if not worker.answered else runs.left_of_short_loss(situation, worker)
-            for worker in configured
-            if (not worker.answered or worker.name in names) and not withheld(situation)[worker.name]
-        }
-        return {name: left for name, left in hopes.items() if left > timedelta(0)}
-
-    @cached_property
-    def nomination(self) -> Nomination:
-        """Whom the dispatcher offers it to."""
-        return nomination_for(self.situation, _candidates(self.situation, self.awaited))
-
-    @cached_property
-    def chosen(self) -> Worker | None:
-        """The worker that gets it; None: nobody has admitted it yet."""
-        return winner(self.situation)
-
-    @cached_property
-    def left(self) -> tuple[leftovers.Leftover, ...]:
-        """What is seen elsewhere, and must be gone before the chosen one gets it."""
-        return leftovers.left_over(self.situation, self.chosen) if self.chosen is not None else ()
-
-    @cached_property
-    def runs(self) -> tuple[runs.Run, ...]:
-        """What may run elsewhere unseen, and must be over before."""
-        return tuple(runs.blocking(self.situation, self.chosen)) if self.chosen is not None else ()
-
-    @property
-    def warnings(self) -> Iterator[Effect]:
-        """What keeps the chosen one from it."""
-        unseen_runs = (f'Waiting for worker cluster "{run.worker}": {run.why}' for run in self.runs if run.why)
-        yield from (AnnounceWorkload("Warning", text) for text in unseen_runs)
-        yield from leftovers.tell_held_up(self.situation, self.left)
+@once
+def _awaited(situation: Situation) -> Mapping[ClusterName, timedelta]:
+    """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
+    names = situation.facts.nominated
+    starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
+    configured = (worker for worker in situation.workers if worker.configured)
+    hopes = {
+        worker.name: starting if not worker.answered else runs.left_of_short_loss(situation, worker)
+        for worker in configured
+        if (not worker.answered or worker.name in names) and not withheld(situation)[worker.name]
+    }
+    return {name: left for name, left in hopes.items() if left > timedelta(0)}
 
 
-def _end_waits(offer: Offer) -> Plan | None:
-    over = tuple(end_waits(offer.situation))
+@once
+def _nomination(situation: Situation) -> Nomination:
+    """The worker that has the rest of its group; if none has it, those that the operator's dispatcher chooses."""
+    candidates = _candidates(situation)
+    if situation.group_workers:
+        return Nomination(tuple(name for name in situation.group_workers[:1] if name in candidates.configured))
+    return Guarded(situation.dispatcher).nominate(situation.workload, candidates, situation.now)
+
+
+@once
+def _held_up_by(situation: Situation) -> tuple[leftovers.Leftover, ...]:
+    """What is seen elsewhere, and must be gone before the worker that has admitted it gets it."""
+    chosen = winner(situation)
+    return leftovers.left_over(situation, chosen) if chosen is not None else ()
+
+
+@once
+def _runs_elsewhere(situation: Situation) -> tuple[runs.Run, ...]:
+    """What may run elsewhere unseen, and must be over before."""
+    chosen = winner(situation)
+    return tuple(runs.blocking(situation, chosen)) if chosen is not None else ()
+
+
+def _warnings(situation: Situation) -> Iterator[Effect]:
+    """What keeps it from the worker that has admitted it."""
+    unseen_runs = (
+        f'Waiting for worker cluster "{run.worker}": {run.why}' for run in _runs_elsewhere(situation) if run.why
+    )
+    yield from (AnnounceWorkload("Warning", text) for text in unseen_runs)
+    yield from leftovers.tell_held_up(situation, _held_up_by(situation))
+
+
+def _end_waits(situation: Situation) -> Plan | None:
+    over = tuple(end_waits(situation))
     return Plan(over) if over else None  # one write of the Workload at a time
 
 
-def _may_be_recorded(offer: Offer) -> bool:
+def _may_be_recorded(situation: Situation) -> bool:
     """Whether nothing keeps it from the worker that has admitted it: another controller, if one nominates, has
     nominated that. A worker that has the job keeps it.
     """
-    chosen = offer.chosen
-    if chosen is None or offer.runs or offer.left:
+    chosen = winner(situation)
+    if chosen is None or _runs_elsewhere(situation) or _held_up_by(situation):
         return False
-    nomination = offer.nomination
-    return not nomination.binding or chosen.name in nomination.names or offer.situation.has_job(chosen)
+    nomination = _nomination(situation)
+    return not nomination.binding or chosen.name in nomination.names or situation.has_job(chosen)
 
 
-def _hand_over(offer: Offer) -> Plan:
+def _hand_over(situation: Situation) -> Plan:
     """Record the worker; its job is created there afterwards, and only there. The losers' copies go at once."""
-    if offer.noted or offer.chosen is None:  # that write gives the Workload another resourceVersion
-        return Plan(offer.noted)
-    recorded = tuple(_record(offer.situation, offer.chosen))
-    losers = [worker for worker in offer.situation.workers if recorded and worker.name != offer.chosen.name]
-    removed = (effect for worker in losers for effect in _clean_current(offer.situation, worker))
+    chosen = winner(situation)
+    assert chosen is not None, "only what somebody has admitted is recorded"
+    recorded = tuple(_record(situation, chosen))
+    losers = [worker for worker in situation.workers if recorded and worker.name != chosen.name]
+    removed = (effect for worker in losers for effect in _clean_current(situation, worker))
     return Plan((*recorded, *removed))
 
 
-def _awaits_other_checks(offer: Offer) -> bool:
-    return not workloads.other_checks_ready(offer.situation.workload, offer.situation.check)
+def _awaits_other_checks(situation: Situation) -> bool:
+    return not workloads.other_checks_ready(situation.workload, situation.check)
 
 
-def _other_checks_first(offer: Offer) -> Plan:
-    """Somebody else's check first: copies would only hold the workers' quota."""
-    is_new = offer.situation.head != OTHER_CHECKS and not offer.noted
-    return Plan(offer.noted or (say(offer.situation, Message(OTHER_CHECKS)),) * is_new)
+def _give_up(situation: Situation) -> Plan | None:
+    given_up = _nomination(situation).give_up if winner(situation) is None else None
+    return None if given_up is None else Plan((give_up(situation, given_up),))
 
 
-def _give_up(offer: Offer) -> Plan | None:
-    given_up = offer.nomination.give_up if offer.chosen is None else None
-    return None if given_up is None else Plan((give_up(offer.situation, given_up),))
-
-
-def _send_back_held_up(offer: Offer) -> Plan | None:
-    if not offer.left or not leftovers.is_stubborn(offer.situation, offer.left):
+def _send_back_held_up(situation: Situation) -> Plan | None:
+    left = _held_up_by(situation)
+    if not left or not leftovers.is_stubborn(situation, left):
         return None
-    return Plan((leftovers.send_back(offer.situation, offer.left), *offer.warnings))
+    return Plan((leftovers.send_back(situation, left), *_warnings(situation)))
 
 
-def _offer_it(offer: Offer) -> Plan:
+def _offer_it(situation: Situation) -> Plan:
     """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
-    situation, nomination = offer.situation, offer.nomination
+    nomination, left = _nomination(situation), _held_up_by(situation)
     # Those that are withheld stay nominated.
     asked = tuple(name for name in nomination.names if not withheld(situation).get(ClusterName(name)))
     opened = open_next(situation, asked)
-    unheard = min(offer.awaited.values(), default=None)
-    held_up = max((run.until for run in offer.runs), default=LEFTOVER_AGAIN if offer.left else None)
+    unheard = min(_awaited(situation).values(), default=None)
+    held_up = max((run.until for run in _runs_elsewhere(situation)), default=LEFTOVER_AGAIN if left else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
     unseen = min((run.until for run in runs.possible_runs(situation)), default=None) if hidden else None
-    waits = [left.total_seconds() for left in (held_up, unheard, unseen) if left is not None]
-    again = [*waits, *(seconds for seconds in (nomination.look_again, opened.look_again) if seconds is not None)]
-    nominations = offer.noted or tuple(_nominate(situation, nomination))
-    effects = (*offer.warnings, *opened.effects, *nominations, *_offer(situation, asked))
+    nominations = note_last_worker(situation) or tuple(_nominate(situation, nomination))
+    effects = (*_warnings(situation), *opened.effects, *nominations, *_offer(situation, asked))
     problems = (nomination.problem,) if nomination.problem else ()
-    return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
+    offered = Plan(effects, opened.look_again, claim=nomination.claim, problems=problems)
+    return offered.within(nomination.look_again, held_up, unheard, unseen)
 
 
-_WAYS: Final[tuple[Way[Offer], ...]] = (
+_NOTE: Final = Way(
+    "note its last run", lambda seen: bool(note_last_worker(seen)), lambda seen: Plan(note_last_worker(seen))
+)
+"""That write gives the Workload another resourceVersion: it is the only one of its decision."""
+
+_other_checks_first: Final = first_of(
+    _NOTE,
+    Way("said", lambda seen: seen.head == OTHER_CHECKS, wait),
+    Way("say so", always, lambda seen: Plan((say(seen, Message(OTHER_CHECKS)),))),
+)
+"""Somebody else's check first: copies would only hold the workers' quota."""
+
+dispatch: Final = first_of(
     Way("waits are over", always, _end_waits),
-    Way("record", _may_be_recorded, _hand_over),
+    Way("record", _may_be_recorded, first_of(_NOTE, Way("hand over", always, _hand_over))),
     Way("other checks", _awaits_other_checks, _other_checks_first),
-    Way("about to be evicted", lambda offer: not offer.situation.facts.is_active, wait),
+    Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
     Way("give up", always, _give_up),
     Way("held up", always, _send_back_held_up),
     Way("offer", always, _offer_it),
 )
+"""Record the first worker that admitted it, or offer it to more."""
 
 
-def dispatch(situation: Situation) -> Plan | None:
-    """Record the first worker that admitted it, or offer it to more."""
-    return first_of(*_WAYS)(Offer(situation))
-
-
+@once
 def winner(situation: Situation) -> Worker | None:
     """The worker that gets the Workload: the first of the config that has admitted it, of those it is offered to.
 
@@ -217,7 +211,7 @@ def _has_ended_on(situation: Situation, worker: Worker) -> bool:
     return situation.adapter.outcome_of(jobs) is not None
 
 
-def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candidates:
+def _candidates(situation: Situation) -> Candidates:
     names, known = situation.facts.nominated, situation.snapshot.facts
     workers = tuple(
         Candidate(
@@ -226,7 +220,7 @@ def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candi
             annotations=worker.annotations,
             available=worker.can_run and not withheld(situation)[worker.name],
             nominated=worker.name in names,
-            awaited=worker.name in awaited,
+            awaited=worker.name in _awaited(situation),
             has_copy=_keeps_copy(situation, worker),
             conditions=tuple(conditions(situation.current(worker) or {})),
             gate_open=is_open(situation, worker),
@@ -262,10 +256,7 @@ def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
-    if chosen.name not in situation.facts.nominated:
-        # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
-        yield nominate(situation, (chosen.name,))
-    elif _needs_no_job(situation, chosen):
+    if _needs_no_job(situation, chosen):
         state = CheckState.PENDING if situation.keeps_check_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):

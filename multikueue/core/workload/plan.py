@@ -1,4 +1,4 @@
-"""The life of a workload, as a table: the first row that applies decides.
+"""The life of a workload, as a table: the first row that applies decides. `guarded_plan` is the way in.
 
 Read the table at the end from top to bottom. A row decides on effects only. What comes after them is decided anew, when
 the caches show what they have done.
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.check_message import GROUP
 from multikueue.core.model.labels import HOLDING_GATE
+from multikueue.core.model.names import ClusterName
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
-from multikueue.core.workload import assigned, ending, evicting, groups, leftovers, slices
+from multikueue.core.workload import assigned, ending, evicting, groups, leftovers, removal, slices
 from multikueue.core.workload.assigned import remove_others
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
@@ -26,18 +27,46 @@ from multikueue.core.workload.facts.eligible import with_company, with_own_copie
 from multikueue.core.workload.facts.places import is_own_copy, with_places_written, without_foreign
 from multikueue.core.workload.facts.runs import possible_runs
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
+from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker, hidden
 from multikueue.core.workload.leftovers import clean_stale
 from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
-from multikueue.core.workload.removal import remove_all, steps_in
+from multikueue.core.workload.removal import remove_all
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.core.workload.ways import Way, always, named, wait
 from multikueue.errors import RuleError
 
 
+def guarded_plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Plan:
+    """Decide as `plan` does. If that raises, decide once more, without the workers for each of which alone it raises.
+
+    What comes from workers is checked where it comes in, and code of others is asked through a guard:
+    rows by `adapters.safe`, dispatchers by `core.dispatchers.guarded`. So what raises all the same is a defect of ours;
+    it must not hold up the Workload everywhere.
+
+    Raises:
+        Exception: it raises whatever these workers show.
+    """
+    try:
+        return plan(snapshot, now, settings, dispatcher)
+    except Exception:  # of any code: adapters may come from elsewhere
+        odd: dict[ClusterName, Exception] = {}
+        for worker in snapshot.workers:
+            try:
+                plan(attrs.evolve(snapshot, workers=(worker,)), now, settings, dispatcher)
+            except Exception as error:
+                odd[worker.name] = error
+        without = snapshot.with_workers(lambda worker: _left_out(worker, odd.get(worker.name)))
+        return attrs.evolve(plan(without, now, settings, dispatcher), left_out=odd)
+
+
+def _left_out(worker: Worker, error: Exception | None) -> Worker:
+    why = f"what it shows of this Workload cannot be used ({type(error).__name__}), see the log of the controller"
+    return worker if error is None else hidden(worker, why)
+
+
 def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Plan:
-    """Decide what to do about one Workload. See `guarded_plan` for what happens if it raises.
+    """Decide what to do about one Workload.
 
     Args:
         snapshot: everything known about it.
@@ -64,15 +93,17 @@ def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
     decided = assigned.with_last_status(situation, decided)
     decided = with_places_written(situation.snapshot, decided)
     decided = with_dependencies(situation, decided)
-    problems, troubles = decided.problems, tuple[str, ...]()
-    if _is_ours(situation):
-        problems = (*_problems(situation), *problems)
-        troubles = (*_troubles(situation), *problems)
-    decided = attrs.evolve(decided, look_again=_earliest(decided.look_again, situation), problems=problems)
+    decided = decided.within(*_spans(situation))
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
-    decided = attrs.evolve(decided, telling=(*decided.telling, *_first_words(situation, decided)))
-    return named(row.name, decided).also(*(AnnounceWorkload("Warning", text) for text in troubles))
+    if telling := tuple(_first_words(situation, decided)):
+        decided = attrs.evolve(decided, telling=(*decided.telling, *telling))
+    if _is_ours(situation):
+        if problems := _problems(situation):
+            decided = attrs.evolve(decided, problems=(*problems, *decided.problems))
+        warned = (*_troubles(situation), *decided.problems)
+        decided = decided.also(*(AnnounceWorkload("Warning", text) for text in warned))
+    return named(row.name, decided)
 
 
 def _first_words(situation: Situation, decided: Plan) -> Iterator[Effect]:
@@ -131,11 +162,11 @@ def _problems(situation: Situation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(itertools.chain.from_iterable(problems)))
 
 
-def _earliest(look_again: float | None, situation: Situation) -> float | None:
-    """When to look again, now that refusals are asked again, and removals go on: no event tells when."""
-    waits = [worker.refusal.left.total_seconds() for worker in situation.workers if worker.refusal is not None]
-    waits += (*steps_in(situation), *(left.total_seconds() for left in leftovers.ends_in(situation)))
-    return min(waits if look_again is None else [look_again, *waits], default=None)
+def _spans(situation: Situation) -> Iterator[timedelta]:
+    """When to look again, as refusals are asked again, and removals go on: no event tells when."""
+    yield from (worker.refusal.left for worker in situation.workers if worker.refusal is not None)
+    yield from removal.steps_in(situation)
+    yield from leftovers.ends_in(situation)
 
 
 def _check_was_taken_off(situation: Situation) -> bool:
@@ -148,12 +179,6 @@ def _check_was_taken_off(situation: Situation) -> bool:
     if situation.facts.is_finished or not situation.facts.has_quota:
         return False
     return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
-
-
-def _follow_unchecked(situation: Situation) -> Plan | None:
-    if situation.facts.is_evicted:
-        return evicting.stop_evicted(situation)
-    return assigned.follow_unchecked(situation).also(*remove_others(situation))
 
 
 def _tell_held(situation: Situation) -> Plan | None:
@@ -257,7 +282,7 @@ def _recorded(situation: Situation) -> str:
 
 
 @attrs.frozen
-class Row(Way[Situation]):
+class Row(Way):
     """One line of the table. It may have a table of its own: see `ways`."""
 
     waits_for: Callable[[Situation], str] | None = None
@@ -280,7 +305,9 @@ TABLE: tuple[Row, ...] = (
     Row("gone", lambda seen: seen.snapshot.workload is None or is_terminating(seen.workload), evicting.clean_up_gone),
     # a check deleted by mistake must not stop running jobs
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, wait),
-    Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
+    # Kueue takes it off running ones, too
+    Row("evicted unchecked", lambda seen: _check_was_taken_off(seen) and seen.facts.is_evicted, evicting.stop_evicted),
+    Row("check taken off", _check_was_taken_off, assigned.follow_unchecked, goes=remove_others),
     Row("left behind", always, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
     Row("pods deleted", always, evicting.end_deleted_by_pods),

@@ -63,8 +63,7 @@ def with_words(
     if any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in decided.effects):
         return decided  # the next plan, after that write, has the words
     tail = tells(situation) if tells is not None else Tail()
-    waits = (decided.look_again, tail.again.total_seconds() if tail.again else None)
-    decided = attrs.evolve(decided, look_again=min((seconds for seconds in waits if seconds is not None), default=None))
+    decided = decided.within(tail.again)
     head = _head(situation, waits_for)
     words = check_message.Message(head, tail.parts or ())
     if head != situation.head:

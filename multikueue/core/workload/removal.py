@@ -38,6 +38,8 @@ from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 
 def without(worker: Worker, keep: Callable[[Json], bool]) -> Worker:
     """The worker with only those of its copies that are to be removed."""
+    if worker.is_empty:
+        return worker
     jobs = tuple(one for one in worker.jobs if not keep(one.object))
     workload = worker.workload
     return attrs.evolve(worker, jobs=jobs, workload=None if workload is None or keep(workload) else workload)
@@ -60,7 +62,7 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
         worker: with the copies to remove; see `without`. Nothing is done while it is out of reach: once it reconnects
             there is another reconcile.
     """
-    if not worker.reachable:
+    if not worker.reachable or worker.is_empty:
         return
     copy = None if keeps_job_alive(worker) else worker.workload
     if copy is not None and _lacks_finalizer(worker, copy):  # an older daemon made it
@@ -132,14 +134,14 @@ def stops_since(worker: Worker) -> datetime | None:
     return max(filter(None, times), default=None)
 
 
-def steps_in(situation: Situation) -> Iterator[float]:
-    """In how many seconds time alone lets removals take their next step."""
+def steps_in(situation: Situation) -> Iterator[timedelta]:
+    """In what time removals take their next step without an event."""
     for worker in situation.workers:
         if worker.reachable and worker.workload is not None:
             stops = bool(worker.jobs) or situation.traits.workload_only
             left = stop_left(situation, worker) if stops else finalizer_left(situation, worker.workload)
             if left:
-                yield left.total_seconds()
+                yield left
 
 
 def finalizer_left(situation: Situation, copy: Json) -> timedelta:

@@ -160,7 +160,7 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
 
 follow_slice: Final = following(
     Way("over", _is_over, follow_over),
-    Way("just gone", _has_just_gone, lambda _: Plan(look_again=VANISHED.total_seconds())),
+    Way("just gone", _has_just_gone, lambda _: Plan().within(VANISHED)),
     Way("refused", _starts_anew, send_back_refused),
     Way("removed worker", _gets_nothing_more, begin_anew),
     Way("has ended", always, _end_at_old_size),

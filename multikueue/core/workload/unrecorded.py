@@ -10,49 +10,77 @@ last; if that is not known, on a worker of the config, if only one has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from typing import Final
 
 import attrs
 
 from multikueue.core.model.check_message import Message
 from multikueue.core.model.marks import Proof
+from multikueue.core.model.names import ClusterName
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_updates import admit, nominate, retry, say
+from multikueue.core.workload.check_updates import admit, note_worker, retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.facts.runs import assumed_for
-from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.history import note_worker
+from multikueue.core.workload.ways import Way, always, first_of, named
 
 
-def find_recorded(situation: Situation) -> Plan:
-    """Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
+@once
+def _holders(situation: Situation) -> list[Worker]:
+    """The workers in sight that have it."""
     shown, last = [worker for worker in situation.workers if worker.in_sight], situation.last_worker
-    trusted = [one for one in shown if one.name == last or (last is None and one.configured)]
-    holders = _proven(situation, shown) or _unproven(situation, trusted)
-    # One that was taken out of the config, or removed, runs its jobs to their end: it counts where nobody else has it.
-    asked = [worker for worker in situation.workers if worker.configured or worker.name == last or not holders]
-    hidden = {one.name: left for one in asked if not one.in_sight and (left := assumed_for(situation, one))}
-    if hidden:
-        waiting = _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
-        holder = holders[0].name if len(holders) == 1 else last if last in hidden else None
-        if holder is not None and (noted := tuple(note_worker(situation, holder))):
-            # The check's words follow with the next plan: of two writes of one object the second meets a conflict.
-            warnings = tuple(effect for effect in waiting.effects if isinstance(effect, AnnounceWorkload))
-            return attrs.evolve(waiting, effects=(*noted, *warnings))
-        return waiting
-    if len(holders) > 1:
-        names = _listed(worker.name for worker in holders)
-        return _wait(situation, f"{names} have it: remove it from all but one", None)
-    if not holders:
-        base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
-        return Plan((retry(situation, base),))  # the eviction removes the copies: one out of sight may still run
-    having = holders[0]
-    if having.name not in situation.facts.nominated:
-        # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
-        return Plan((nominate(situation, (having.name,)),))
+    trusted = [worker for worker in shown if worker.name == last or (last is None and worker.configured)]
+    return _proven(situation, shown) or _unproven(situation, trusted)
+
+
+@once
+def _hidden(situation: Situation) -> Mapping[ClusterName, timedelta]:
+    """Those out of sight that may have it, and for how long that is assumed.
+
+    One that was taken out of the config, or removed, runs its jobs to their end: it counts where nobody else has it.
+    """
+    last, nobody = situation.last_worker, not _holders(situation)
+    asked = (worker for worker in situation.workers if worker.configured or worker.name == last or nobody)
+    times = ((worker.name, assumed_for(situation, worker)) for worker in asked if not worker.in_sight)
+    return {name: left for name, left in times if left}
+
+
+def _wait_for_hidden(situation: Situation) -> Plan:
+    hidden, holders, last = _hidden(situation), _holders(situation), situation.last_worker
+    waiting = _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
+    holder = holders[0].name if len(holders) == 1 else last if last in hidden else None
+    noted = tuple(note_worker(situation, holder)) if holder is not None else ()
+    # The check's words follow with the next plan: of two writes of one object the second meets a conflict.
+    warnings = (effect for effect in waiting.effects if isinstance(effect, AnnounceWorkload))
+    return attrs.evolve(waiting, effects=(*noted, *warnings), row="note it") if noted else named("tell it", waiting)
+
+
+def _wait_for_one(situation: Situation) -> Plan:
+    names = _listed(worker.name for worker in _holders(situation))
+    return _wait(situation, f"{names} have it: remove it from all but one", None)
+
+
+def _try_again(situation: Situation) -> Plan:
+    """The eviction removes the copies: one out of sight may still run."""
+    base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
+    return Plan((retry(situation, base),))
+
+
+def _record(situation: Situation) -> Plan:
+    having = _holders(situation)[0]
     return Plan(tuple(admit(situation, having.name, CheckState.READY, having.workload)))
+
+
+find_recorded: Final = first_of(
+    Way("may be out of sight", lambda seen: bool(_hidden(seen)), _wait_for_hidden),
+    Way("several have it", lambda seen: len(_holders(seen)) > 1, _wait_for_one),
+    Way("nobody has it", lambda seen: not _holders(seen), _try_again),
+    Way("record it", always, _record),
+)
+"""Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
 
 
 def _proven(situation: Situation, workers: list[Worker]) -> list[Worker]:
@@ -90,4 +118,4 @@ def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:
     words: list[Effect] = [AnnounceWorkload("Warning", message.head)]
     if message.render() != situation.message:
         words.insert(0, say(situation, message))
-    return Plan(tuple(words), look_again=left.total_seconds() if left is not None else None)
+    return Plan(tuple(words)).within(left)

@@ -6,16 +6,14 @@ So a row's function is as long as its own idea, and the log says which way was t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import attrs
 
 from multikueue.core.workload.effects import Plan
+from multikueue.core.workload.facts.situation import Situation
 
-Seen = TypeVar("Seen")
-"""What the ways of one row look at: a `Situation`, or more that this row has found out about it."""
-
-Decide: TypeAlias = Callable[[Seen], Plan | None]
+Decide: TypeAlias = Callable[[Situation], Plan | None]
 """What is decided; None: it does not apply after all."""
 
 
@@ -30,18 +28,18 @@ def wait(_: object) -> Plan:
 
 
 @attrs.frozen
-class Way(Generic[Seen]):
+class Way:
     """One line: when it applies, and what is decided then."""
 
     name: str
-    applies: Callable[[Seen], bool]
-    decide: Decide[Seen]
+    applies: Callable[[Situation], bool]
+    decide: Decide
 
 
-def first_of(*ways: Way[Seen]) -> Decide[Seen]:
+def first_of(*ways: Way) -> Decide:
     """Decide by the first way that applies; None: none does."""
 
-    def decide(seen: Seen) -> Plan | None:
+    def decide(seen: Situation) -> Plan | None:
         for way in ways:
             if way.applies(seen) and (decided := way.decide(seen)) is not None:
                 return named(way.name, decided)

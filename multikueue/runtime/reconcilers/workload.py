@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -14,7 +14,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
-from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
+from multikueue.core.workload.plan import guarded_plan
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.job_event_handlers import log_problems
@@ -31,7 +31,7 @@ BEHIND: Final = 0.5
 
 @attrs.define(eq=False)
 class WorkloadReconciler:
-    """Executes `multikueue.core.workload.guarded_plan` for one Workload at a time."""
+    """Executes `multikueue.core.workload.plan.guarded_plan` for one Workload at a time."""
 
     reader: SnapshotReader
     executor: WorkerExecutor
@@ -50,17 +50,17 @@ class WorkloadReconciler:
         try:
             snapshot = self.reader.look(key)
             behind_since = self.reader.memory.looked_at(key)
-            guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
+            decided = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
         except Exception as error:  # a defect: the controller logs it, and tries again with back-off
             note = f"It cannot be decided what to do ({type(error).__name__}), see the log of the controller"
             workload = self.reader.manager.workloads.get(key)
             await self.executor.execute(key, workload, (AnnounceWorkload("Warning", note),))
             raise
         if self.bodies is not None:
-            if self.bodies.lacks(snapshot, guarded.plan):
-                return await self._with_bodies(self.bodies, snapshot, guarded.plan)
+            if self.bodies.lacks(snapshot, decided):
+                return await self._with_bodies(self.bodies, snapshot, decided)
             self.bodies.unneeded(key)
-        return await self._carry_out(snapshot, guarded, behind_since)
+        return await self._carry_out(snapshot, decided, behind_since)
 
     async def _with_bodies(self, bodies: Bodies, slim: Snapshot, plan: Plan) -> Action:
         """Plan again with what the caches do not keep of the Workload and its jobs."""
@@ -79,9 +79,9 @@ class WorkloadReconciler:
         finally:
             bodies.planned(key)
 
-    async def _carry_out(self, snapshot: Snapshot, guarded: GuardedPlan, behind_since: float | None) -> Action:
-        key, decision = snapshot.key, guarded.plan
-        self._log_left_out(key, guarded)
+    async def _carry_out(self, snapshot: Snapshot, decision: Plan, behind_since: float | None) -> Action:
+        key = snapshot.key
+        self._log_left_out(key, decision.left_out)
         if self.reader.figures is not None:
             self.reader.figures.planned(key, decision.claim)
         log_problems(self.reader.adapters.problems)
@@ -100,15 +100,15 @@ class WorkloadReconciler:
         elif self.hook is not None:
             self.hook.status_synced(worker, loop_time() - since)
 
-    def _log_left_out(self, key: ObjectKey, guarded: GuardedPlan) -> None:
+    def _log_left_out(self, key: ObjectKey, left_out: Mapping[ClusterName, Exception]) -> None:
         """Log what a worker made the plan raise, once for as long as that lasts."""
-        found = {cluster: repr(error) for cluster, error in guarded.left_out.items()}
+        errors = {cluster: repr(error) for cluster, error in left_out.items()}
         logged = self._left_out.pop(key, {})
-        for cluster, error in guarded.left_out.items():
-            if logged.get(cluster) != found[cluster]:
+        for cluster, error in left_out.items():
+            if logged.get(cluster) != errors[cluster]:
                 log.error("worker left out of a plan", cluster=cluster, exc_info=error)
-        if found:
-            self._left_out[key] = found
+        if errors:
+            self._left_out[key] = errors
 
 
 def _syncs(plan: Plan) -> bool:

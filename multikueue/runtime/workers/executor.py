@@ -141,6 +141,8 @@ class WorkerExecutor:
     backoffs: WorkerBackoffs
     ended: Callable[[ObjectKey], None] = lambda _: None
     """Called when a part of a Workload has ended."""
+    follows: Callable[[ClusterName, ObjectKey], bool] = attrs.field(default=lambda *_: True, kw_only=True)
+    """Whether something may follow for a Workload once that has succeeded, though it was planned meanwhile."""
     _tasks: BackgroundTasks = attrs.field(factory=BackgroundTasks, init=False)
     _under_way: dict[WorkerPlan, tuple[Effect, ...]] = attrs.field(factory=dict, init=False)
     _wanted: set[WorkerPlan] = attrs.field(factory=set, init=False)
@@ -200,6 +202,13 @@ class WorkerExecutor:
         creates = any(isinstance(effect, CreateWorkload) for effect in part)
         return WritingStatus(may_preempt=False) if creates else Idle()
 
+    def put_off(self, cluster: ClusterName, key: ObjectKey) -> bool:
+        """Have a Workload planned once what is under way for it on a worker has ended; False: nothing is."""
+        if (cluster, key) not in self._under_way:
+            return False
+        self._wanted.add((cluster, key))
+        return True
+
     def is_busy(self, key: ObjectKey) -> bool:
         """Whether something is under way for a Workload on any worker."""
         return any(of == key for _, of in self._under_way)
@@ -254,7 +263,7 @@ class WorkerExecutor:
             self.enqueue(cluster, key, self.backoffs.failed(part, error))
         else:
             self.backoffs.succeeded(part)
-            if part in self._wanted:
+            if part in self._wanted and self.follows(cluster, key):
                 self.enqueue(cluster, key, 0.0)
         finally:
             del self._under_way[part]

@@ -293,12 +293,12 @@ LATER, EARLIER = timestamp(NOW - timedelta(minutes=5)), timestamp(NOW - timedelt
 @pytest.mark.parametrize(
     ("reason", "on_job", "on_workload", "row"),
     [
-        ("DeactivatedDueToAdmissionCheck", LATER, None, "asked again"),
-        ("DeactivatedDueToAdmissionCheck", LATER, LATER, "no quota"),
-        ("DeactivatedDueToAdmissionCheck", EARLIER, None, "no quota"),
-        ("DeactivatedDueToAdmissionCheck", "now", None, "no quota"),
-        ("DeactivatedDueToAdmissionCheck", None, LATER, "no quota"),
-        ("Deactivated", LATER, None, "no quota"),
+        ("DeactivatedDueToAdmissionCheck", LATER, None, "asked again: released"),
+        ("DeactivatedDueToAdmissionCheck", LATER, LATER, "no quota: released"),
+        ("DeactivatedDueToAdmissionCheck", EARLIER, None, "no quota: released"),
+        ("DeactivatedDueToAdmissionCheck", "now", None, "no quota: released"),
+        ("DeactivatedDueToAdmissionCheck", None, LATER, "no quota: released"),
+        ("Deactivated", LATER, None, "no quota: released"),
     ],
     ids=["asked", "counted", "before", "no time", "not on the job", "off by hand"],
 )
@@ -313,4 +313,4 @@ def test_what_a_check_has_rejected_is_made_active_once_for_each_time_its_user_as
     assert decided.row == row
     patches = [one.patch for one in those(PatchWorkload, decided.effects)]
     noted = {"uid": "uid-local", "annotations": {RETRY_ANNOTATION: on_job}}
-    assert patches == ([{"metadata": noted, "spec": {"active": True}}] if row == "asked again" else [])
+    assert patches == ([{"metadata": noted, "spec": {"active": True}}] if row == "asked again: released" else [])

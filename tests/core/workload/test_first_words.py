@@ -23,14 +23,14 @@ def said(decided: Plan) -> list[Json]:
 @pytest.mark.parametrize(
     ("seen", "row"),
     [
-        (snapshot(workload(quota=False), worker("w1"), job=job()), "no quota"),
+        (snapshot(workload(quota=False), worker("w1"), job=job()), "no quota: released"),
         (
             snapshot(EVICTED, worker("w1"), job=job(status={"conditions": [condition("Suspended", status=False)]})),
-            "no quota",
+            "no quota: released",
         ),
         (snapshot(OFFERED, worker("w1", copy_of(OFFERED)), job=job()), "pending: offer"),
     ],
-    ids=["no quota", "stopped", "offered"],
+    ids=["no quota: released", "stopped", "offered"],
 )
 def test_it_says_that_it_is_suspended(seen: Snapshot, row: str) -> None:
     """Kueue puts our check on its Workload before that gets quota; the write may wait its turn."""

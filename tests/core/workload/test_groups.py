@@ -244,7 +244,7 @@ class TestSharing:
             siblings=(part(1), part(2)),
         )
         assert words(seen)[1:] == ["delete job on w1"]
-        assert decide(seen).row == "earlier run"
+        assert decide(seen).row.startswith("earlier run: ")
 
 
 def test_the_group_decides_before_the_operators_dispatcher() -> None:

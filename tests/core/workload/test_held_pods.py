@@ -240,14 +240,14 @@ class TestCheckTakenOff:
         local = group("a", "b", cluster="w1", check=None, spec=TWO)
         pods = [held("a", RUNNING, opened=True), held("b", RUNNING, opened=True)]
         snap = shown(local, pods, *(copied(local, one) for one in pods), check=None)
-        assert (decide(snap).row, words(snap)) == ("check taken off", [])
+        assert (decide(snap).row, words(snap)) == ("check taken off: follow", [])
 
     def test_what_cannot_be_seen_here_is_not_taken_from_its_worker(self) -> None:
         """The manager's pods may be refused to us for a while: what runs on the worker is not deleted for that."""
         local = group("a", "b", cluster="w1", check=None, spec=TWO)
         copies = [copied(local, held("a", RUNNING)), copied(local, held("b", RUNNING))]
         for pods in ([], [held("a", RUNNING, opened=True)]):
-            assert decide(shown(local, pods, *copies, check=None), settings=READY).row == "check taken off"
+            assert decide(shown(local, pods, *copies, check=None), settings=READY).row == "check taken off: follow"
         free_here = shown(local, [pod("a", RUNNING)], *copies, check=None)
         assert decide(free_here, settings=READY).row == "not ours"
 

@@ -41,7 +41,7 @@ def seen(local: Json, of: Json, *workers: Worker, quiet: float = 60) -> Snapshot
 @pytest.mark.parametrize("suspended", [True, False])
 def test_words_of_the_spec_as_it_is_stay(suspended: bool) -> None:
     plan = decide(seen(on_hold(), ray_job("ValidationFailed", generation=2, suspended=suspended)))
-    assert (plan.row, plan.effects) == ("no quota", ())
+    assert (plan.row, plan.effects) == ("no quota: shown as it is", ())
 
 
 def test_a_change_of_the_spec_takes_them_back() -> None:

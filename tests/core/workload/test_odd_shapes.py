@@ -20,7 +20,6 @@ from tests.core.door import (
     Connected,
     CreateJob,
     DeleteJob,
-    GuardedPlan,
     Lost,
     NothingSent,
     Opaque,
@@ -156,7 +155,7 @@ class Raising(dict[str, Any]):
         raise ZeroDivisionError("nobody expects it")
 
 
-def guarded(seen: Snapshot) -> GuardedPlan:
+def guarded(seen: Snapshot) -> Plan:
     return guarded_plan(seen, NOW, SETTINGS, AllAtOnce())
 
 
@@ -175,21 +174,21 @@ def test_a_plan_that_raises_is_made_without_the_workers_it_raises_for() -> None:
     made = guarded(seen)
     assert sorted(made.left_out) == ["w1", "w3"]
     assert all(isinstance(error, ZeroDivisionError) for error in made.left_out.values())
-    words = in_words(seen, made.plan)
+    words = in_words(seen, made)
     assert words.count("warn") == 2
     assert "record w2" in words
     assert not any(word.endswith((" w1", " w3")) for word in words), "they are left alone"
-    assert any("(ZeroDivisionError)" in one.note for one in those(AnnounceWorkload, made.plan.effects))
+    assert any("(ZeroDivisionError)" in one.note for one in those(AnnounceWorkload, made.effects))
 
 
 def test_what_runs_stays_on_a_worker_that_makes_the_plan_raise() -> None:
     made = guarded(snapshot(TAKEN, broken(RUNNING), worker("w2")))
-    assert in_words(snapshot(TAKEN), made.plan) == ["warn"]
+    assert in_words(snapshot(TAKEN), made) == ["warn"]
 
 
 def test_a_plan_that_does_not_raise_is_made_once() -> None:
     seen = snapshot(TAKEN, RUNNING)
-    assert guarded(seen) == GuardedPlan(decide(seen))
+    assert guarded(seen) == decide(seen)
 
 
 @pytest.mark.parametrize("workers", [(), (RUNNING,)])

@@ -105,7 +105,7 @@ class TestSettledEnds:
         lost = worker("w1", reach=Lost(NOW - timedelta(minutes=15)))
         assert words(snapshot(READY, lost, job=TERMINATED, quiet_for=timedelta(hours=1))) == ["copy job status"]
 
-    @pytest.mark.parametrize(("seconds", "row"), [(89, "settled"), (90, "evicted: waited long enough")])
+    @pytest.mark.parametrize(("seconds", "row"), [(89, "settled: stop it"), (90, "evicted: waited long enough")])
     def test_one_that_is_evicted_holds_its_quota_no_longer_than_any_other(self, seconds: int, row: str) -> None:
         """Its pods may not end: who preempts it does not wait for that."""
         local = workload(cluster="w1", check="Ready", evicted="Preempted")
@@ -117,7 +117,7 @@ class TestSettledEnds:
         decided = decide(seen, at=now)
         assert decided.row == row
         shown = [one.patch["status"] for one in those(PatchJobStatus, decided.effects)]
-        assert [status["active"] for status in shown] == ([] if row == "settled" else [0])
+        assert [status["active"] for status in shown] == ([] if row == "settled: stop it" else [0])
 
     def test_a_worker_out_of_sight_may_run_it(self) -> None:
         lost = worker("w1", reach=Lost(NOW - timedelta(minutes=5), seen=False))

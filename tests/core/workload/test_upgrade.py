@@ -30,7 +30,7 @@ def test_what_runs_on_under_a_foreign_finalizer_is_deleted_once_more_and_nobody_
     left = worker("w1", None, deleted_in_the_background(AGAIN, EARLIER))
     found = decide(snapshot(AGAIN, left, worker("w2")))
     deletions = those(DeleteJob, found.effects)
-    assert found.row == "earlier run"
+    assert found.row.startswith("earlier run: ")
     assert [(one.cluster, one.propagation) for one in deletions] == [("w1", "Foreground")]
 
 

@@ -29,7 +29,7 @@ def failed_on(placements: Sequence[Json], workers: Iterable[str], now: datetime)
     It goes back after `SHORTEST`: the others may have no room for ever.
 
     Args:
-        placements: of the job, the last one at the end (`core.workload.history`).
+        placements: of the job, the last one at the end (`core.workload.check_updates`).
         workers: those that could take it.
         now: the manager's wall clock.
     """
