@@ -596,6 +596,44 @@ async def test_a_proxy_signs_people_in(tmp_path: Path) -> None:
         assert await page.get_by_role("button", name="Sign out").count() == 0
 
 
+async def test_a_proxy_whose_token_nobody_knows_and_one_whose_session_has_ended_are_told_apart(tmp_path: Path) -> None:
+    """Another client's token, or an old one; and a proxy that answers itself, as it does to who takes JSON."""
+    headers = {"Authorization": "Bearer invented-token"}
+    async with (
+        hosted(tmp_path) as here,
+        browser_page(ignore_https_errors=True, extra_http_headers=headers) as page,
+    ):
+        await page.goto(here.address)
+        await page.get_by_text("The manager does not know this token").wait_for()
+        await page.get_by_label("Token of the manager cluster").wait_for()
+        taken: list[str] = []
+
+        async def ended(route: Any) -> None:
+            taken.append(route.request.headers["accept"])
+            await route.fulfill(status=401, content_type="application/json", body="{}")
+
+        await page.route("**/apis/**", ended)
+        await page.reload()
+        await page.get_by_text("does not know you any more: reload the page").wait_for()
+        assert "application/json" in taken[0].split(", ")
+
+
+async def test_a_link_of_another_site_opens_the_page(tmp_path: Path) -> None:
+    """So somebody comes from a mail, or back from where they have signed in; what the page asks then is its own."""
+    headers = {"Authorization": "Bearer submitter-token"}
+    async with (
+        hosted(tmp_path) as here,
+        browser_page(ignore_https_errors=True, extra_http_headers=headers) as page,
+    ):
+        link = f'<a href="{here.address}#/jobs/default/job.train">link</a>'
+        await page.route(
+            "https://issuer.example.com/", lambda route: route.fulfill(content_type="text/html", body=link)
+        )
+        await page.goto("https://issuer.example.com/")
+        await page.get_by_role("link", name="link").click()
+        await page.get_by_text("Given to worker1").first.wait_for()
+
+
 async def test_the_way_in_fits_its_screen_and_can_be_read(tmp_path: Path) -> None:
     axe = pytest.importorskip("axe_playwright_python.async_playwright")
     async with hosted(tmp_path) as here:
