@@ -222,6 +222,46 @@ async def test_a_span_is_chosen_by_dragging_over_it(api: FleetApi) -> None:
         await page.locator("h1", has_text="job/train-00001").wait_for()
 
 
+async def test_two_fingers_choose_a_span(api: FleetApi) -> None:
+    """What is under each stays under it: drawn apart, the span is smaller; moved along, it is another. One finger
+    still opens a bar."""
+    api.reads_all = True
+    screen: Any = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    async with opened(api, "#/time?seconds=3600", **screen) as page:
+        bar = page.get_by_role("link", name="job/train-00001").first
+        await bar.wait_for()
+        box = await page.locator("svg.time").bounding_box()
+        assert box is not None
+        touch = await page.context.new_cdp_session(page)
+        middle = box["y"] + box["height"] / 2
+
+        async def fingers(kind: str, *shares: float) -> None:
+            points = [{"x": box["x"] + 92 + share * (box["width"] - 96), "y": middle} for share in shares]
+            await touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+        async def gesture(*steps: tuple[float, float]) -> tuple[int, int]:
+            before = page.url
+            await fingers("touchStart", *steps[0])
+            for step in steps[1:]:
+                await fingers("touchMove", *step)
+            await fingers("touchEnd")
+            await page.wait_for_url(lambda url: url != before)
+            seconds, until = (int(re.findall(f"{name}=([0-9]+)", page.url)[0]) for name in ("seconds", "until"))
+            return seconds, until
+
+        seconds, until = await gesture((0.5, 0.6), (0.4, 0.65), (0.3, 0.7))
+        assert abs(seconds - 900) < 20, "what was a tenth is four tenths"
+        assert abs(until - (NOW_SHOWN.timestamp() - 3600 + 0.5 * 3600 + 0.7 * 900)) < 20
+        end = until
+        seconds, until = await gesture((0.2, 0.4), (0.35, 0.55), (0.5, 0.7))
+        assert abs(seconds - 900) < 20
+        assert abs(until - (end - 0.3 * 900)) < 20
+        await page.get_by_role("button", name="1 h", exact=True).tap()
+        await page.get_by_role("button", name="Now").tap()
+        await bar.tap()
+        await page.locator("h1", has_text="job/train-00001").wait_for()
+
+
 async def test_everything_is_fetched_at_once() -> None:
     """Modules name each other: a browser that reads them one after the other waits for each."""
     named = set(re.findall(r'href="(\w[\w.]*\.js)"', (FILES / "index.html").read_text()))

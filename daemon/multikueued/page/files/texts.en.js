@@ -27,6 +27,6 @@ export default {
   "sign.in": "Sign in", "sign.out": "Sign out", "sign.token": "Token of the manager cluster", "sign.ended": "What signs people in here does not know you any more: reload the page.",
   "sign.refused": "The manager does not know this token, or not any more.",
   "sign.how": "You see what this token may see. If you have none, ask for one:", "sign.kept": "It is kept in the memory of this tab: a reload asks for it again.",
-  "drag": "drag over a span to see it alone", "earlier": "earlier", "later": "later", "now": "Now", "time.of": "{} jobs over time, by worker", "no.worker.yet": "no worker", "bars": "{} jobs shown",
+  "drag": "drag over a span to see it alone", "pinch": "two fingers choose the span", "earlier": "earlier", "later": "later", "now": "Now", "time.of": "{} jobs over time, by worker", "no.worker.yet": "no worker", "bars": "{} jobs shown",
   "bar.queued": "queued", "bar.offered": "offered", "bar.runs": "on a worker", "bar.done": "finished", "bar.failed": "failed or lost", "bar.moved": "moved away",
 };

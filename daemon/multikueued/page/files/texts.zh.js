@@ -26,7 +26,7 @@ export default {
   "sign.in": "登录", "sign.out": "退出", "sign.token": "管理集群的令牌", "sign.ended": "为您登录的代理不再认识您：请重新加载页面。",
   "sign.refused": "管理集群不认识这个令牌，或不再认识。",
   "sign.how": "您看到的是这个令牌可以看到的。如果没有令牌，请申请一个：", "sign.kept": "它只保存在本标签页的内存中：重新加载时需再次输入。",
-  "drag": "拖动以放大一段时间", "earlier": "更早", "later": "更晚", "now": "现在", "time.of": "{} 个作业的时间图，按工作集群", "no.worker.yet": "无工作集群", "bars": "显示 {} 个作业",
+  "drag": "拖动以放大一段时间", "pinch": "用两指选择时段", "earlier": "更早", "later": "更晚", "now": "现在", "time.of": "{} 个作业的时间图，按工作集群", "no.worker.yet": "无工作集群", "bars": "显示 {} 个作业",
   "bar.queued": "排队", "bar.offered": "已提供", "bar.runs": "在工作集群上", "bar.done": "完成", "bar.failed": "失败或失联", "bar.moved": "已迁走",
   "state.Queued": "排队", "state.Waiting": "等待", "state.Held": "保留", "state.Offered": "已提供", "state.Starting": "启动中", "state.Running": "运行中",
   "state.Lost": "失联", "state.Stopping": "停止中", "state.Retrying": "重试", "state.Rejected": "被拒绝", "state.Inactive": "停用",
