@@ -53,7 +53,7 @@ MANAGER_RULES: Final = (
         "no-flavor",
         NO_FLAVOR,
         "no flavor of ClusterQueue {cluster_queue} takes the job's pods here",
-        "compare nodeSelector, affinity and tolerations of the job with nodeLabels and nodeTaints of its ResourceFlavors",
+        "compare nodeSelector, affinity and tolerations of the job with nodeLabels and nodeTaints of its flavors",
     ),
 )
 """About quota on the manager."""
