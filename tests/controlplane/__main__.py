@@ -16,11 +16,12 @@ def main() -> None:
 @main.command()
 @click.option("--force", is_flag=True, help="Build again even if nothing changed.")
 def build(force: bool) -> None:
-    """Build etcd, kube-apiserver, kube-controller-manager, Helm and kubectl into folders of the cache."""
+    """Build etcd, kube-apiserver, kube-controller-manager, Helm, kubectl and oauth2-proxy into folders of the cache."""
     try:
         building.build(binaries.cache_folder(), say=click.echo, force=force)
         building.build(binaries.helm_folder(), building.HELM, say=click.echo, force=force)
         building.build(binaries.kubectl_folder(), building.KUBECTL, say=click.echo, force=force)
+        building.build(binaries.oauth2_proxy_folder(), building.OAUTH2_PROXY, say=click.echo, force=force)
     except ControlPlaneError as error:
         raise click.ClickException(str(error)) from error
 

@@ -18,6 +18,8 @@ CONTROLLERS_FILE = "kube-controller-manager"
 HELM_VERSION = "v3.18.6"
 HELM_FILE = "helm"
 KUBECTL_FILE = "kubectl"
+OAUTH2_PROXY_VERSION = "v7.15.6"
+OAUTH2_PROXY_FILE = "oauth2-proxy"
 FILES = (ETCD_FILE, APISERVER_FILE, CONTROLLERS_FILE)
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
 
@@ -79,6 +81,20 @@ def find_kubectl(environ: Mapping[str, str] = os.environ) -> Path:
         BinariesMissing: there is none.
     """
     return _built_or_on_path(kubectl_folder(environ) / KUBECTL_FILE, environ)
+
+
+def oauth2_proxy_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where oauth2-proxy is kept once it is built."""
+    return cache_folder(environ).with_name(f"oauth2-proxy-{OAUTH2_PROXY_VERSION}")
+
+
+def find_oauth2_proxy(environ: Mapping[str, str] = os.environ) -> Path:
+    """oauth2-proxy: the one that was built, else the one on the PATH.
+
+    Raises:
+        BinariesMissing: there is none.
+    """
+    return _built_or_on_path(oauth2_proxy_folder(environ) / OAUTH2_PROXY_FILE, environ)
 
 
 def _built_or_on_path(built: Path, environ: Mapping[str, str]) -> Path:

@@ -28,6 +28,8 @@ from tests.controlplane.binaries import (
     HELM_VERSION,
     KUBECTL_FILE,
     KUBERNETES,
+    OAUTH2_PROXY_FILE,
+    OAUTH2_PROXY_VERSION,
 )
 from tests.controlplane.errors import BuildFailed
 
@@ -117,6 +119,15 @@ KUBECTL: Final = (
         "k8s.io/kubernetes/cmd/kubectl",
         "kubectl (about 1 minute on 2 cores, the first time)",
         _KUBERNETES_LDFLAGS,
+    ),
+)
+OAUTH2_PROXY: Final = (
+    Module(
+        "oauth2-proxy",
+        (OAUTH2_PROXY_FILE,),
+        "github.com/oauth2-proxy/oauth2-proxy/v7",
+        "oauth2-proxy (about 2 minutes on 2 cores, the first time)",
+        f"{_PLAIN_LDFLAGS} -X github.com/oauth2-proxy/oauth2-proxy/v7/pkg/version.VERSION={OAUTH2_PROXY_VERSION}",
     ),
 )
 

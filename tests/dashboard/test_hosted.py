@@ -86,7 +86,7 @@ async def test_each_sees_what_their_token_may_see_and_nobody_gets_anothers_answe
             who: json.loads((await here.ask(f"{BASE}/remotenamespaces", f"{who}-token"))[1])["items"]
             for who in ("admins", "submitter", "nobody")
         }
-        nobody = await here.ask(f"{OWN}/remotejobs")
+        nobody, invented = [await here.ask(f"{OWN}/remotejobs", token) for token in ("", "invented-token")]
 
     assert codes == {
         "admins": [200] * 5,
@@ -97,6 +97,7 @@ async def test_each_sees_what_their_token_may_see_and_nobody_gets_anothers_answe
     default: list[Json] = [{"metadata": {"name": "default"}}]
     assert namespaces == {"admins": default, "submitter": default, "nobody": []}
     assert (nobody[0], nobody[2]["WWW-Authenticate"]) == (401, "Bearer")
+    assert (invented[0], invented[2]["WWW-Authenticate"]) == (401, 'Bearer error="invalid_token"')
 
 
 async def test_a_job_and_all_about_it_is_for_who_may_see_that(tmp_path: Path) -> None:
@@ -151,6 +152,10 @@ ODD: list[tuple[str, str, dict[str, str], int]] = [
     ("/", "GET", {"Origin": "null"}, 403),
     (f"{OWN}/remotejobs", "GET", {"Sec_Fetch_Site": "cross-site"}, 403),
     (f"{OWN}/remotejobs", "GET", {"Sec_Fetch_Site": "same-site"}, 403),
+    ("/", "GET", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "document"}, 200),
+    ("/", "GET", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "iframe"}, 403),
+    ("/page.js", "GET", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "script"}, 403),
+    (f"{OWN}/remotejobs", "GET", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "document"}, 403),
     (f"{OWN}/remotejobs", "POST", {}, 405),
     (f"{OWN}/remotejobs", "OPTIONS", {"Access_Control_Request_Method": "GET", "Origin": "https://evil.example"}, 405),
     (f"{OWN}/remotejobs/job.train/exec", "GET", {}, 404),

@@ -222,6 +222,46 @@ async def test_a_span_is_chosen_by_dragging_over_it(api: FleetApi) -> None:
         await page.locator("h1", has_text="job/train-00001").wait_for()
 
 
+async def test_two_fingers_choose_a_span(api: FleetApi) -> None:
+    """What is under each stays under it: drawn apart, the span is smaller; moved along, it is another. One finger
+    still opens a bar."""
+    api.reads_all = True
+    screen: Any = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    async with opened(api, "#/time?seconds=3600", **screen) as page:
+        bar = page.get_by_role("link", name="job/train-00001").first
+        await bar.wait_for()
+        box = await page.locator("svg.time").bounding_box()
+        assert box is not None
+        touch = await page.context.new_cdp_session(page)
+        middle = box["y"] + box["height"] / 2
+
+        async def fingers(kind: str, *shares: float) -> None:
+            points = [{"x": box["x"] + 92 + share * (box["width"] - 96), "y": middle} for share in shares]
+            await touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+        async def gesture(*steps: tuple[float, float]) -> tuple[int, int]:
+            before = page.url
+            await fingers("touchStart", *steps[0])
+            for step in steps[1:]:
+                await fingers("touchMove", *step)
+            await fingers("touchEnd")
+            await page.wait_for_url(lambda url: url != before)
+            seconds, until = (int(re.findall(f"{name}=([0-9]+)", page.url)[0]) for name in ("seconds", "until"))
+            return seconds, until
+
+        seconds, until = await gesture((0.5, 0.6), (0.4, 0.65), (0.3, 0.7))
+        assert abs(seconds - 900) < 20, "what was a tenth is four tenths"
+        assert abs(until - (NOW_SHOWN.timestamp() - 3600 + 0.5 * 3600 + 0.7 * 900)) < 20
+        end = until
+        seconds, until = await gesture((0.2, 0.4), (0.35, 0.55), (0.5, 0.7))
+        assert abs(seconds - 900) < 20
+        assert abs(until - (end - 0.3 * 900)) < 20
+        await page.get_by_role("button", name="1 h", exact=True).tap()
+        await page.get_by_role("button", name="Now").tap()
+        await bar.tap()
+        await page.locator("h1", has_text="job/train-00001").wait_for()
+
+
 async def test_everything_is_fetched_at_once() -> None:
     """Modules name each other: a browser that reads them one after the other waits for each."""
     named = set(re.findall(r'href="(\w[\w.]*\.js)"', (FILES / "index.html").read_text()))
@@ -594,6 +634,44 @@ async def test_a_proxy_signs_people_in(tmp_path: Path) -> None:
         await page.goto(here.address)
         await page.get_by_text("Jobs of namespace default.").wait_for()
         assert await page.get_by_role("button", name="Sign out").count() == 0
+
+
+async def test_a_proxy_whose_token_nobody_knows_and_one_whose_session_has_ended_are_told_apart(tmp_path: Path) -> None:
+    """Another client's token, or an old one; and a proxy that answers itself, as it does to who takes JSON."""
+    headers = {"Authorization": "Bearer invented-token"}
+    async with (
+        hosted(tmp_path) as here,
+        browser_page(ignore_https_errors=True, extra_http_headers=headers) as page,
+    ):
+        await page.goto(here.address)
+        await page.get_by_text("The manager does not know this token").wait_for()
+        await page.get_by_label("Token of the manager cluster").wait_for()
+        taken: list[str] = []
+
+        async def ended(route: Any) -> None:
+            taken.append(route.request.headers["accept"])
+            await route.fulfill(status=401, content_type="application/json", body="{}")
+
+        await page.route("**/apis/**", ended)
+        await page.reload()
+        await page.get_by_text("does not know you any more: reload the page").wait_for()
+        assert "application/json" in taken[0].split(", ")
+
+
+async def test_a_link_of_another_site_opens_the_page(tmp_path: Path) -> None:
+    """So somebody comes from a mail, or back from where they have signed in; what the page asks then is its own."""
+    headers = {"Authorization": "Bearer submitter-token"}
+    async with (
+        hosted(tmp_path) as here,
+        browser_page(ignore_https_errors=True, extra_http_headers=headers) as page,
+    ):
+        link = f'<a href="{here.address}#/jobs/default/job.train">link</a>'
+        await page.route(
+            "https://issuer.example.com/", lambda route: route.fulfill(content_type="text/html", body=link)
+        )
+        await page.goto("https://issuer.example.com/")
+        await page.get_by_role("link", name="link").click()
+        await page.get_by_text("Given to worker1").first.wait_for()
 
 
 async def test_the_way_in_fits_its_screen_and_can_be_read(tmp_path: Path) -> None:

@@ -198,6 +198,10 @@ def _of_configuration() -> tuple[Case, ...]:
             lambda: next(check_findings(fleet(MADE, listed=("worker1", "wroker2")))),
         ),
         (
+            "jobs get quota and no worker; the ClusterQueue names no check",
+            lambda: next(check_findings(changed("cluster_queues", spec={}))),
+        ),
+        (
             "the ClusterQueue is inactive, and names a check that nobody knows",
             lambda: _of_queue(objects, admissionChecksStrategy=checked),
         ),

@@ -75,9 +75,9 @@ def aggregating(folder: Path, proxies: trustme.CA) -> Sequence[str]:
     )
 
 
-def objects(port: int) -> list[Json]:
+def objects(port: int, *permitted: str) -> list[Json]:
     """What the chart makes beside the Deployment; the Service leads to this machine."""
-    permissions = CliRunner().invoke(main, ["rbac", "api-server", "--secret", "logs-worker1"])
+    permissions = CliRunner().invoke(main, ["rbac", "api-server", "--secret", "logs-worker1", *permitted])
     assert permissions.exit_code == 0, permissions.output
     service = {"type": "ExternalName", "externalName": "localhost"}
     place = {"name": _NAME, "namespace": _NAMESPACE}
@@ -147,15 +147,24 @@ class Setting:
 
 
 @asynccontextmanager
-async def setting(folder: Path) -> AsyncIterator[Setting]:
-    """A manager with the server behind it, as its operator would install it, and a worker."""
+async def setting(
+    folder: Path, *, permitted: Sequence[str] = (), arguments: Sequence[str] = (), flags: Sequence[str] = ()
+) -> AsyncIterator[Setting]:
+    """A manager with the server behind it, as its operator would install it, and a worker.
+
+    Args:
+        folder: for files.
+        permitted: further arguments of `multikueue rbac api-server`.
+        arguments: further ones of the server.
+        flags: further ones of the manager's API server.
+    """
     proxies, port = trustme.CA(), free_port()
     async with AsyncExitStack() as stack:
         manager = ControlPlane(
             "manager",
             crds=kueue_crds(),
             users={"tenant": [_READ_LOGS], "nobody": [], "reader": [_READ_JOBS]},
-            apiserver_flags=aggregating(folder, proxies),
+            apiserver_flags=(*aggregating(folder, proxies), *flags),
         )
         worker = ApiServer("worker1", tokens={"worker-token": "multikueue"})
         await stack.enter_async_context(manager)
@@ -164,9 +173,9 @@ async def setting(folder: Path) -> AsyncIterator[Setting]:
         for name in (_NAMESPACE, KUEUE_NAMESPACE):
             await manager.admin.apply(namespace(name))
         reached = json.dumps(worker.kubeconfig("multikueue")).encode()
-        for obj in (*objects(port), secret("logs-worker1", _NAMESPACE, kubeconfig=reached)):
+        for obj in (*objects(port, *permitted), secret("logs-worker1", _NAMESPACE, kubeconfig=reached)):
             await manager.admin.apply(obj)
-        await stack.enter_async_context(serving(folder, manager, port))
+        await stack.enter_async_context(serving(folder, manager, port, *arguments))
         file = write_kubeconfig(folder / "admin", manager.kubeconfig())
         client = await stack.enter_async_context(KubeClient(load_kubeconfig(file), name="manager"))
         await poll_until(lambda: is_available(manager), seconds=90, otherwise="the APIService is not available")
@@ -176,7 +185,7 @@ async def setting(folder: Path) -> AsyncIterator[Setting]:
 
 
 @asynccontextmanager
-async def serving(folder: Path, manager: Cluster, port: int) -> AsyncIterator[None]:
+async def serving(folder: Path, manager: Cluster, port: int, *arguments: str) -> AsyncIterator[None]:
     """The server's process, with its own account; it is stopped as kubelet stops it."""
     path = f"/api/v1/namespaces/{_NAMESPACE}/serviceaccounts/{_NAME}/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
@@ -184,7 +193,7 @@ async def serving(folder: Path, manager: Cluster, port: int) -> AsyncIterator[No
     own = kubeconfig("manager", url=manager.url, ca_pem=manager.ca_pem, user=_NAME, token=token)
     file = write_kubeconfig(folder / "server", own)
     command = [sys.executable, "-m", "multikueued", "api-server", "--kubeconfig", str(file), "-n", _NAMESPACE]
-    command += ["--worker", "worker1=logs-worker1", "--port", str(port)]
+    command += ["--worker", "worker1=logs-worker1", "--port", str(port), *arguments]
     with (folder / "log").open("ab") as log:
         process = await anyio.open_process(command, stdout=log, stderr=log)
     async with process:

@@ -34,6 +34,11 @@ WORKERS = [
     ("local-queue-missing", "LocalQueue q doesn't exist"),
     ("queue-inactive", "ClusterQueue cq is inactive"),
     ("queue-inactive", "LocalQueue q is inactive"),
+    ("queue-inactive", "ClusterQueue cq doesn't exist"),
+    ("namespace-not-selected", "Workload namespace doesn't match ClusterQueue selector"),
+    ("no-flavor", "flavor gpu doesn't match node affinity"),
+    ("no-flavor", "untolerated taint {spot true NoSchedule <nil>} in flavor spot"),
+    ("quota-too-small", "couldn't assign flavors to pod set main: resource memory unavailable in ClusterQueue"),
     ("quota-in-use", "insufficient unused quota for cpu in flavor f, 2 more needed"),
     ("quota-in-use", "may not preempt there yet: Waiting for preemption"),
     ("quota-too-small", "insufficient quota for nvidia.com/gpu in flavor f (3 > 1)"),
@@ -47,6 +52,9 @@ WORKERS = [
 MANAGER = [
     ("quota-too-small", "insufficient quota for cpu in flavor f, ... > maximum capacity (8)"),
     ("quota-in-use", "insufficient unused quota for cpu in flavor f, 2 more needed"),
+    ("quota-too-small", "couldn't assign flavors to pod set main: resource memory unavailable in ClusterQueue"),
+    ("namespace-not-selected", "Workload namespace doesn't match ClusterQueue selector"),
+    ("no-flavor", "couldn't assign flavors to pod set main: untolerated taint {a b NoSchedule <nil>} in flavor f"),
 ]
 
 

@@ -13,10 +13,11 @@ import sys
 import attrs
 import pytest
 
+from tests.dashboard.page_mutations import PAGE
 from tests.simulation.choosing_mutations import RULES
 from tests.simulation.planted import PLANTED
 
-BUGS = {**PLANTED, **RULES}
+BUGS = {**PLANTED, **RULES, **PAGE}
 """Each has a unit test that sees it."""
 
 

@@ -129,8 +129,9 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
-async def _with_headers(is_https: bool, _request: web.Request, response: web.StreamResponse) -> None:
-    if response.status == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
+async def _with_headers(is_https: bool, request: web.Request, response: web.StreamResponse) -> None:
+    if response.status == 401:  # RFC 6750: the page tells a token that nobody knows from none, and from a proxy's word
+        is_given = "Authorization" in request.headers
+        response.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if is_given else "Bearer"
     if is_https:
         response.headers["Strict-Transport-Security"] = _STRICT

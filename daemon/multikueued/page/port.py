@@ -1,7 +1,8 @@
 """What each port of the page does: it gives the page's files to everybody, and the API's answers to whom it lets in.
 
 Pages of other sites reach it through the same browser, also by a name that they make lead to it. So it answers GETs
-alone, for its own names (`Host`), from its own page (`Origin`, `Sec-Fetch-Site`).
+alone, for its own names (`Host`), from its own page (`Origin`, `Sec-Fetch-Site`). A link may lead to the page from
+anywhere.
 """
 
 from __future__ import annotations
@@ -112,7 +113,9 @@ def _check(door: Door, request: web.Request) -> None:
         raise RefusedError(421, "this port answers for its own name only")
     site = request.headers.get("Sec-Fetch-Site", "none")
     own = all(map(door.is_origin, request.headers.getall("Origin", [])))
-    if not own or site not in ("none", "same-origin"):
+    # A link elsewhere opens the page itself, as the way back from where somebody has signed in does: not the API.
+    opens = request.headers.get("Sec-Fetch-Dest") == "document" and not request.path.startswith(API)
+    if not own or not (opens or site in ("none", "same-origin")):
         raise RefusedError(403, "this port answers its own page only")
 
 

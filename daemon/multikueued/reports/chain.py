@@ -58,6 +58,15 @@ def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]
     for name, check in objects.our_checks.items():
         if only in ("", name):
             yield from _of_check(name, check, objects)
+    if objects.our_checks and not only and CLUSTER_QUEUE not in objects.unread:
+        yield from _unnamed(objects)
+
+
+def _unnamed(objects: ManagerObjects) -> Iterator[Finding]:
+    if not any(objects.check_of_queue(one) for one in objects.cluster_queues):
+        why = f"no ClusterQueue names an AdmissionCheck of MultiKueue ({', '.join(sorted(objects.our_checks))})"
+        remedy = "name one in spec.admissionChecksStrategy.admissionChecks of a ClusterQueue"
+        yield Finding("no-check", "the manager", why, "", remedy)
 
 
 def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Finding]:

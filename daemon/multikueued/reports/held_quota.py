@@ -18,7 +18,16 @@ MOST: Final = 20
 """Jobs that are looked at, those that have had quota longest: anybody may submit more."""
 HELD_QUOTA: Final = "quota-held"
 _HOLDING: Final = (JobState.WAITING, JobState.OFFERED)
-_NEVER: Final = frozenset({"quota-too-small", "narrowed-out", "local-queue-missing", "namespace-missing"})
+_NEVER: Final = frozenset(
+    {
+        "quota-too-small",
+        "no-flavor",
+        "narrowed-out",
+        "local-queue-missing",
+        "namespace-missing",
+        "namespace-not-selected",
+    }
+)
 """What no time changes."""
 
 

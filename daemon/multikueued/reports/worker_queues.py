@@ -82,12 +82,17 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
     return None
 
 
+def is_stopped(queue: Json) -> bool:
+    """Whether somebody has stopped a ClusterQueue."""
+    return dig(queue, "spec", "stopPolicy") not in (None, "None")
+
+
 def queue_flaw(queues: QueuesOnWorker, name: str) -> str:
     """Why a ClusterQueue of a worker takes no jobs, with the words of its condition; empty: it does."""
     queue = queues.cluster.get(name)
     if queue is None:
         return "does not exist"
-    if dig(queue, "spec", "stopPolicy") not in (None, "None"):
+    if is_stopped(queue):
         return "is stopped"
     active = condition(queue, "Active") or {}
     words = ": ".join(str(active[field]) for field in ("reason", "message") if active.get(field))

@@ -65,13 +65,11 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
     "create an AdmissionCheck with controllerName kueue.x-k8s.io/multikueue, and name it in "
     "spec.admissionChecksStrategy.admissionChecks of a ClusterQueue",
 )
-def no_checks(facts: Facts) -> Iterator[Spot]:
+def no_checks(facts: Facts) -> Iterator[Spot | Finding]:
     """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one."""
     if not facts.objects.our_checks:
         yield Spot("the manager", "there is no AdmissionCheck of MultiKueue")
-    elif not any(facts.objects.check_of_queue(one) for one in facts.objects.cluster_queues):
-        named = ", ".join(sorted(facts.objects.our_checks))
-        yield Spot("the manager", f"no ClusterQueue names an AdmissionCheck of MultiKueue ({named})")
+    yield from (one for one in check_findings(facts.objects) if one.id == "no-check")
 
 
 config_missing = _of_checks("config-missing", "An AdmissionCheck names a MultiKueueConfig that does not exist")
@@ -112,8 +110,10 @@ def queues_without_target(facts: Facts) -> Iterator[Finding]:
     "list it in spec.clusters of a MultiKueueConfig, or remove it: multikueue worker remove {worker}",
 )
 def unlisted_workers(facts: Facts) -> Iterator[Spot]:
-    """A worker is in no MultiKueueConfig of a check."""
+    """A worker is in no MultiKueueConfig of a check, and all of these are there."""
     known = facts.objects.clusters_by_name
+    if any(facts.objects.config_of(name) is None for name in facts.objects.our_checks):
+        return  # it may be in that one, of which another finding tells
     for worker in facts.worker_reports:
         if worker.state != "Missing" and not worker.checks:
             told, kept = "no MultiKueueConfig of a check lists it", OWNER_LABEL in labels_of(known[worker.name])

@@ -19,10 +19,10 @@ from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
 from multikueued.reports.jobs import WAITING_STATES, state_of
-from multikueued.reports.remedies.remedy import Finding, Severity
+from multikueued.reports.remedies.remedy import Finding, Severity, filled
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
-from multikueued.reports.worker_queues import queue_flaw, quota_mismatch
+from multikueued.reports.worker_queues import is_stopped, queue_flaw, quota_mismatch
 
 LONG_GONE: Final = 60.0
 """Seconds after which Kueue lets go of no pod that it has not let go of."""
@@ -205,7 +205,7 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
     "worker-cluster-queue",
     Severity.WARNING,
     "jobs of that queue wait there for ever",
-    "create that ClusterQueue there, let it go on (spec.stopPolicy: None), or mend what its condition Active names",
+    "mend what its condition Active names: kubectl --context {worker} get clusterqueue {name} -o yaml",
 )
 def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
     """A twin leads to a ClusterQueue that does not exist there, is stopped, or is not active."""
@@ -219,7 +219,26 @@ def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
                 more = f", as {len(twins) - 1} more do" if len(twins) > 1 else ""
                 told = f'it leads{more} to ClusterQueue "{target}" there, which {flaw}'
                 where = f"{worker.name}, LocalQueue {twins[0]}"
-                yield Spot(where, told, object=f"ClusterQueue {target} on {worker.name}", workers=(worker.name,))
+                yield Spot(
+                    where,
+                    told,
+                    words := {"worker": worker.name, "name": target},
+                    remedy=filled(_mends(worker.queues.cluster.get(target)), words),
+                    object=f"ClusterQueue {target} on {worker.name}",
+                    workers=(worker.name,),
+                )
+
+
+def _mends(queue: Json | None) -> str:
+    """How to mend a ClusterQueue that is not there, or is stopped; empty: as the row says."""
+    if queue is None:
+        return (
+            "make it there, or have the LocalQueue lead to one of these: kubectl --context {worker} get clusterqueues"
+        )
+    resume = (
+        """kubectl --context {worker} patch clusterqueue {name} --type merge -p '{{"spec":{{"stopPolicy":"None"}}}}'"""
+    )
+    return f"let it go on: {resume}" if is_stopped(queue) else ""
 
 
 @on_worker(

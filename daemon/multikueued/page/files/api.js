@@ -19,8 +19,12 @@ export function takeToken() {
 export const signIn = (token) => { bearer = token; };
 export const isSignedIn = () => Boolean(bearer);
 
-/** What the door of this page asks for. */
-const credentials = () => signsIn ? (bearer ? { Authorization: `Bearer ${bearer}` } : {}) : { "X-Multikueue-Token": sessionStorage.getItem(KEPT) || "" };
+/** What the door of this page asks for; and that a proxy in front answers with a code, and not with its page to sign in. */
+const headers = () => ({ Accept: "application/json, */*",
+  ...(signsIn ? (bearer ? { Authorization: `Bearer ${bearer}` } : {}) : { "X-Multikueue-Token": sessionStorage.getItem(KEPT) || "" }) });
+
+/** Why somebody is a stranger, by what asks them to sign in (RFC 6750): our server, or a proxy in front whose session has ended. */
+const why = (challenge) => challenge == null ? "sign.ended" : challenge.includes("invalid_token") ? "sign.refused" : "";
 
 export class ApiError extends Error {
   constructor(code, message) {
@@ -37,10 +41,10 @@ function broken(error) {
 const read = async (path, signal) => (await ask(path, signal)).json().catch(broken);
 
 async function ask(path, signal) {
-  const answer = await fetch(ROOT + path, { headers: credentials(), signal, cache: "no-store", redirect: "error" }).catch(broken);
+  const answer = await fetch(ROOT + path, { headers: headers(), signal, cache: "no-store", redirect: "error" }).catch(broken);
   if (answer.ok) return answer;
   const status = await answer.json().catch(() => ({}));
-  if (answer.status === 401 && !signal?.aborted) dispatchEvent(new Event("strange"));
+  if (answer.status === 401 && !signal?.aborted) dispatchEvent(new CustomEvent("strange", { detail: why(answer.headers.get("WWW-Authenticate")) }));
   throw new ApiError(answer.status, String(status.message || answer.statusText));
 }
 

@@ -55,16 +55,18 @@ function frame(view, title) {
     el("a", { href: `#/${name}`, "aria-current": view === name ? "page" : null }, t(name))));
 }
 
-/** Nobody is known: whatever is shown goes. */
-function strange() {
+/** Nobody is known: whatever is shown goes. `why` is a text's name. */
+function strange(why) {
   if (!signsIn) return;
   leave.abort();
+  signIn("");
   frame("", t("sign.in"));
+  notice(why && t(why));
   showSignIn(content, () => route());
 }
 
-addEventListener("strange", strange);
-document.getElementById("leave").addEventListener("click", () => { signIn(""); strange(); });
+addEventListener("strange", (event) => strange(event.detail));
+document.getElementById("leave").addEventListener("click", () => strange(""));
 document.getElementById("language").addEventListener("click", () => { change(); route(); });
 addEventListener("hashchange", route);
 route();

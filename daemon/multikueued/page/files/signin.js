@@ -1,15 +1,11 @@
 // Where people sign in: with a token of the manager, which is kept in memory alone. A proxy in front may pass one instead.
-import { isSignedIn, signIn } from "./api.js";
+import { signIn } from "./api.js";
 import { el } from "./elements.js";
-import { notice } from "./notice.js";
 import { t } from "./texts.js";
 
 /** Ask for a token; `then` is called once somebody has given one. */
 export function showSignIn(content, then) {
   const token = el("input", { type: "password", id: "token", autocomplete: "off", spellcheck: "false", required: true });
-  const refused = isSignedIn();
-  signIn("");
-  notice(refused ? t("sign.refused") : "");
   const give = (event) => {
     event.preventDefault();
     signIn(token.value.trim().replace(/^Bearer\s+/i, ""));

@@ -24,8 +24,9 @@ export default {
   "full": "How full", "ours": "ours", "others": "others'", "free": "free", "use.of": "{}: {ours} ours, {others} others', of {total}",
   "others.read": "others' figures changed", "waits": "How long jobs wait", "waiting.now": "Wait now", "started": "Started in the last hour",
   "quota.of": "{} {ours} + {others} of {total}", "p50": "Half waited up to", "p90": "Nine of ten up to", "no.worker": "There is no such worker.", "run.of": "{} run",
-  "sign.in": "Sign in", "sign.out": "Sign out", "sign.token": "Token of the manager cluster", "sign.refused": "The manager does not know this token, or not any more.",
+  "sign.in": "Sign in", "sign.out": "Sign out", "sign.token": "Token of the manager cluster", "sign.ended": "What signs people in here does not know you any more: reload the page.",
+  "sign.refused": "The manager does not know this token, or not any more.",
   "sign.how": "You see what this token may see. If you have none, ask for one:", "sign.kept": "It is kept in the memory of this tab: a reload asks for it again.",
-  "drag": "drag over a span to see it alone", "earlier": "earlier", "later": "later", "now": "Now", "time.of": "{} jobs over time, by worker", "no.worker.yet": "no worker", "bars": "{} jobs shown",
+  "drag": "drag over a span to see it alone", "pinch": "two fingers choose the span", "earlier": "earlier", "later": "later", "now": "Now", "time.of": "{} jobs over time, by worker", "no.worker.yet": "no worker", "bars": "{} jobs shown",
   "bar.queued": "queued", "bar.offered": "offered", "bar.runs": "on a worker", "bar.done": "finished", "bar.failed": "failed or lost", "bar.moved": "moved away",
 };

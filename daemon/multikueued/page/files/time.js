@@ -5,7 +5,7 @@ import { ENDED, address, el, replace, span, svg } from "./elements.js";
 import { t } from "./texts.js";
 
 const SPANS = [60, 300, 900, 3600, 6 * 3600, 86400];
-const ROW = 14, BAR = 10, HEAD = 20, LABELS = 92, TICK = 90;
+const ROW = 14, BAR = 10, HEAD = 20, LABELS = 92, RIGHT = 4, TICK = 90;
 const DRAG = 5, LEAST = 10; // pixels that are no click; seconds
 const WAITING = 40; // rows of those that wait, thin ones: it is how many that tells, and they have no worker to say
 
@@ -32,15 +32,28 @@ export class Picture {
     this.choosing();
   }
 
-  /** A span is chosen by dragging over it; the buttons do the same for a keyboard and for fingers. */
+  /** A span is chosen by dragging over it, or by two fingers; the buttons do the same for a keyboard. */
   choosing() {
-    const x = (event) => Math.min(Math.max(event.clientX - this.body.getBoundingClientRect().left, LABELS), this.drawn.width - 4);
-    const at = (place) => this.drawn.first + (place - LABELS) / (this.drawn.width - LABELS - 4) * (this.drawn.last - this.drawn.first);
+    const x = (event) => Math.min(Math.max(event.clientX - this.body.getBoundingClientRect().left, LABELS), this.drawn.width - RIGHT);
+    const at = (place) => this.drawn.first + (place - LABELS) / (this.drawn.width - LABELS - RIGHT) * (this.drawn.last - this.drawn.first);
+    const fingers = new Map(); // by pointer: where it is, and the moment that it holds
     let from = null, mark = null;
-    const end = () => { mark?.remove(); [from, mark] = [null, null]; };
+    const end = (event) => { mark?.remove(); [from, mark] = [null, null]; fingers.delete(event.pointerId); };
     const on = (name, act) => this.body.addEventListener(name, act, name === "click");
-    on("pointerdown", (event) => { this.dragged = false; if (this.drawn && event.button === 0 && event.pointerType !== "touch") from = x(event); });
+    on("pointerdown", (event) => {
+      if (!this.drawn || event.button !== 0) return;
+      if (!fingers.size) this.dragged = false;
+      if (event.pointerType !== "touch") return from = x(event);
+      if (fingers.size < 2) fingers.set(event.pointerId, { x: x(event) });
+      if (fingers.size < 2) return;
+      this.dragged = true;
+      for (const [id, finger] of fingers) { this.body.setPointerCapture(id); finger.at = at(finger.x); }
+    });
     on("pointermove", (event) => {
+      if (fingers.has(event.pointerId)) {
+        fingers.get(event.pointerId).x = x(event);
+        return fingers.size === 2 && this.show(...held(...fingers.values(), this.drawn.width));
+      }
       if (from === null || (!mark && Math.abs(x(event) - from) < DRAG)) return;
       if (!mark) {
         this.dragged = true;
@@ -50,15 +63,23 @@ export class Picture {
       mark.setAttribute("x", Math.min(from, x(event)));
       mark.setAttribute("width", Math.abs(x(event) - from));
     });
-    on("pointerup", (event) => {
-      const [first, last] = mark ? [from, x(event)].sort((a, b) => a - b).map(at) : [];
-      end();
+    const up = (event) => {
+      const [first, last] = fingers.size === 2 ? [this.drawn.first, this.drawn.last] : mark ? [from, x(event)].sort((a, b) => a - b).map(at) : [];
+      end(event);
       if (first) this.choose({ seconds: Math.max(LEAST, Math.round(last - first)), until: later(Math.round(last), 0) });
-    });
-    on("pointercancel", end);
+    };
+    on("pointerup", up);
+    on("pointercancel", (event) => fingers.size === 2 ? up(event) : end(event));
     on("dragstart", (event) => event.preventDefault()); // bars are links
     on("click", (event) => { if (this.dragged) { event.preventDefault(); event.stopPropagation(); } });
-    this.isChoosing = () => from !== null;
+    this.isChoosing = () => from !== null || fingers.size > 1;
+  }
+
+  /** Another span, of the jobs that are known already. */
+  show(first, last) {
+    this.drawn = { ...this.drawn, first, last };
+    const [begin, end] = [first, last].map((at) => new Date(at * 1000).toISOString());
+    this.body.querySelector("svg").replaceWith(draw({ ...this.status, begin, end }, this.drawn.width));
   }
 
   offer() {
@@ -97,6 +118,7 @@ export class Picture {
       if (!this.chosen.seconds) this.fit(status);
       if (this.isChoosing()) return status.every;
       const width = this.body.clientWidth || 800;
+      this.status = status;
       this.drawn = { first: Date.parse(status.begin) / 1000, last: Date.parse(status.end) / 1000, width };
       replace(this.body, draw(status, width), key(status));
       return status.every;
@@ -105,10 +127,19 @@ export class Picture {
   }
 }
 
+/** The span in which two fingers hold their moments, wherever they are: they draw it apart, or along. */
+function held(one, other, width) {
+  const [left, right] = [one, other].sort((a, b) => a.at - b.at), inner = width - LABELS - RIGHT;
+  const each = (right.at - left.at) / Math.max(1, right.x - left.x), seconds = Math.min(Math.max(each * inner, LEAST), SPANS.at(-1));
+  const middle = (left.at + right.at) / 2, share = ((left.x + right.x) / 2 - LABELS) / inner;
+  const last = Math.min(middle + (1 - share) * seconds, Date.now() / 1000);
+  return [last - seconds, last];
+}
+
 const later = (end, step) => end + step >= Date.now() / 1000 ? "" : Math.round(end + step);
 
 const key = ({ jobs, inAll }) => el("p", { class: "key" }, ["queued", "offered", "runs", "done", "failed", "moved"].map((one) =>
-  el("span", { class: `key-${one}` }, t(`bar.${one}`))), jobs.length < inAll ? t("bars", `${jobs.length} / ${inAll}`) : null, el("span", { class: "hint" }, t("drag")));
+  el("span", { class: `key-${one}` }, t(`bar.${one}`))), jobs.length < inAll ? t("bars", `${jobs.length} / ${inAll}`) : null, el("span", { class: "hint" }, t(matchMedia("(pointer: coarse)").matches ? "pinch" : "drag")));
 
 /** The parts of a job's life, in the order of time: {kind, worker, from, to}; times in seconds. */
 export function segments(job, now) {
@@ -133,7 +164,7 @@ export function segments(job, now) {
 /** The picture: a band for each worker, in it as many rows as jobs at a time; below them those that wait. */
 export function draw({ begin, end, jobs }, width) {
   const [first, last] = [Date.parse(begin) / 1000, Date.parse(end) / 1000];
-  const x = (at) => LABELS + (Math.min(Math.max(at, first), last) - first) / (last - first) * (width - LABELS - 4);
+  const x = (at) => LABELS + (Math.min(Math.max(at, first), last) - first) / (last - first) * (width - LABELS - RIGHT);
   const lives = jobs.map((job) => segments(job, last).filter((one) => one.to >= first && one.from <= last).map((one) => ({ ...one, job })));
   const every = lives.flat().sort((a, b) => a.from - b.from), made = [];
   let top = HEAD;

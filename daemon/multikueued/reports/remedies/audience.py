@@ -74,6 +74,7 @@ _OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
         "dependency-unread": f"{ASK_DAEMON} to grant that",
         "image-not-pulled": f"correct its name and create the job again; or {ASK_WORKERS} for the right to pull it",
         "kind-not-enabled": f"{ASK_DAEMON} to enable the kind; then submit the job again",
+        "no-flavor": f"correct nodeSelector, affinity or tolerations of the job; or {ASK_QUEUES} for a flavor",
         "no-node": f"{ASK_WORKERS} whether there will be room; or request less",
         "name-taken": f"submit the job under another name; or {ASK_WORKERS}, if the object there is not needed",
         "narrowed-out": f"correct these annotations on the job; or {ASK_WORKERS}, which labels and taints they have",

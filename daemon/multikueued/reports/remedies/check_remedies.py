@@ -19,6 +19,10 @@ from multikueue.core.model.workloads import CheckState, Rejection
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, Remedy, row
 
+NOT_COVERED: Final = r"resource (?P<resource>[\w./-]+) unavailable in ClusterQueue"
+NOT_SELECTED: Final = r"namespace doesn't match ClusterQueue selector"
+NO_FLAVOR: Final = r"flavor [\w.-]+ doesn't match node affinity|untolerated taint .* in flavor"
+"""Words of Kueue for what no time changes, here and on workers."""
 MANAGER_RULES: Final = (
     row(
         "quota-too-small",
@@ -32,6 +36,24 @@ MANAGER_RULES: Final = (
         "the quota of ClusterQueue {cluster_queue} is in use here",
         "nothing: it gets quota when other jobs end; or raise the quota",
         blocking=False,
+    ),
+    row(
+        "quota-too-small",
+        NOT_COVERED,
+        "the job asks for {resource}, of which ClusterQueue {cluster_queue} has no quota here",
+        "name {resource} in coveredResources and in each flavor of a resourceGroup here, or do not request it",
+    ),
+    row(
+        "namespace-not-selected",
+        NOT_SELECTED,
+        'ClusterQueue {cluster_queue} takes no jobs of namespace "{namespace}" here',
+        "label the namespace as its spec.namespaceSelector asks, or widen that",
+    ),
+    row(
+        "no-flavor",
+        NO_FLAVOR,
+        "no flavor of ClusterQueue {cluster_queue} takes the job's pods here",
+        "compare nodeSelector, affinity and tolerations of the job with nodeLabels and nodeTaints of its flavors",
     ),
 )
 """About quota on the manager."""

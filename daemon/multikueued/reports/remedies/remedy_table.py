@@ -16,6 +16,7 @@ from typing import Final
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.errors import Cause
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
+from multikueued.reports.remedies.check_remedies import NO_FLAVOR, NOT_COVERED, NOT_SELECTED
 from multikueued.reports.remedies.remedy import (
     RETRY,
     Finding,
@@ -66,9 +67,21 @@ WORKER_RULES: Final = (
         "wait until it is gone, and create it again there",
     ),
     said(r"LocalQueue \"?(?P<missing>[\w.-]+)\"? (?:doesn't|does not) exist", BY_CAUSE[Why.NO_LOCAL_QUEUE]),
-    said(
-        r'(?P<kind>LocalQueue|ClusterQueue) "?(?P<name>[\w.-]+)"? (?:is inactive|(?:doesn\'t|does not) exist)',
-        BY_CAUSE[Why.QUEUE_INACTIVE],
+    row(
+        "queue-inactive",
+        r'ClusterQueue "?(?P<name>[\w.-]+)"? (?:doesn\'t|does not) exist',
+        'ClusterQueue "{name}" does not exist on {worker}',
+        "make it there, or have the LocalQueue lead to one of these: kubectl --context {worker} get clusterqueues",
+        object="ClusterQueue {name} on {worker}",
+    ),
+    said(r'(?P<kind>LocalQueue|ClusterQueue) "?(?P<name>[\w.-]+)"? is inactive', BY_CAUSE[Why.QUEUE_INACTIVE]),
+    row(
+        "namespace-not-selected",
+        NOT_SELECTED,
+        'its ClusterQueue on {worker} takes no jobs of namespace "{namespace}"',
+        "label that namespace there as spec.namespaceSelector of the ClusterQueue asks, or widen that: kubectl "
+        "--context {worker} get clusterqueues -o yaml",
+        object="Namespace {namespace}",
     ),
     row(
         "quota-in-use",
@@ -78,6 +91,21 @@ WORKER_RULES: Final = (
         blocking=False,
     ),
     said(r"insufficient quota for (?P<resource>[\w./-]+)|maximum capacity", BY_CAUSE[Why.NEVER_FITS]),
+    row(
+        "quota-too-small",
+        NOT_COVERED,
+        "the job asks for {resource}, of which its ClusterQueue on {worker} has no quota",
+        "name {resource} in coveredResources and in each flavor of a resourceGroup there, or do not request it",
+        object="{namespace}/{job}",
+    ),
+    row(
+        "no-flavor",
+        NO_FLAVOR,
+        "no flavor of its ClusterQueue on {worker} takes the job's pods",
+        "compare nodeSelector, affinity and tolerations of the job with nodeLabels and nodeTaints there: kubectl "
+        "--context {worker} get resourceflavors -o yaml",
+        object="{namespace}/{job}",
+    ),
     row(
         "resource-quota",
         r"exceeded quota: (?P<quota>[\w.-]+)",

@@ -1,0 +1,115 @@
+"""More breaks, made by somebody who knew the documentation alone: one finding each, as in `test_ten_breaks`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import pytest
+
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CONFIG,
+    SECRET,
+)
+from multikueue.core.model.names import ObjectKey
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME, local_queue
+from tests.commands.breaking import Change, seen_after
+from tests.commands.remedies_printed import flaws_of
+from tests.commands.test_ten_breaks import COMMANDS, Break, all_say, told_by
+from tests.runtime.fleet import Fleet
+
+pytestmark = pytest.mark.looptime
+
+_QUEUE: Final = ObjectKey("", CLUSTER_QUEUE_NAME)
+_LOCAL: Final = ObjectKey("default", LOCAL_QUEUE_NAME)
+
+
+def there(spec: Mapping[str, Any]) -> Change:
+    """The worker's ClusterQueue gets another spec."""
+
+    async def change(fleet: Fleet) -> None:
+        await DirectClient(fleet.workers["worker1"]).merge_patch(CLUSTER_QUEUE, _QUEUE, {"spec": dict(spec)})
+
+    return change
+
+
+async def lead_nowhere(fleet: Fleet) -> None:
+    worker = DirectClient(fleet.workers["worker1"])
+    await worker.delete(LOCAL_QUEUE, _LOCAL)
+    await worker.create(LOCAL_QUEUE, local_queue(of="cluster-que"))
+
+
+async def cover_less(fleet: Fleet) -> None:
+    """The queue there has quota of memory alone."""
+    worker = DirectClient(fleet.workers["worker1"])
+    (group,) = (await worker.get(CLUSTER_QUEUE, _QUEUE))["spec"]["resourceGroups"]
+    for flavor in group["flavors"]:
+        flavor["resources"] = [{"name": "memory", "nominalQuota": "16Gi"}]
+    spec = {"resourceGroups": [{**group, "coveredResources": ["memory"]}]}
+    await worker.merge_patch(CLUSTER_QUEUE, _QUEUE, {"spec": spec})
+
+
+async def name_no_config(fleet: Fleet) -> None:
+    (config,) = (await fleet.admin.list(MULTIKUEUE_CONFIG)).items
+    reference = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "multikeue"}
+    for one in (await fleet.admin.list(ADMISSION_CHECK)).items:
+        assert one["spec"]["parameters"]["name"] == config["metadata"]["name"]
+        await fleet.admin.merge_patch(ADMISSION_CHECK, ObjectKey.of(one), {"spec": {"parameters": reference}})
+
+
+async def rename_key(fleet: Fleet) -> None:
+    key = ObjectKey(KUEUE_NAMESPACE, "worker1-secret")
+    data = (await fleet.admin.get(SECRET, key))["data"]
+    await fleet.admin.merge_patch(SECRET, key, {"data": {"kubeconfig": None, "config": data["kubeconfig"]}})
+
+
+async def take_check(fleet: Fleet) -> None:
+    await fleet.admin.merge_patch(CLUSTER_QUEUE, _QUEUE, {"spec": {"admissionChecksStrategy": None}})
+
+
+_NAMED: Final = "spec.admissionChecksStrategy"
+BREAKS: Final = (
+    Break(
+        "queue stopped there",
+        all_say("queue-inactive", "get ClusterQueue", ("worker-cluster-queue", "patch clusterqueue")),
+        before=there({"stopPolicy": "Hold"}),
+    ),
+    Break(
+        "queue leads nowhere there",
+        all_say("queue-inactive", "get clusterqueues", ("worker-cluster-queue", "get clusterqueues")),
+        before=lead_nowhere,
+    ),
+    Break(
+        "namespace not selected there",
+        all_say("namespace-not-selected", "get clusterqueues"),
+        before=there({"namespaceSelector": {"matchLabels": {"team": "x"}}}),
+    ),
+    Break(
+        "resource not covered there",
+        all_say("quota-too-small", "coveredResources", ("never-fits", "nominalQuota")),
+        before=cover_less,
+    ),
+    Break("check names no config", all_say("config-missing", "spec.parameters.name"), before=name_no_config),
+    Break("Secret with another key", all_say("kubeconfig-key", "--from-file=kubeconfig=FILE"), after=rename_key),
+    Break(
+        "no check on the queue",
+        {**all_say("no-check", _NAMED), "explain": ("queue-without-check", _NAMED)},
+        before=take_check,
+    ),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("case", BREAKS, ids=lambda case: case.name.replace(" ", "-"))
+async def test_each_command_tells_a_break_with_one_finding(case: Break, command: str) -> None:
+    look = partial(told_by, command, case)
+    found = await seen_after(look, before=case.before, after=case.after, refusals=case.refusals, seconds=case.seconds)
+    expected, remedy = case.told[command]
+    assert [(one.id, one.severity) for one in found] == [(expected, case.severity)], found
+    assert remedy in found[0].remedy
+    assert flaws_of(found[0].remedy) == {}
