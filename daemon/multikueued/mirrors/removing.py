@@ -11,6 +11,7 @@ from multikueue.errors import Conflict, Forbidden, NotFound
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueued.mirror_names import MIRROR, NODE_PREFIX, WORKER
+from multikueued.mirrors.foreign import end_foreign
 from multikueued.mirrors.node import NODE, is_ours
 from multikueued.mirrors.nodes import SELECTOR
 
@@ -21,7 +22,7 @@ log = get_logger(__name__)
 
 
 async def take_away(client: ApiClient, origin: str) -> None:
-    """Delete all mirrors, then their nodes; their Leases go with these.
+    """Delete all mirrors, then their nodes; their Leases go with these. Pods of others there end first.
 
     Raises:
         ApiError: the manager cannot be read or written, for now.
@@ -32,7 +33,8 @@ async def take_away(client: ApiClient, origin: str) -> None:
                 with suppress(NotFound, Conflict):
                     await client.delete(POD, ObjectKey.of(pod), uid=uid(pod))
         for node in (await client.list(NODE, label_selector=SELECTOR)).items:
-            if is_ours(node, annotations_of(node).get(WORKER) or ""):
+            if is_ours(node, worker := annotations_of(node).get(WORKER) or ""):
+                await end_foreign(client, worker, origin)
                 with suppress(NotFound, Conflict):
                     await client.delete(NODE, ObjectKey.of(node), uid=uid(node))
     except Forbidden as error:
