@@ -142,7 +142,7 @@ def versions(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"])
 def nightly(session: nox.Session) -> None:
-    """What takes long: the harness of the benchmarks, conformance (also real), formats, leaks, 3,000 seeds, 1,000 of mirrors."""
+    """What takes long: the harness of the benchmarks, conformance (also real), formats, leaks, 4,000 seeds."""
     install(session, "tests")
     build_control_plane(session)
     session.run("pytest", "-n", "auto", "-m", "not operators", *NIGHTLY)

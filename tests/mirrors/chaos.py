@@ -99,7 +99,7 @@ class Chaos:
         if (mirror := self._any(await self.shown.mirrors())) is not None:
             self.unshown.add(annotations_of(mirror).get(WORKER_POD_UID, ""))
             with suppress(ApiError):
-                await self.shown.fleet.admin.delete(POD, ObjectKey.of(mirror))
+                await self.shown.fleet.admin.delete(POD, ObjectKey.of(mirror), grace=self.dice.choice((None, 0, 600)))
 
     async def delete_pod(self) -> None:
         """A pod of a run is evicted on its worker."""

@@ -134,12 +134,15 @@ async def _terminates(shown: Shown) -> bool:
     return all(map(is_terminating, await shown.pods()))
 
 
-async def test_somebodys_deletion_stands_until_the_pods_status_changes() -> None:
-    """Drain, podgc and users look the same: a mirror is a view, and we do not fight."""
+@pytest.mark.parametrize("grace", [None, 600])
+async def test_somebodys_deletion_stands_until_the_pods_status_changes(grace: int | None) -> None:
+    """With whatever grace, no kubelet is there to end it. Drain, podgc and users look the same: a mirror is a view, and
+    we do not fight."""
     async with showing() as shown:
         await shown.fleet.submit()
         (mirror,) = await shown.count(1)
-        await shown.fleet.admin.delete(POD, ObjectKey.of(mirror))
+        await shown.fleet.admin.delete(POD, ObjectKey.of(mirror), grace=grace)
+        await shown.count(0, 5)
         await anyio.sleep(200)
         assert await shown.mirrors() == []
         (pod,) = await shown.pods()

@@ -15,9 +15,17 @@ import attrs
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import controller_of, digest, name_of, namespace_of, reference_to, uid
+from multikueue.core.model.objects import (
+    controller_of,
+    digest,
+    is_terminating,
+    name_of,
+    namespace_of,
+    reference_to,
+    uid,
+)
 from multikueue.errors import ApiError, Conflict, NotFound
-from multikueue.protocols import ApiClient
+from multikueue.kube.node_client import NodeClient
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.loop import loop_time
@@ -47,7 +55,7 @@ Tell = Callable[[Json, str, str], None]
 class MirrorReconciler:
     """Implements `multikueue.protocols.Reconciler` for pods on workers."""
 
-    client: ApiClient
+    client: NodeClient
     manager: ManagerCluster
     mirrors: MutationCache
     sight: Callable[[str], Sight]
@@ -206,11 +214,14 @@ class MirrorReconciler:
             self._refusals.forget(pod_uid)
 
     async def _delete(self, mirror: Json) -> None:
-        self._deleted.add(uid(mirror))
+        if not is_terminating(mirror):
+            self._deleted.add(uid(mirror))
         with suppress(NotFound, Conflict):  # it is gone, or another pod has its name
-            await self.client.delete(POD, ObjectKey.of(mirror), uid=uid(mirror))
+            await self.client.delete(POD, ObjectKey.of(mirror), uid=uid(mirror), grace=0)
         self.mirrors.removed(ObjectKey.of(mirror), uid(mirror))
         self.forget(mirror)
+        if is_terminating(mirror):  # somebody else has deleted it
+            self.was_removed(mirror)
 
     def _refuse(self, seen: Seen, error: ApiError) -> None:
         """Note that a pod is not shown as it is; what may pass is tried again with a back-off."""
