@@ -25,20 +25,11 @@ from multikueue.testing import until
 from multikueued.mirror_names import MIRROR, WORKER, WORKER_POD
 from multikueued.mirrors.mirror import NOT_KUEUES, RUNS_POD
 from tests.adapters.kinds import TEMPLATE, row
+from tests.mirrors.objects import a_pod
 from tests.mirrors.showing import LONG, Shown, prepared, showing
 from tests.runtime.fleet import Fleet
 
 pytestmark = pytest.mark.looptime
-
-
-def a_pod(name: str, owner: Json | None, **labels: str) -> Json:
-    """A pod that somebody makes on a worker."""
-    metadata: Json = {"namespace": "default", "name": name, "labels": {RUNS_POD: "true", **labels}}
-    if owner is not None:
-        reference = {"apiVersion": "batch/v1", "kind": "Job", "name": name_of(owner), "uid": uid(owner)}
-        metadata["ownerReferences"] = [{**reference, "controller": True}]
-    spec = {"nodeName": "n", "containers": [{"name": "main", "image": "i"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 OWN_PODS = ("Pod", "StatefulSet", "LeaderWorkerSet")

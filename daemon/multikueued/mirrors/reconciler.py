@@ -30,7 +30,7 @@ from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.loop import loop_time
 from multikueued.mirror_names import PROOF
-from multikueued.mirrors.mirror import Run, Shows, mirror_status, pod_key, shows
+from multikueued.mirrors.mirror import LARGEST, Run, Shows, is_too_large, mirror_status, pod_key, shows
 from multikueued.mirrors.owners import Owners
 from multikueued.mirrors.plan import Create, Delete, PatchStatus, Refuse, Seen, Step, plan
 from multikueued.mirrors.proof import proof, proven
@@ -46,6 +46,8 @@ A_SECOND: Final = 100
 """Requests to the manager, of all mirrors together."""
 NO_PLACE: Final = "NoPlace"
 """Why a pod is not shown for which there is no room, or whose name is taken: a word for machines."""
+
+TOO_LARGE: Final = f"without its commands, too, it takes more than {LARGEST >> 10} KiB"
 
 Tell = Callable[[Json, str, str], None]
 """Told of a pod that is not shown: a reference to the job, a word for machines, and the reason for people."""
@@ -108,6 +110,7 @@ class MirrorReconciler:
             job = self._jobs[key] = ObjectKey.of(run.job)
             self._pods.setdefault(job, set()).add(key)
             in_the_way, room = self._place(run, name_of(pod), mirror)
+            room = TOO_LARGE if is_too_large(pod) else room
         return Seen(
             pod,
             run,
