@@ -406,7 +406,8 @@ async def test_without_an_address_nothing_is_made() -> None:
             await anyio.sleep(60)
             assert (await shown.nodes(), await shown.mirrors()) == ([], [])
     assert [one["why"] for one in logs if one["event"] == "pods of runs are not shown"] == [
-        "mirrorPods.address is not set: nobody could read their logs"
+        "mirrorPods.address is not set, so nobody could read their logs: set the IP address by which the manager's API "
+        "server reaches multikueue api-server"
     ]
 
 

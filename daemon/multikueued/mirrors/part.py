@@ -49,6 +49,10 @@ CONNECTIONS: Final = 8
 """Of the client: a watch, and what events need beside."""
 RESYNC: Final = 60.0
 """Seconds between two looks at all of them: reads memory only."""
+NOWHERE: Final = (
+    "mirrorPods.address is not set, so nobody could read their logs: set the IP address by which the manager's API "
+    "server reaches multikueue api-server"
+)
 KEY: Final = KeyUse("by which mirrors are proven", "nobody can read logs through mirrors")
 
 log = get_logger(__name__)
@@ -131,15 +135,15 @@ class Mirrors:
     async def _run(self) -> None:
         settings, manager = self.options.settings, self.host.manager
         mirrors = settings.mirror_pods
-        address = address_of(mirrors, server_of(manager.client))
-        if not address:  # a Node without one would have every client wait
-            log.warning("pods of runs are not shown", why="mirrorPods.address is not set: nobody could read their logs")
-            await anyio.sleep_forever()
         await manager.wait_settled()
         async with self.options.connect() as client, anyio.create_task_group() as tasks:
+            version = await self.options.version_of(client)
+            address = address_of(mirrors, server_of(manager.client), version)
+            if not address:  # a Node without one would have every client wait
+                log.warning("pods of runs are not shown", why=NOWHERE)
+                await anyio.sleep_forever()
             secret = ObjectKey(settings.namespace, settings.mirrors_secret)
             key = await shared_key(client, secret, settings.origin, KEY)
-            version = await self.options.version_of(client)
             await self._until_guarded(client)
             cache = MutationCache(self._informer(client), entries)
             pods = WorkerPods(self.host, self._pod_changed, settings.worker_limits.answer_limits())
