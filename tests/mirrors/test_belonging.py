@@ -12,7 +12,7 @@ from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE, POD
-from multikueue.core.model.labels import NAMESPACES_ANNOTATION
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, uid, with_value
 from multikueue.sandbox.apiserver import DirectClient
@@ -149,6 +149,26 @@ async def test_pods_that_others_make_on_a_worker_are_not_shown(said: str) -> Non
         await worker.create(POD, a_pod("theirs", owner, **{"batch.kubernetes.io/job-name": "job"}))
         await anyio.sleep(90)
         assert "theirs" not in {name_of(one) for one in await shown.mirrors()}
+
+
+async def test_a_copy_that_somebody_else_makes_elsewhere_of_ours_has_no_pods_among_ours() -> None:
+    """Who may read our copy on a worker can write all that it says on a job in a namespace of theirs."""
+    async with showing() as shown:
+        await shown.fleet.submit()
+        await shown.count(1)
+        worker = DirectClient(shown.fleet.workers["worker1"])
+        await worker.create(NAMESPACE, namespace("theirs"))
+        copy = await worker.get(JOB, ObjectKey("default", "job"))
+        noted = {**annotations_of(copy), ORIGIN_NAMESPACE_ANNOTATION: "default"}
+        template = {"spec": dig(copy, "spec", "template", "spec")}
+        spec = {"suspend": True, "template": template}
+        job = built(JOB, "job", "theirs", labels=dict(labels_of(copy)), spec=spec)
+        job["metadata"]["annotations"] = noted
+        pod = a_pod("theirs", await worker.create(JOB, job))
+        pod["metadata"]["namespace"] = "theirs"
+        await worker.create(POD, pod)
+        await anyio.sleep(90)
+        assert len(await shown.mirrors()) == 1
 
 
 async def test_an_attempt_that_counts_takes_the_name_of_one_that_is_over() -> None:

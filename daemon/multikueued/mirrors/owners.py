@@ -7,7 +7,7 @@ JobSet, is read by name, once each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import attrs
@@ -19,8 +19,8 @@ from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import controller_of, namespace_of, uid
-from multikueue.core.model.worker_names import origin_key
+from multikueue.core.model.objects import controller_of, name_of, namespace_of, uid
+from multikueue.core.model.worker_names import namespace_on, origin_key
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Forbidden, NotFound
 from multikueue.logs import get_logger
@@ -65,14 +65,16 @@ class Owners:
             ApiError: what stands in between cannot be read.
         """
         found = await self._copy(known, pod)
-        return (None, False) if found is None else self._run(worker, *found)
+        return (None, False) if found is None else self._run(worker, known, *found)
 
-    def _run(self, worker: str, gvk: GVK, copy: Json) -> tuple[Run | None, bool]:
+    def _run(self, worker: str, known: WorkerInformers, gvk: GVK, copy: Json) -> tuple[Run | None, bool]:
         cache, key = self.manager.jobs.get(gvk), origin_key(copy)
         job = cache.get(key) if cache is not None else None
         if cache is None or job is None or not is_copy_of(copy, job):
             return None, False
-        workloads = filter(None, map(self.manager.workloads.get, self.manager.owned(gvk, key)))
+        workloads = [*filter(None, map(self.manager.workloads.get, self.manager.owned(gvk, key)))]
+        if _is_another_there(known, gvk, copy, {namespace_on(one, worker) for one in workloads}):
+            return None, False
         exact = [one for one in workloads if self.marks.proof(copy, one, ClusterName(worker)) is Proof.EXACT]
         if not exact and not self.marks.made_copy(copy, job, worker):
             return None, False
@@ -116,6 +118,16 @@ class Owners:
             del self._between[next(iter(self._between))]
         found = self._between[owner_uid] = controller_of(between)
         return found
+
+
+def _is_another_there(known: WorkerInformers, gvk: GVK, copy: Json, places: Collection[str]) -> bool:
+    """Whether the copy is in one of the namespaces that our Workloads name, and this one elsewhere: who reads what that
+    says of itself can make another one that says the same, in a namespace of theirs."""
+    cache = _cache_of(known, gvk)
+    if cache is None or namespace_of(copy) in places:
+        return False
+    twins = (cache.get(ObjectKey(place, name_of(copy))) for place in places)
+    return any(one is not None and origin_key(one) == origin_key(copy) for one in twins)
 
 
 def _cache_of(known: WorkerInformers, gvk: GVK) -> MutationCache | None:
