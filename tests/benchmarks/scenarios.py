@@ -137,9 +137,9 @@ _ALL: Final = (
     Scenario(
         "mirrors",
         "a burst of jobs with a pod each, mirrors off and then on; 2,000 pods at once; 20 followers of logs",
-        changes=3,
+        changes=2,
         pods=1,
-        interval=8.0,
+        interval=12.0,
         mirrored=2_000,
     ),
     Scenario("churn", "jobs whose status changes 20 times", rate=5.0, duration=30.0, changes=20),

@@ -76,8 +76,8 @@ class Seen:
 def plan(seen: Seen, origin: str) -> Step | None:
     """The next step; None: all is as it should be, for now."""
     if seen.mirror is not None and is_terminating(seen.mirror):
-        # Somebody's finalizer holds it, or their grace: then it waits for its kubelet, which we are.
-        return None if dig(seen.mirror, "metadata", "finalizers") else Delete(seen.mirror)
+        # Somebody's finalizer holds it; or the grace that they gave it: then it waits for its kubelet, which we are.
+        return Delete(seen.mirror) if dig(seen.mirror, "metadata", "deletionGracePeriodSeconds") else None
     if seen.unseen:
         return None if seen.mirror is None or seen.lost_since is None else _updated(seen.mirror, seen.mirror, seen)
     if seen.mirror is not None and _is_over(seen):
