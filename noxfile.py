@@ -142,12 +142,13 @@ def versions(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"])
 def nightly(session: nox.Session) -> None:
-    """What takes long: the harness of the benchmarks, conformance (also real), formats, leaks, 3,000 seeds."""
+    """What takes long: the harness of the benchmarks, conformance (also real), formats, leaks, 4,000 seeds."""
     install(session, "tests")
     build_control_plane(session)
     session.run("pytest", "-n", "auto", "-m", "not operators", *NIGHTLY)
     session.run("pytest", "-n", "auto", "-m", "hypothesis", "--hypothesis-profile=nightly", "--timeout=1200", "tests")
     session.run("python", "-m", "tests.simulation", "--seeds", "3000", "--first-seed", "300")
+    session.run("python", "-m", "tests.mirrors.chaos", "--seeds", "1000")
     session.run("python", "-m", "tests.dispatch.family", "--all", "--seeds", "3", "--limit", "1.05")
 
 

@@ -15,6 +15,7 @@ from tests.benchmarks import controller, plotting, results, tables
 from tests.benchmarks.answering import quiet
 from tests.benchmarks.idling import measure_idle
 from tests.benchmarks.measuring import Measured, Options, measure
+from tests.benchmarks.mirrors import measure_mirrors
 from tests.benchmarks.scaling import measure_restart
 from tests.benchmarks.scenarios import SCENARIOS, Scenario
 from tests.benchmarks.tenants import measure_tenants
@@ -34,6 +35,7 @@ _EPILOG = "\b\nScenarios:\n" + "\n".join(f"  {scenario.name:8}{scenario.about}" 
 @click.option("--duration", type=click.FloatRange(1), help="Seconds for which jobs are submitted at that rate.")
 @click.option("--kinds", type=click.IntRange(1), help="Kinds that all clusters serve; our daemon dispatches them.")
 @click.option("--attackers", type=click.IntRange(1), help="Large jobs of the other tenant; for `tenants` only.")
+@click.option("--mirrored", type=click.IntRange(1), help="Pods that are shown at once; for `mirrors` only.")
 @click.option("--controller", "command", help="The controller under test, a shell command.  [default: ours]")
 @click.option("--dispatcher", help="The dispatcher of our daemon, as in `dispatcher.name`.")
 @click.option("--manager-kueue", type=click.Choice(["none", "sim"]), default="sim", show_default=True)
@@ -57,10 +59,13 @@ def main(
     if plot is not None:
         plotting.require()
     numbers = {
-        name: options.pop(name) for name in ("count", "rate", "duration", "workers", "rtt", "kinds", "attackers")
+        name: options.pop(name)
+        for name in ("count", "rate", "duration", "workers", "rtt", "kinds", "attackers", "mirrored")
     }
     chosen = SCENARIOS[scenario].changed(**numbers)
-    ours = controller.default_command(profile, dispatcher or "", chosen.kinds)
+    if chosen.mirrored and command is not None:
+        raise click.UsageError("mirrors are our daemon's: no --controller")
+    ours = controller.default_command(profile, dispatcher or "", chosen.kinds, mirrors=bool(chosen.mirrored))
     settings = Options(command=command or ours, dispatcher=dispatcher or "", **options)
     if chosen.upstream:
         require_kueues(settings, command)
@@ -84,6 +89,8 @@ def _run(scenario: Scenario, options: Options) -> Measured:
             return await measure_idle(scenario, options)
         if scenario.attackers:
             return await measure_tenants(scenario, options)
+        if scenario.mirrored:
+            return await measure_mirrors(scenario, options)
         if scenario.upstream:
             return await measure_upstream(scenario, options)
         return await (measure_restart if scenario.preloaded else measure)(scenario, options)

@@ -30,25 +30,28 @@ _TETHER: Final = Path(__file__).parents[1] / "controlplane" / "tether.py"
 _STOP_SECONDS: Final = 20.0
 
 
-def default_command(profile: Path | None = None, dispatcher: str = "", kinds: int = 1) -> str:
+def default_command(profile: Path | None = None, dispatcher: str = "", kinds: int = 1, *, mirrors: bool = False) -> str:
     """Our own daemon.
 
     Args:
         profile: where cProfile's findings are wanted.
         dispatcher: in place of the one that it uses by itself.
         kinds: how many it dispatches; see `kinds.first`.
+        mirrors: whether it shows the pods of runs on the manager.
     """
     daemon = ["-m", "multikueued"] if profile is None else [str(_PROFILED), str(profile.absolute())]
-    if not dispatcher and kinds == 1:
+    if not dispatcher and kinds == 1 and not mirrors:
         # exec: the shell ends with the benchmark, whatever ends that, and what it had started would go on.
         return f"exec {shlex.join([sys.executable, *daemon, 'run', '--config', str(_SETTINGS)])}"
-    settings = _SETTINGS.read_text() + yaml.safe_dump(_chosen(dispatcher, kinds), sort_keys=False)
+    settings = _SETTINGS.read_text() + yaml.safe_dump(_chosen(dispatcher, kinds, mirrors), sort_keys=False)
     run = shlex.join([sys.executable, *daemon, "run", "--config"])
     return f'printf %s {shlex.quote(settings)} > "$KUBECONFIG.settings" && exec {run} "$KUBECONFIG.settings"'
 
 
-def _chosen(dispatcher: str, count: int) -> Json:
+def _chosen(dispatcher: str, count: int, mirrors: bool) -> Json:
     settings: Json = {"dispatcher": {"name": dispatcher}} if dispatcher else {}
+    if mirrors:
+        settings["mirrorPods"] = {"logs": True, "address": "127.0.0.1"}
     if count > 1:
         names, declared = frameworks_of(kinds.first(count))
         settings |= {

@@ -28,7 +28,7 @@ from tests.benchmarks.controller import Controller
 from tests.benchmarks.observer import Observer
 from tests.benchmarks.planes import Kind, Plane
 from tests.benchmarks.preloading import Preload
-from tests.benchmarks.scenarios import CHANGE_INTERVAL, Scenario
+from tests.benchmarks.scenarios import Scenario
 
 ManagerKueue = Literal["none", "sim"]
 
@@ -131,7 +131,12 @@ async def _kueue(command: str, worker: Plane) -> AsyncIterator[Controller]:
 
 
 async def _worker_simulator(stack: AsyncExitStack, scenario: Scenario, workers: list[Plane]) -> Child:
-    life = {"changes": scenario.changes, "interval": CHANGE_INTERVAL, "finish": scenario.ends}
+    life = {
+        "changes": scenario.changes,
+        "interval": scenario.interval,
+        "finish": scenario.ends,
+        "pods": scenario.pods,
+    }
     config = {"kubeconfigs": {plane.name: plane.kubeconfig(WORKER_SIMULATOR) for plane in workers}, **life}
     return await stack.enter_async_context(
         child("tests.benchmarks.worker_simulator", config, seconds=_start_seconds(scenario))

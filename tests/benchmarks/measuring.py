@@ -83,7 +83,7 @@ async def measure(scenario: Scenario, options: Options) -> Measured:
                 await settled(around, rest=scenario.rest, at_most=_ACTIVE_SECONDS)
             measured = Measured(scenario, options, around.observer.moments)
             async with spending(around, tested, measured):
-                await _load(around, tested, measured)
+                await load(around, tested, measured)
                 await settled(around)
             return measured
 
@@ -138,7 +138,8 @@ def controller_writes(requests: dict[str, Requests]) -> int:
     )
 
 
-async def _load(around: Fleet, tested: Controller, measured: Measured) -> None:
+async def load(around: Fleet, tested: Controller, measured: Measured) -> None:
+    """Submit all jobs, and wait until they have ended and nothing of them is left; else the complaint says what is."""
     scenario, observer = measured.scenario, around.observer
 
     def ended() -> bool:

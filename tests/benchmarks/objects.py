@@ -7,9 +7,11 @@ from typing import Final
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import CONTROLLER_NAME, JOB_UID_LABEL, QUEUE_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import uid
+from multikueue.core.model.objects import name_of, uid
 from multikueue.core.model.workload_names import workload_name
+from multikueue.sandbox.objects import owned_by
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
+from multikueued.mirrors.mirror import RUNS_POD
 
 NAMESPACE: Final = "default"
 ATTACKER: Final = "attacker"
@@ -40,6 +42,20 @@ def job(number: int, prefix: str = "job") -> Json:
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }
+
+
+def pod_of(copy: Json, name: str) -> Json:
+    """A pod of a job on a worker, as the job's controller and Kueue make it there."""
+    labels = {"batch.kubernetes.io/job-name": name_of(copy), "batch.kubernetes.io/controller-uid": uid(copy)}
+    container = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
+    metadata = {
+        "namespace": copy["metadata"]["namespace"],
+        "name": name,
+        "labels": {**labels, RUNS_POD: "true"},
+        "ownerReferences": [owned_by(JOB, copy)],
+    }
+    spec = {"nodeName": "node-1", "restartPolicy": "Never", "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def large_job(number: int) -> Json:

@@ -137,4 +137,6 @@ async def _real(name: str, folder: Path, crds: list[Json]) -> AsyncIterator[Plan
         async with anyio.create_task_group() as tasks:
             for component in COMPONENTS:
                 tasks.start_soon(cluster.service_account, component, _ALL_RULES)
+            account = {"namespace": "default", "name": "default"}  # of pods; no controller manager makes it here
+            tasks.start_soon(cluster.admin.apply, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
         yield RealPlane(name, cluster, AuditLog(log))

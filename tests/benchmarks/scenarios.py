@@ -52,15 +52,24 @@ class Scenario:
     attackers: int = 0
     """Large jobs of another tenant, beside those that are measured; see `tenants`."""
 
+    pods: int = 0
+    """Pods that workers make of each job; 0: they make none."""
+    interval: float = CHANGE_INTERVAL
+    """Seconds between the changes of a job's status, and of its pods'."""
+    mirrored: int = 0
+    """Pods that are shown at once in the second part of `mirrors`."""
+    endless: bool = False
+    """Jobs do not end before the measurement does."""
+
     @property
     def ends(self) -> bool:
         """Whether jobs end."""
-        return not self.preloaded and not self.upstream
+        return not self.preloaded and not self.upstream and not self.endless
 
     @property
     def run_seconds(self) -> float:
         """How long a job runs at least."""
-        return self.changes * CHANGE_INTERVAL
+        return self.changes * self.interval
 
     @property
     def jobs(self) -> int:
@@ -77,6 +86,7 @@ class Scenario:
         rtt: float | None = None,
         kinds: int | None = None,
         attackers: int | None = None,
+        mirrored: int | None = None,
     ) -> Scenario:
         """The scenario with other numbers; `count` jobs at a rate end sooner."""
         result = attrs.evolve(
@@ -87,6 +97,7 @@ class Scenario:
             duration=self.duration if duration is None else duration,
             kinds=self.kinds if kinds is None else kinds,
             attackers=self.attackers if attackers is None else attackers,
+            mirrored=self.mirrored if mirrored is None else mirrored,
         )
         if count is None:
             return result
@@ -122,6 +133,14 @@ _ALL: Final = (
         duration=60.0,
         workers=2,
         attackers=113,
+    ),
+    Scenario(
+        "mirrors",
+        "a burst of jobs with a pod each, mirrors off and then on; 2,000 pods at once; 20 followers of logs",
+        changes=2,
+        pods=1,
+        interval=12.0,
+        mirrored=2_000,
     ),
     Scenario("churn", "jobs whose status changes 20 times", rate=5.0, duration=30.0, changes=20),
 )

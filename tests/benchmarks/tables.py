@@ -52,6 +52,11 @@ def _numbers(result: Json) -> Table:
         **result.get("scale", {}),
         **result.get("idle", {}),
         **result.get("upstream", {}),
+        **{
+            f"mirrors: {name}": value
+            for name, value in result.get("mirrors", {}).items()
+            if not isinstance(value, dict)
+        },
     }
     for name, value in rows.items():
         table.add_row(name, str(value))

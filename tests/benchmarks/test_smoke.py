@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import attrs
 import orjson
 import pytest
 from click.testing import CliRunner
 
 from multikueue.core.model.names import Json
+from tests.benchmarks import mirrors
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.controller import default_command
 from tests.benchmarks.idling import measure_idle
 from tests.benchmarks.kinds import first
 from tests.benchmarks.measuring import Options
+from tests.benchmarks.mirrors import measure_mirrors
 from tests.benchmarks.scaling import measure_restart
 from tests.benchmarks.scenarios import SCENARIOS
 from tests.benchmarks.tenants import During, measure_tenants
@@ -105,6 +108,26 @@ async def test_two_tenants_are_measured_alone_beside_each_other_and_after_a_rest
         assert 0 < told[fleet]["small_read_ms"]["p50"] <= told[fleet]["small_read_ms"]["p99"]
     assert told["restarted"]["gone_s"] < _SECONDS
     assert told["p99_ratio"] > 0
+
+
+@pytest.mark.timeout(240)  # four fleets, one after the other
+async def test_what_mirrors_cost_is_measured_off_and_on() -> None:
+    """Each pod is made, written twice or thrice, and deleted; the followers get their lines."""
+    scenario = attrs.evolve(SCENARIOS["mirrors"].changed(count=3, workers=1, mirrored=4), interval=1.0)
+    measured = await measure_mirrors(
+        scenario, Options(command=default_command(mirrors=True)), mirrors.During(followed=1.0)
+    )
+    assert measured.complaint == ""
+    found = measured.extra["mirrors"]
+    assert [found["burst"][name]["mirrored"] for name in ("off", "on")] == [0, 3]
+    assert [found["many"][name]["pods"] for name in ("off", "on")] == [4, 4]
+    assert (found["not_mirrored"], found["many"]["on"]["mirrored"]) == (0, 4)
+    assert found["burst"]["off"]["requests_per_pod"] == 0
+    assert 3 <= found["burst"]["on"]["requests_per_pod"] <= 6
+    assert found["p99_ratio"] > 0
+    assert found["many"]["on"]["all_mirrored_s"] < _SECONDS
+    assert 0 < found["followers"]["cpu_percent"] < 100
+    assert found["followers"]["kb_per_s"] > 10
 
 
 async def test_kueues_own_benchmark_has_its_four_numbers() -> None:

@@ -1,14 +1,15 @@
 """`python -m tests.benchmarks.worker_simulator`: Kueue and the job controllers of all workers, without any delay.
 
 Every copy is admitted as it arrives, but those of `objects.ATTACKER`, for which there is no
-quota. A job is unsuspended, runs, changes its status as often as wanted, and ends.
+quota. A job is unsuspended, runs, changes its status as often as wanted, and ends. With pods they are made as its
+controller and Kueue make them, run and end with it, and go when it goes.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import anyio
 import anyio.abc
@@ -16,10 +17,11 @@ import attrs
 
 from multikueue.core.model.conditions import conditions, timestamp, updated
 from multikueue.core.model.copies import prebuilt_workload
-from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.kinds import JOB, POD, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import has_quota
+from multikueue.errors import AlreadyExists
 from multikueue.kube import Informer, KubeClient
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
 from tests.benchmarks import objects
@@ -37,6 +39,8 @@ class Life:
     """Seconds between them."""
     finish: bool
     """Whether jobs end at all."""
+    pods: int
+    """How many each has."""
 
 
 @attrs.define(eq=False)
@@ -51,7 +55,7 @@ class Worker:
     async def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Begin to follow; returns once everything that was there is known."""
         self.workloads = await follow(tasks, self.connection, WORKLOAD, self._workload)
-        await follow(tasks, self.connection, JOB, self._job)
+        await follow(tasks, self.connection, JOB, self._job, self._job_gone)
 
     def _workload(self, key: ObjectKey, workload: Json) -> None:
         if not has_quota(workload) and key.namespace != objects.ATTACKER:
@@ -64,6 +68,17 @@ class Worker:
             name = ("live", job["metadata"]["uid"])
             self.acts.once(name, functools.partial(self._live, key, job))
 
+    def _job_gone(self, key: ObjectKey, job: Json) -> None:
+        if prebuilt_workload(job):
+            for name in self._pods(key):
+                self.acts.once(("remove", name), functools.partial(self._remove, name))
+
+    async def _remove(self, pod: ObjectKey) -> None:
+        await self.connection.delete(POD, pod, grace=0)
+
+    def _pods(self, job: ObjectKey) -> list[ObjectKey]:
+        return [ObjectKey(job.namespace, f"{job.name}-{number}") for number in range(self.life.pods)]
+
     async def _admit(self, key: ObjectKey, workload: Json) -> None:
         patch = {"status": admitted(workload, CLUSTER_QUEUE_NAME)}
         await self.connection.merge_patch(WORKLOAD, key, patch, subresource="status")
@@ -72,13 +87,19 @@ class Worker:
         if dig(job, "spec", "suspend"):
             await self.connection.merge_patch(JOB, key, {"spec": {"suspend": False}})
         started = timestamp(now())
+        for pod in self._pods(key):
+            with suppress(AlreadyExists):
+                await self.connection.create(POD, objects.pod_of(job, pod.name))
+        await self._pods_say(key, "Running", "started")
         await self._status(key, {"startTime": started, "active": 1, "ready": 1})
         for number in range(self.life.changes):
             await anyio.sleep(self.life.interval)
             await self._status(key, {"ready": number % 2})
+            await self._pods_say(key, "Running", f"step {number}")
         if not self.life.finish:
             return
         ended = timestamp(now())
+        await self._pods_say(key, "Succeeded", "ended")
         reasons = {
             "status": "True",
             "lastProbeTime": ended,
@@ -89,6 +110,11 @@ class Worker:
         counters = {"active": 0, "ready": 0, "succeeded": 1, "terminating": 0}
         await self._status(key, {"startTime": started, "completionTime": ended, "conditions": done, **counters})
         await self._finish(ObjectKey(key.namespace, prebuilt_workload(job)))
+
+    async def _pods_say(self, job: ObjectKey, phase: str, message: str) -> None:
+        patch = {"status": {"phase": phase, "message": message}}
+        for pod in self._pods(job):
+            await self.connection.merge_patch(POD, pod, patch, subresource="status")
 
     async def _status(self, key: ObjectKey, status: Json) -> None:
         await self.connection.merge_patch(JOB, key, {"status": status}, subresource="status")
@@ -104,7 +130,7 @@ class Worker:
 @asynccontextmanager
 async def worker_simulator(config: Json) -> AsyncIterator[tuple[Json, Answer]]:
     """Play all workers of `config["kubeconfigs"]`."""
-    life = Life(config["changes"], config["interval"], config["finish"])
+    life = Life(config["changes"], config["interval"], config["finish"], config["pods"])
     async with AsyncExitStack() as stack:
         connections = [
             await stack.enter_async_context(client(name, kubeconfig))

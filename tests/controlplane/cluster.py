@@ -30,6 +30,7 @@ class ControlPlane(Cluster):
     Args:
         name: names the kubeconfig's context and the folder.
         controller_manager: whether Jobs make pods and owners' deletion deletes dependents.
+        controller_flags: further flags of it; `--controllers=NAME` adds one to those that run.
         users: static-token users and the rules of each one's ClusterRole.
         crds: applied before the controller manager starts. The garbage collector looks for new kinds only every 30 s,
             so objects of a kind that is applied later are not collected at once.
@@ -42,6 +43,7 @@ class ControlPlane(Cluster):
     """
 
     controller_manager: bool = attrs.field(default=False, kw_only=True)
+    controller_flags: Sequence[str] = attrs.field(default=(), kw_only=True, repr=False)
     users: Mapping[str, Sequence[Json]] = attrs.field(factory=dict, kw_only=True, repr=False)
     crds: Sequence[Json] = attrs.field(default=(), kw_only=True, repr=False)
     watch_cache: bool = attrs.field(default=True, kw_only=True)
@@ -133,7 +135,8 @@ class ControlPlane(Cluster):
     async def _start_controllers(self, binary: Path) -> None:
         config = write_kubeconfig(self.folder / "controllers.kubeconfig", self.kubeconfig(CONTROLLER_MANAGER))
         process = self._process("kube-controller-manager", self.folder)
-        await ControllerManager(binary, self._parts.credentials, config, process).start(self.admin)
+        flags = tuple(self.controller_flags)
+        await ControllerManager(binary, self._parts.credentials, config, process, flags).start(self.admin)
 
     async def _read_static_tokens(self) -> None:
         self._parts.credentials.write_tokens(self._static_tokens)

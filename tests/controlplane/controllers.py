@@ -34,6 +34,8 @@ class ControllerManager:
     credentials: Credentials
     kubeconfig: Path
     process: ChildProcess
+    flags: tuple[str, ...] = ()
+    """Further ones."""
 
     async def start(self, admin: Api) -> None:
         """Start it and wait until its controllers work: until the first service account is there.
@@ -60,4 +62,5 @@ class ControllerManager:
             "--secure-port=0",  # nobody asks it anything, so no port to race for
             "--kube-api-qps=200",
             "--kube-api-burst=400",
+            *self.flags,
         ]

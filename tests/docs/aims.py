@@ -81,6 +81,43 @@ def _writes_to_manager(run: Json) -> float:
     return float(run["manager_requests_per_workload"] - run["manager_reads_per_workload"])
 
 
+_MIRRORS: Final = "mirrors"
+
+
+def _shown(*path: str) -> Number:
+    return at(_MIRRORS, *path)
+
+
+def _ready(rank: str) -> Aim:
+    """What mirrors may add to the way of a job."""
+    on, off = (_shown("burst", state, "created_ready_ms", rank) for state in ("on", "off"))
+    return Aim(
+        f"created → Ready of a burst, {rank}, to that without", _MIRRORS, on, 1.05, unit="ms", times=("mirrors", off)
+    )
+
+
+MIRRORS: Final = (
+    _ready("p50"),
+    _ready("p99"),
+    Aim("pods of it that are not mirrored", _MIRRORS, _shown("not_mirrored"), 0),
+    Aim(
+        "requests to the manager per pod, from its beginning to its end",
+        _MIRRORS,
+        _shown("burst", "on", "requests_per_pod"),
+        6,
+    ),
+    Aim("2,000 pods at once: until all are mirrored", _MIRRORS, _shown("many", "on", "all_mirrored_s"), 60, unit="s"),
+    Aim("memory of the daemon per 1,000 mirrors", _MIRRORS, _shown("memory_mb_per_1000"), 15, unit="MB"),
+    Aim(
+        "20 followers of logs: CPU of who answers them",
+        _MIRRORS,
+        _shown("followers", "cpu_percent"),
+        5,
+        unit="% of a core",
+    ),
+)
+"""What mirrors may cost."""
+
 _CPU: Final = at("controller_cpu_ms_per_workload")
 _DECISIONS: Final = at("decisions_per_workload")
 _SCALE: Final = "scale-50000"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from tests.benchmarks.compare import Compared, compared, read
 from tests.benchmarks.scenarios import SCENARIOS
-from tests.docs.aims import AIMS
+from tests.docs.aims import AIMS, MIRRORS, Aim
 from tests.docs.marked import replaced
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -26,6 +26,7 @@ DISPATCH: Final = DOCS / "dispatch.md"
 SCALE_OUT: Final = DOCS / "design" / "scale-out.md"
 API: Final = DOCS / "api.md"
 PAGE: Final = DOCS / "design" / "page.md"
+MIRROR_PODS: Final = DOCS / "mirror-pods.md"
 WRITER: Final = "tests/docs/measured.py"
 ASKED: Final = "tests/docs/measured.py, of questions"
 
@@ -72,7 +73,7 @@ def tables() -> str:
     parts = [
         _upstream(),
         _beside(),
-        _aims(),
+        _aims(AIMS),
         _comparison(since, "since-e08336e/before", "since-e08336e/after", BURST),
         _comparison("`burst --control-plane sandbox`", "exchange/before", "exchange/after", BURST),
         _comparison("`scale --control-plane sandbox --count 5000`", "resync/before", "resync/after", RESYNC),
@@ -188,11 +189,16 @@ def _created_ready(rank: str, run: Json) -> float:
     return float(run["latency_ms"]["created_ready"][rank]) / 1000
 
 
-def _aims() -> str:
+def mirrors() -> str:
+    """What mirrors cost."""
+    return _aims(MIRRORS)
+
+
+def _aims(aims: Sequence[Aim]) -> str:
     """The aims beside the medians of what has been measured, and where and when that was."""
-    folders = dict.fromkeys(name for aim in AIMS for name in (aim.runs, *(aim.times or ())[:1]))
+    folders = dict.fromkeys(name for aim in aims for name in (aim.runs, *(aim.times or ())[:1]))
     there = [(str(name), read(RESULTS / str(name))) for name in folders if (RESULTS / str(name)).is_dir()]
-    rows = [aim.row(RESULTS) for aim in AIMS]
+    rows = [aim.row(RESULTS) for aim in aims]
     runs = [f"- `{name}`: `{_command(runs[0])}`, {_times(len(runs))}; {_machine(runs)}" for name, runs in there]
     return "\n".join(["| | aim | measured | reached |", "|---|---|---|---|", *rows, "", *runs])
 
@@ -337,6 +343,7 @@ if __name__ == "__main__":
         (API, watchers()),
         (DISPATCH, held()),
         (PAGE, dashboard()),
+        (MIRROR_PODS, mirrors()),
     )
     for page, text in pages:
         page.write_text(replaced(page.read_text(), WRITER, text))

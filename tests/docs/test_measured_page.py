@@ -22,6 +22,7 @@ from tests.docs.marked import replaced
         (measured.API, measured.watchers),
         (measured.DISPATCH, measured.held),
         (measured.PAGE, measured.dashboard),
+        (measured.MIRROR_PODS, measured.mirrors),
     ],
 )
 def test_the_tables_are_made_of_the_result_files(page: Path, text: Callable[[], str]) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json
-from multikueued.mirrors.mirror import Run, shown_of
+from multikueue.core.model.objects import name_of
+from multikueue.core.model.objects import uid as uid_of
+from multikueued.mirrors.mirror import RUNS_POD, Run, shown_of
 
 
 def worker_pod(**status: Any) -> Json:
@@ -141,3 +143,13 @@ def shown(pod: Json | None = None) -> Json:
     kept = shown_of(pod or worker_pod())
     assert kept is not None
     return kept
+
+
+def a_pod(name: str, owner: Json | None, **labels: str) -> Json:
+    """A pod that somebody makes on a worker."""
+    metadata: Json = {"namespace": "default", "name": name, "labels": {RUNS_POD: "true", **labels}}
+    if owner is not None:
+        reference = {"apiVersion": "batch/v1", "kind": "Job", "name": name_of(owner), "uid": uid_of(owner)}
+        metadata["ownerReferences"] = [{**reference, "controller": True}]
+    spec = {"nodeName": "n", "containers": [{"name": "main", "image": "i"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

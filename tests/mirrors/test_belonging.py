@@ -9,37 +9,43 @@ import anyio
 import pytest
 
 from multikueue.adapters import AVAILABLE, JobKind
+from multikueue.adapters.declaration import Declaration
+from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE, POD
-from multikueue.core.model.labels import NAMESPACES_ANNOTATION
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, uid
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, uid, with_value
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.kinds import AVAILABLE as SANDBOX_KINDS
-from multikueue.sandbox.kinds import definition
+from multikueue.sandbox.kinds import BATCH_JOB, definition
+from multikueue.sandbox.kinds.declared import kind_of_row
+from multikueue.sandbox.objects import built, owned_by
 from multikueue.sandbox.setting_up import local_queue, namespace
 from multikueue.testing import until
 from multikueued.mirror_names import MIRROR, WORKER, WORKER_POD
 from multikueued.mirrors.mirror import NOT_KUEUES, RUNS_POD
 from tests.adapters.kinds import TEMPLATE, row
+from tests.mirrors.objects import a_pod
 from tests.mirrors.showing import LONG, Shown, prepared, showing
 from tests.runtime.fleet import Fleet
 
 pytestmark = pytest.mark.looptime
 
 
-def a_pod(name: str, owner: Json | None, **labels: str) -> Json:
-    """A pod that somebody makes on a worker."""
-    metadata: Json = {"namespace": "default", "name": name, "labels": {RUNS_POD: "true", **labels}}
-    if owner is not None:
-        reference = {"apiVersion": "batch/v1", "kind": "Job", "name": name_of(owner), "uid": uid(owner)}
-        metadata["ownerReferences"] = [{**reference, "controller": True}]
-    spec = {"nodeName": "n", "containers": [{"name": "main", "image": "i"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
 OWN_PODS = ("Pod", "StatefulSet", "LeaderWorkerSet")
 """Kinds whose pods the manager has already."""
-SHOWN = [kind for kind in AVAILABLE if kind.resource.gvk.kind not in OWN_PODS]
+DECLARED = [
+    declared_kind(Declaration(**said), "externalFrameworks[0]")
+    for said in (
+        {"name": "Render.v1.studio.example.com"},
+        {"name": "Batch.v1.studio.example.com", "template_paths": (".spec.groups[*].template",)},
+        {"name": "PipelineRun.v1.tekton.dev"},
+        {"name": "TaskRun.v1.tekton.dev"},
+        {"name": "Workflow.v1alpha1.argoproj.io"},
+    )
+]
+"""By their names alone, with templates, and by a profile."""
+SHOWN = [*(kind for kind in AVAILABLE if kind.resource.gvk.kind not in OWN_PODS), *DECLARED]
 
 
 @pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: kind.resource.gvk.kind)
@@ -47,6 +53,7 @@ async def test_the_pods_of_a_kind_are_owned_by_the_managers_job(kind: JobKind) -
     """What stands in between on the worker, as a JobSet's Jobs, is not on the manager."""
     shown = await prepared(await Fleet.connected("worker1", cpu=50))
     rows = [one for one in SANDBOX_KINDS if one.resource in (JOB, kind.resource)]
+    rows += [kind_of_row(kind)] if kind.resource not in {one.resource for one in rows} else []
     for server in (shown.fleet.manager, *shown.fleet.workers.values()):
         for row_of in rows:
             if row_of.resource != JOB:
@@ -81,6 +88,37 @@ async def test_the_pods_of_a_kind_are_owned_by_the_managers_job(kind: JobKind) -
         assert dig(mirror, "spec", "nodeName") == "multikueue-worker1"
 
 
+@pytest.mark.parametrize("names", [("PipelineRun",), ("PipelineRun", "TaskRun")], ids="+".join)
+async def test_what_stands_between_a_declared_job_and_its_pods_is_read(names: tuple[str, ...]) -> None:
+    """Tekton gives a TaskRun the labels of its PipelineRun, ours as well; settings may declare both, or one."""
+    kinds = [kind for kind in DECLARED if kind.resource.gvk.kind in names]
+    rows = [one for one in SANDBOX_KINDS if one.resource.gvk.group == "tekton.dev"]
+    run, task = rows
+    shown = await prepared(await Fleet.connected("worker1", cpu=50))
+    for server in (shown.fleet.manager, *shown.fleet.workers.values()):
+        for row_of in rows:
+            server.registry.create_object(definition(row_of))
+    there = DirectClient(shown.fleet.workers["worker1"])
+    async with (
+        shown.fleet.kueues(LONG, [BATCH_JOB, run]),
+        shown.fleet.dispatching(shown.manager(kinds=[row("Job"), *kinds])),
+    ):
+        stored = await shown.fleet.admin.create(
+            run.resource, run.example("mine", with_value(TEMPLATE, ("metadata",), {}), queue="user-queue")
+        )
+        await until(shown.pods)
+        copy = await there.get(run.resource, ObjectKey("default", "mine"))
+        made = built(task.resource, "mine-build", "default", labels=dict(labels_of(copy)), spec={})
+        made["metadata"]["ownerReferences"] = [owned_by(run.resource, copy)]
+        between = await there.create(task.resource, made)
+        pod = a_pod("mine-build-pod", None)
+        pod["metadata"]["ownerReferences"] = [owned_by(task.resource, between)]
+        await there.create(POD, pod)
+        await until(lambda: _shows(shown, "mine-build-pod", "worker1"))
+    (mirror,) = [one for one in await shown.mirrors() if name_of(one) == "mine-build-pod"]
+    assert [one["uid"] for one in mirror["metadata"]["ownerReferences"]] == [uid(stored)]
+
+
 async def test_a_mirror_is_in_the_managers_namespace() -> None:
     shown = await prepared(await Fleet.connected("worker1"))
     worker = DirectClient(shown.fleet.workers["worker1"])
@@ -111,6 +149,26 @@ async def test_pods_that_others_make_on_a_worker_are_not_shown(said: str) -> Non
         await worker.create(POD, a_pod("theirs", owner, **{"batch.kubernetes.io/job-name": "job"}))
         await anyio.sleep(90)
         assert "theirs" not in {name_of(one) for one in await shown.mirrors()}
+
+
+async def test_a_copy_that_somebody_else_makes_elsewhere_of_ours_has_no_pods_among_ours() -> None:
+    """Who may read our copy on a worker can write all that it says on a job in a namespace of theirs."""
+    async with showing() as shown:
+        await shown.fleet.submit()
+        await shown.count(1)
+        worker = DirectClient(shown.fleet.workers["worker1"])
+        await worker.create(NAMESPACE, namespace("theirs"))
+        copy = await worker.get(JOB, ObjectKey("default", "job"))
+        noted = {**annotations_of(copy), ORIGIN_NAMESPACE_ANNOTATION: "default"}
+        template = {"spec": dig(copy, "spec", "template", "spec")}
+        spec = {"suspend": True, "template": template}
+        job = built(JOB, "job", "theirs", labels=dict(labels_of(copy)), spec=spec)
+        job["metadata"]["annotations"] = noted
+        pod = a_pod("theirs", await worker.create(JOB, job))
+        pod["metadata"]["namespace"] = "theirs"
+        await worker.create(POD, pod)
+        await anyio.sleep(90)
+        assert len(await shown.mirrors()) == 1
 
 
 async def test_an_attempt_that_counts_takes_the_name_of_one_that_is_over() -> None:

@@ -227,16 +227,18 @@ def test_what_a_mirror_says_that_it_shows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("set_to", "server", "address"),
+    ("set_to", "server", "version", "address"),
     [
-        ("", "https://127.0.0.1:6443", "127.0.0.1"),
-        ("", "https://localhost:6443", "127.0.0.1"),
-        ("", "https://[::1]:6443", "::1"),
-        ("", "https://10.96.0.1:443", ""),
-        ("", "https://kubernetes.example.com", ""),
-        ("", "", ""),
-        ("10.0.0.7", "https://127.0.0.1:6443", "10.0.0.7"),
+        ("", "https://127.0.0.1:6443", "v1.36.0-sandbox", "127.0.0.1"),
+        ("", "https://localhost:6443", "v1.36.0-sandbox", "127.0.0.1"),
+        ("", "https://10.96.0.1:443", "v1.36.0-sandbox", ""),
+        ("", "https://127.0.0.1:41873", "v1.36.3", ""),  # kind's server is in a container, with a loopback of its own
+        ("", "https://kubernetes.example.com", "v1.36.3", ""),
+        ("", "", "", ""),
+        ("10.0.0.7", "https://127.0.0.1:6443", "v1.36.3", "10.0.0.7"),
     ],
 )
-def test_the_address_of_an_endpoint_beside_its_api_server_is_known(set_to: str, server: str, address: str) -> None:
-    assert address_of(MirrorPodSettings(logs=True, address=set_to), server) == address
+def test_the_address_of_an_endpoint_beside_a_sandbox_is_known(
+    set_to: str, server: str, version: str, address: str
+) -> None:
+    assert address_of(MirrorPodSettings(logs=True, address=set_to), server, version) == address

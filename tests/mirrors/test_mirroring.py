@@ -20,6 +20,7 @@ from multikueue.testing import until
 from multikueued.mirror_names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.node import NODE, REACHABLE
 from multikueued.reports.worker_facts import ShownPods
+from tests.mirrors.objects import a_pod
 from tests.mirrors.showing import LONG, OFF, ON, Shown, prepared, showing
 from tests.runtime.fleet import Fleet
 
@@ -134,18 +135,50 @@ async def _terminates(shown: Shown) -> bool:
     return all(map(is_terminating, await shown.pods()))
 
 
-async def test_somebodys_deletion_stands_until_the_pods_status_changes() -> None:
-    """Drain, podgc and users look the same: a mirror is a view, and we do not fight."""
+@pytest.mark.parametrize("grace", [None, 600])
+async def test_somebodys_deletion_stands_until_the_pods_status_changes(grace: int | None) -> None:
+    """With whatever grace, no kubelet is there to end it. Drain, podgc and users look the same: a mirror is a view, and
+    we do not fight."""
     async with showing() as shown:
         await shown.fleet.submit()
         (mirror,) = await shown.count(1)
-        await shown.fleet.admin.delete(POD, ObjectKey.of(mirror))
+        await shown.fleet.admin.delete(POD, ObjectKey.of(mirror), grace=grace)
+        await shown.count(0, 5)
         await anyio.sleep(200)
         assert await shown.mirrors() == []
         (pod,) = await shown.pods()
         assert phase(pod) == "Running", "the run goes on"
         await shown.write(pod, message="on")
         await shown.count(1, 10)
+
+
+async def test_what_a_large_pod_says_takes_little_memory_and_no_room_on_the_manager() -> None:
+    """One job of a tenant may have a thousand pods, with a megabyte of arguments in each."""
+    async with showing() as shown:
+        await shown.fleet.submit()
+        await shown.count(1)
+        worker = DirectClient(shown.fleet.workers["worker1"])
+        job = await worker.get(JOB, ObjectKey("default", "job"))
+        for name, field, value in (("args", "args", ["x" * 500_000]), ("ports", "ports", _ports(5_000))):
+            pod = a_pod(name, job)
+            pod["spec"]["containers"][0][field] = value
+            await worker.create(POD, pod)
+        mirrors = {name_of(one): one for one in await shown.count(2)}
+        assert "args" not in mirrors["args"]["spec"]["containers"][0]
+        assert shown.refused == ["NoPlace"]
+        assert shown.counted() == {"worker1": ShownPods(2, 1)}
+        (pod,) = [one for one in await shown.pods() if name_of(one) == "args"]
+        await shown.write(pod, phase="Running", message="x" * 100_000)
+
+        async def runs() -> bool:
+            (mirror,) = [one for one in await shown.mirrors() if name_of(one) == "args"]
+            return phase(mirror) == "Running" and dig(mirror, "status", "message") is None
+
+        await until(runs, 10)
+
+
+def _ports(count: int) -> list[Json]:
+    return [{"name": f"p{number}", "containerPort": number + 1} for number in range(count)]
 
 
 async def test_a_refused_mirror_costs_one_request_for_each_status_and_the_job_nothing() -> None:
@@ -373,7 +406,8 @@ async def test_without_an_address_nothing_is_made() -> None:
             await anyio.sleep(60)
             assert (await shown.nodes(), await shown.mirrors()) == ([], [])
     assert [one["why"] for one in logs if one["event"] == "pods of runs are not shown"] == [
-        "mirrorPods.address is not set: nobody could read their logs"
+        "mirrorPods.address is not set, so nobody could read their logs: set the IP address by which the manager's API "
+        "server reaches multikueue api-server"
     ]
 
 

@@ -22,6 +22,7 @@ LIKE: Json = {**mirror_body(POD, run(), "multikueue"), "status": mirror_status(P
 LIKE["metadata"]["uid"] = "mirror-uid"
 OTHER: Json = {"metadata": {"namespace": "team-a", "name": "train-0-abcde", "uid": "other"}}
 GOING: Json = {**LIKE, "metadata": {**LIKE["metadata"], "deletionTimestamp": "2026-11-28T10:00:00Z"}}
+WAITING: Json = {**GOING, "metadata": {**GOING["metadata"], "deletionGracePeriodSeconds": 600}}
 DELETED = manager_job()
 DELETED["metadata"]["deletionTimestamp"] = "2026-11-28T10:00:00Z"
 
@@ -52,7 +53,9 @@ def now(seen: Seen, **changes: Any) -> Seen:
         pytest.param(now(OLD, proven=False), PatchStatus, id="without its proof"),
         pytest.param(now(OLD, pod=shown(worker_pod(message="m"))), PatchStatus, id="another status"),
         pytest.param(now(OLD, pod=shown(worker_pod(message="m")), held=True), None, id="a status that was refused"),
-        pytest.param(now(OLD, mirror=GOING, pod=None), None, id="somebody's finalizer holds the mirror"),
+        pytest.param(now(OLD, mirror=GOING, pod=None), None, id="it goes, or somebody's finalizer holds it"),
+        pytest.param(now(OLD, mirror=WAITING), Delete, id="somebody has deleted it with a grace"),
+        pytest.param(now(OLD, mirror=WAITING, unseen=True), Delete, id="the same, of a worker that cannot be seen"),
         pytest.param(now(OLD, pod=None), Delete, id="the pod is gone"),
         pytest.param(now(OLD, job_gone=True), Delete, id="the job was deleted with orphan"),
         pytest.param(now(OLD, pod=ENDED), PatchStatus, id="it has ended, and its attempt counts: logs can be read"),

@@ -10,10 +10,20 @@ from datetime import datetime
 from typing import Any, Final
 
 import attrs
+import orjson
 
 from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, namespace_of, reference_to, uid
+from multikueue.core.model.objects import (
+    annotations_of,
+    controller_of,
+    dig,
+    labels_of,
+    name_of,
+    namespace_of,
+    reference_to,
+    uid,
+)
 from multikueued.mirror_names import MIRROR, WORKER, WORKER_POD, WORKER_POD_UID, node_name
 from multikueued.mirrors.node import REACHABLE, unreachable
 
@@ -44,6 +54,9 @@ NOT_SHOWN: Final = (
     "resize",
 )
 """Of a pod's status: what the manager's API server refuses, and addresses, which are somebody else's there."""
+LARGEST: Final = 64 << 10
+"""Bytes of what is kept of a pod, as JSON. A job is one object, its pods are many, with its arguments in each: a larger
+one is shown without them, and not at all if that is not enough."""
 _NOTHING: Final = {"cpu": "0", "memory": "0"}
 _CONTAINER: Final = ("name", "image", "command", "args")
 _PORT: Final = ("name", "containerPort", "protocol")
@@ -75,8 +88,8 @@ class Run:
 
 
 def shown_of(pod: Json) -> Json | None:
-    """What is kept in memory of a worker's pod; None: it has no controller, so it is of no job."""
-    if not any(one.get("controller") for one in dig(pod, "metadata", "ownerReferences") or []):
+    """What is kept in memory of a worker's pod, `LARGEST` at most; None: it has no controller, so it is of no job."""
+    if controller_of(pod) is None:
         return None
     kept = ("namespace", "name", "uid", "resourceVersion", "labels", "ownerReferences", "deletionTimestamp")
     metadata: Json = {field: pod["metadata"][field] for field in kept if field in pod["metadata"]}
@@ -86,7 +99,25 @@ def shown_of(pod: Json) -> Json | None:
     spec |= {name: list(map(_container, spec[name] or [])) for name in ("containers", "initContainers")}
     for container in spec["containers"]:
         container.pop("restartPolicy", None)  # rules of single containers need a feature of the manager's API server
-    return {"metadata": metadata, "spec": spec, "status": comparable(pod)}
+    made: Json = {"metadata": metadata, "spec": spec, "status": comparable(pod)}
+    if len(orjson.dumps(made)) > LARGEST:
+        for container in (*spec["containers"], *spec["initContainers"]):
+            container.pop("command", None)
+            container.pop("args", None)
+    return made if len(orjson.dumps(made)) <= LARGEST else _core_of(made)
+
+
+def is_too_large(pod: Json) -> bool:
+    """Whether too little is kept of a pod to make a mirror of it."""
+    return not pod["spec"]["containers"]
+
+
+def _core_of(pod: Json) -> Json:
+    """Whose it is, and its phase."""
+    metadata = {name: value for name, value in pod["metadata"].items() if name not in ("labels", "annotations")}
+    metadata["ownerReferences"] = [controller_of(pod)]
+    status = {"phase": dig(pod, "status", "phase")}
+    return {"metadata": metadata, "spec": {"containers": [], "initContainers": []}, "status": status}
 
 
 def has_ended(pod: Json) -> bool:

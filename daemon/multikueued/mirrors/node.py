@@ -29,6 +29,9 @@ LEASE_SECONDS: Final = 40
 """After so long without a renewal a node counts as gone: the default of kubelets."""
 REACHABLE: Final = "multikueue.dev/WorkerReachable"
 """Condition of a Node, and of mirrors while it is False: whether we see what happens on the worker, and since when."""
+LOOPBACK: Final = "127.0.0.1"
+SANDBOX: Final = "-sandbox"
+"""The end of the version of a sandbox's API server."""
 TAINT: Final = {"key": "multikueue.dev/virtual-node", "value": "true", "effect": "NoSchedule"}
 _EXCLUDED: Final = {"node.kubernetes.io/exclude-from-external-load-balancers": "true"}
 
@@ -42,18 +45,20 @@ class Endpoint:
     port: int
 
 
-def address_of(settings: MirrorPodSettings, server: str) -> str:
+def address_of(settings: MirrorPodSettings, server: str, version: str) -> str:
     """Where the API server reaches who answers as the kubelet of our nodes.
 
     Args:
         settings: the daemon's.
         server: URL of the manager's API server.
+        version: of that.
 
     Returns:
-        What is set; else the loopback if that server is on this machine, as in a sandbox; empty: nobody knows.
+        What is set; else the loopback if that is a sandbox's server on this machine. A real one that is reached so may
+        be in a container, as kind's, where the loopback is another one. Empty: nobody knows.
     """
-    host = urlsplit(server).hostname or ""
-    return settings.address or (("127.0.0.1" if host.endswith("localhost") else host) if is_loopback(host) else "")
+    beside = is_loopback(urlsplit(server).hostname or "") and version.endswith(SANDBOX)
+    return settings.address or (LOOPBACK if beside else "")
 
 
 def server_of(client: ApiClient) -> str:

@@ -7,18 +7,20 @@ JobSet, is read by name, once each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import attrs
 
 from multikueue.adapters import AVAILABLE
+from multikueue.adapters.declaration import kind_of, usual_plural
+from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import controller_of, namespace_of, uid
-from multikueue.core.model.worker_names import origin_key
+from multikueue.core.model.objects import controller_of, name_of, namespace_of, uid
+from multikueue.core.model.worker_names import namespace_on, origin_key
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Forbidden, NotFound
 from multikueue.logs import get_logger
@@ -35,8 +37,14 @@ DEPTH: Final = 5
 """How many controllers stand above a pod at most: TrainJob, JobSet, Job, and one to spare."""
 MOST: Final = 20_000
 """Objects in between that are remembered."""
+_DECLARED: Final = (kind_of(profile.name) for profile in PROFILES.values())
 _BETWEEN: Final[Mapping[tuple[str, str], Resource]] = {
-    (one.gvk.group, one.gvk.kind): one for one in (JOB, *(kind.resource for kind in AVAILABLE))
+    (one.gvk.group, one.gvk.kind): one
+    for one in (
+        JOB,
+        *(kind.resource for kind in AVAILABLE),
+        *(Resource(gvk, usual_plural(gvk.kind)) for gvk in _DECLARED),
+    )
 }
 
 
@@ -57,22 +65,20 @@ class Owners:
             ApiError: what stands in between cannot be read.
         """
         found = await self._copy(known, pod)
-        return (None, False) if found is None else self._run(worker, *found)
+        return (None, False) if found is None else self._run(worker, known, *found)
 
-    def _run(self, worker: str, gvk: GVK, copy: Json) -> tuple[Run | None, bool]:
+    def _run(self, worker: str, known: WorkerInformers, gvk: GVK, copy: Json) -> tuple[Run | None, bool]:
         cache, key = self.manager.jobs.get(gvk), origin_key(copy)
         job = cache.get(key) if cache is not None else None
         if cache is None or job is None or not is_copy_of(copy, job):
             return None, False
-        name, current, ours = ClusterName(worker), False, False
-        for one in self.manager.owned(gvk, key):
-            if (workload := self.manager.workloads.get(one)) is None:
-                continue
-            exact = self.marks.proof(copy, workload, name) is Proof.EXACT
-            ours = ours or exact or self.marks.made_job(copy, workload, name)
-            current = current or (exact and cluster_name(workload) == worker)
-        if not ours:
+        workloads = [*filter(None, map(self.manager.workloads.get, self.manager.owned(gvk, key)))]
+        if _is_another_there(known, gvk, copy, {namespace_on(one, worker) for one in workloads}):
             return None, False
+        exact = [one for one in workloads if self.marks.proof(copy, one, ClusterName(worker)) is Proof.EXACT]
+        if not exact and not self.marks.made_copy(copy, job, worker):
+            return None, False
+        current = any(cluster_name(workload) == worker for workload in exact)
         return Run(worker, job, cache.informer.resource.gvk, uid(copy), key.namespace), current
 
     async def _copy(self, known: WorkerInformers, pod: Json) -> tuple[GVK, Json] | None:
@@ -87,18 +93,18 @@ class Owners:
             copy = cache.get(name) if cache is not None else None
             if cache is not None and copy is not None and uid(copy) == owner_uid and not is_child(copy, known.jobs):
                 return cache.informer.resource.gvk, copy
-            reference = await self._above(known.client, gvk, name, owner_uid)
+            resource = cache.informer.resource if cache is not None else _BETWEEN.get((gvk.group, gvk.kind))
+            if resource is None:
+                return None
+            reference = await self._above(known.client, attrs.evolve(resource, gvk=gvk), name, owner_uid)
         return None
 
-    async def _above(self, client: ApiClient, gvk: GVK, name: ObjectKey, owner_uid: str) -> Json | None:
+    async def _above(self, client: ApiClient, resource: Resource, name: ObjectKey, owner_uid: str) -> Json | None:
         """The controller of what stands in between."""
         if owner_uid in self._between:
             return self._between[owner_uid]
-        resource = _BETWEEN.get((gvk.group, gvk.kind))
-        if resource is None:
-            return None
         try:
-            between = await client.get(attrs.evolve(resource, gvk=gvk), name)
+            between = await client.get(resource, name)
         except NotFound:
             return None
         except Forbidden as error:
@@ -112,6 +118,16 @@ class Owners:
             del self._between[next(iter(self._between))]
         found = self._between[owner_uid] = controller_of(between)
         return found
+
+
+def _is_another_there(known: WorkerInformers, gvk: GVK, copy: Json, places: Collection[str]) -> bool:
+    """Whether the copy is in one of the namespaces that our Workloads name, and this one elsewhere: who reads what that
+    says of itself can make another one that says the same, in a namespace of theirs."""
+    cache = _cache_of(known, gvk)
+    if cache is None or namespace_of(copy) in places:
+        return False
+    twins = (cache.get(ObjectKey(place, name_of(copy))) for place in places)
+    return any(one is not None and origin_key(one) == origin_key(copy) for one in twins)
 
 
 def _cache_of(known: WorkerInformers, gvk: GVK) -> MutationCache | None:

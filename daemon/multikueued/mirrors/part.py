@@ -21,6 +21,7 @@ from multikueue.kube import ClientOptions, KubeClient
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.kube.informers.informer import Informer
+from multikueue.kube.node_client import NodeClient
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, RequestHook
 from multikueue.runtime.caches.mutation_cache import MutationCache
@@ -48,6 +49,10 @@ CONNECTIONS: Final = 8
 """Of the client: a watch, and what events need beside."""
 RESYNC: Final = 60.0
 """Seconds between two looks at all of them: reads memory only."""
+NOWHERE: Final = (
+    "mirrorPods.address is not set, so nobody could read their logs: set the IP address by which the manager's API "
+    "server reaches multikueue api-server"
+)
 KEY: Final = KeyUse("by which mirrors are proven", "nobody can read logs through mirrors")
 
 log = get_logger(__name__)
@@ -69,7 +74,7 @@ class MirrorOptions:
     """What mirrors are made with."""
 
     settings: Settings
-    connect: Callable[[], AbstractAsyncContextManager[ApiClient]]
+    connect: Callable[[], AbstractAsyncContextManager[NodeClient]]
     """Makes a client of the manager that only mirrors use."""
     mark_key: bytes = attrs.field(repr=False)
     """By which copies are marked."""
@@ -130,15 +135,15 @@ class Mirrors:
     async def _run(self) -> None:
         settings, manager = self.options.settings, self.host.manager
         mirrors = settings.mirror_pods
-        address = address_of(mirrors, server_of(manager.client))
-        if not address:  # a Node without one would have every client wait
-            log.warning("pods of runs are not shown", why="mirrorPods.address is not set: nobody could read their logs")
-            await anyio.sleep_forever()
         await manager.wait_settled()
         async with self.options.connect() as client, anyio.create_task_group() as tasks:
+            version = await self.options.version_of(client)
+            address = address_of(mirrors, server_of(manager.client), version)
+            if not address:  # a Node without one would have every client wait
+                log.warning("pods of runs are not shown", why=NOWHERE)
+                await anyio.sleep_forever()
             secret = ObjectKey(settings.namespace, settings.mirrors_secret)
             key = await shared_key(client, secret, settings.origin, KEY)
-            version = await self.options.version_of(client)
             await self._until_guarded(client)
             cache = MutationCache(self._informer(client), entries)
             pods = WorkerPods(self.host, self._pod_changed, settings.worker_limits.answer_limits())
@@ -264,7 +269,7 @@ def _is_shown(mirrors: MutationCache, worker: str) -> bool:
     return any(shows(one)[0] == worker for one in mirrors.informer.values())
 
 
-def own_client(client: ApiClient, hook: RequestHook) -> AbstractAsyncContextManager[ApiClient]:
+def own_client(client: NodeClient, hook: RequestHook) -> AbstractAsyncContextManager[NodeClient]:
     """A client of the same server with connections of its own: nobody's writes wait behind those of mirrors."""
     if not isinstance(client, KubeClient):
         return nullcontext(client)

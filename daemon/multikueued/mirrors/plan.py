@@ -8,7 +8,7 @@ from typing import TypeAlias
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import is_terminating, merge_patch
+from multikueue.core.model.objects import dig, is_terminating, merge_patch
 from multikueued.mirrors.mirror import Run, comparable, has_ended, mirror_body, mirror_status
 
 
@@ -76,7 +76,8 @@ class Seen:
 def plan(seen: Seen, origin: str) -> Step | None:
     """The next step; None: all is as it should be, for now."""
     if seen.mirror is not None and is_terminating(seen.mirror):
-        return None  # somebody's finalizer holds it
+        # Somebody's finalizer holds it; or the grace that they gave it: then it waits for its kubelet, which we are.
+        return Delete(seen.mirror) if dig(seen.mirror, "metadata", "deletionGracePeriodSeconds") else None
     if seen.unseen:
         return None if seen.mirror is None or seen.lost_since is None else _updated(seen.mirror, seen.mirror, seen)
     if seen.mirror is not None and _is_over(seen):

@@ -15,14 +15,22 @@ import attrs
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import controller_of, digest, name_of, namespace_of, reference_to, uid
+from multikueue.core.model.objects import (
+    controller_of,
+    digest,
+    is_terminating,
+    name_of,
+    namespace_of,
+    reference_to,
+    uid,
+)
 from multikueue.errors import ApiError, Conflict, NotFound
-from multikueue.protocols import ApiClient
+from multikueue.kube.node_client import NodeClient
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.loop import loop_time
 from multikueued.mirror_names import PROOF
-from multikueued.mirrors.mirror import Run, Shows, mirror_status, pod_key, shows
+from multikueued.mirrors.mirror import LARGEST, Run, Shows, is_too_large, mirror_status, pod_key, shows
 from multikueued.mirrors.owners import Owners
 from multikueued.mirrors.plan import Create, Delete, PatchStatus, Refuse, Seen, Step, plan
 from multikueued.mirrors.proof import proof, proven
@@ -39,6 +47,8 @@ A_SECOND: Final = 100
 NO_PLACE: Final = "NoPlace"
 """Why a pod is not shown for which there is no room, or whose name is taken: a word for machines."""
 
+TOO_LARGE: Final = f"without its commands, too, it takes more than {LARGEST >> 10} KiB"
+
 Tell = Callable[[Json, str, str], None]
 """Told of a pod that is not shown: a reference to the job, a word for machines, and the reason for people."""
 
@@ -47,7 +57,7 @@ Tell = Callable[[Json, str, str], None]
 class MirrorReconciler:
     """Implements `multikueue.protocols.Reconciler` for pods on workers."""
 
-    client: ApiClient
+    client: NodeClient
     manager: ManagerCluster
     mirrors: MutationCache
     sight: Callable[[str], Sight]
@@ -100,6 +110,7 @@ class MirrorReconciler:
             job = self._jobs[key] = ObjectKey.of(run.job)
             self._pods.setdefault(job, set()).add(key)
             in_the_way, room = self._place(run, name_of(pod), mirror)
+            room = TOO_LARGE if is_too_large(pod) else room
         return Seen(
             pod,
             run,
@@ -206,11 +217,14 @@ class MirrorReconciler:
             self._refusals.forget(pod_uid)
 
     async def _delete(self, mirror: Json) -> None:
-        self._deleted.add(uid(mirror))
+        if not is_terminating(mirror):
+            self._deleted.add(uid(mirror))
         with suppress(NotFound, Conflict):  # it is gone, or another pod has its name
-            await self.client.delete(POD, ObjectKey.of(mirror), uid=uid(mirror))
+            await self.client.delete(POD, ObjectKey.of(mirror), uid=uid(mirror), grace=0)
         self.mirrors.removed(ObjectKey.of(mirror), uid(mirror))
         self.forget(mirror)
+        if is_terminating(mirror):  # somebody else has deleted it
+            self.was_removed(mirror)
 
     def _refuse(self, seen: Seen, error: ApiError) -> None:
         """Note that a pod is not shown as it is; what may pass is tried again with a back-off."""

@@ -8,9 +8,10 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.errors import Conflict, Forbidden, NotFound
+from multikueue.kube.node_client import NodeClient
 from multikueue.logs import get_logger
-from multikueue.protocols import ApiClient
 from multikueued.mirror_names import MIRROR, NODE_PREFIX, WORKER
+from multikueued.mirrors.foreign import end_foreign
 from multikueued.mirrors.node import NODE, is_ours
 from multikueued.mirrors.nodes import SELECTOR
 
@@ -20,8 +21,8 @@ ADVICE = f"kubectl delete pods -A -l {MIRROR}; kubectl delete nodes -l {SELECTOR
 log = get_logger(__name__)
 
 
-async def take_away(client: ApiClient, origin: str) -> None:
-    """Delete all mirrors, then their nodes; their Leases go with these.
+async def take_away(client: NodeClient, origin: str) -> None:
+    """Delete all mirrors, then their nodes; their Leases go with these. Pods of others there end first.
 
     Raises:
         ApiError: the manager cannot be read or written, for now.
@@ -30,9 +31,10 @@ async def take_away(client: ApiClient, origin: str) -> None:
         for pod in (await client.list(POD, label_selector=f"{MIRROR}={origin}")).items:
             if (dig(pod, "spec", "nodeName") or "").startswith(NODE_PREFIX):
                 with suppress(NotFound, Conflict):
-                    await client.delete(POD, ObjectKey.of(pod), uid=uid(pod))
+                    await client.delete(POD, ObjectKey.of(pod), uid=uid(pod), grace=0)
         for node in (await client.list(NODE, label_selector=SELECTOR)).items:
-            if is_ours(node, annotations_of(node).get(WORKER) or ""):
+            if is_ours(node, worker := annotations_of(node).get(WORKER) or ""):
+                await end_foreign(client, worker, origin)
                 with suppress(NotFound, Conflict):
                     await client.delete(NODE, ObjectKey.of(node), uid=uid(node))
     except Forbidden as error:

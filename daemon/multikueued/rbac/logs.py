@@ -20,6 +20,7 @@ BETWEEN: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "rayservices.ray.io": (_RAY,),
     "deployments.apps": (("replicasets", "apps"),),
     "leaderworkersets.leaderworkerset.x-k8s.io": (("statefulsets", "apps"),),
+    "pipelineruns.tekton.dev": (("taskruns", "tekton.dev"),),
     "appwrappers.workload.codeflare.dev": (_JOBS, _RAY, ("jobsets", "jobset.x-k8s.io")),
 }
 """By kind: what stands between a job and its pods, as plural and group. Owners of other kinds are looked up, too, where

@@ -111,9 +111,15 @@ def _kept() -> str:
     return " && ".join([*sides, labels])
 
 
+def _finalizers(pod: str) -> str:
+    return f"{pod}.metadata.?finalizers.orValue([])"
+
+
 def _validations() -> tuple[tuple[str, str], ...]:
     """What must hold, and what is said otherwise: a row each."""
     created = "request.operation == 'CREATE'"
+    changes = f"{_WHAT} in ['pods', 'pods/status'] && request.operation == 'UPDATE'"
+    others_change = f"{_OURS} || !({changes}) || !{_on(_OLD)}"
     return (
         (
             f"!({_OURS} && {_WHAT} == 'pods' && {created}) || {_on(_NEW)}",
@@ -136,13 +142,16 @@ def _validations() -> tuple[tuple[str, str], ...]:
             f"multikueue alone puts pods on Nodes named {NODE_PREFIX}*",
         ),
         (
-            f"{_WHAT} != 'pods/binding' || {_OURS} == {_on('variables.target')}",
+            f"!({_WHAT} in ['pods/binding', 'bindings']) || {_OURS} == {_on('variables.target')}",
             f"multikueue alone binds pods to Nodes named {NODE_PREFIX}*, and to no other",
         ),
         (
-            f"{_OURS} || !({_WHAT} in ['pods', 'pods/status']) || request.operation != 'UPDATE' || !{_on(_OLD)} "
-            f"|| ({_kept()})",
+            f"{others_change} || ({_kept()})",
             "what multikueue has written on this pod stays as it is",
+        ),
+        (
+            f"{others_change} || {_finalizers('object')}.all(one, one in {_finalizers('oldObject')})",
+            "this pod is a view, and waits for nobody: it gets no finalizer",
         ),
     )
 
@@ -164,13 +173,13 @@ def mirror_policy_objects(name: str, user: str) -> list[Json]:
         "matchConstraints": {
             "resourceRules": [
                 _matched("", ["pods", "pods/status", "nodes", "nodes/status"], "CREATE", "UPDATE", "DELETE"),
-                _matched("", ["pods/binding"], "CREATE"),
+                _matched("", ["pods/binding", "bindings"], "CREATE"),
                 _matched("coordination.k8s.io", ["leases"], "CREATE", "UPDATE", "DELETE"),
             ]
         },
         # Kubelets' Leases and statuses are not looked at any further.
         "matchConditions": [
-            {"name": "concerned", "expression": f"{by_us} || request.resource.resource == 'pods'"},
+            {"name": "concerned", "expression": f"{by_us} || request.resource.resource in ['pods', 'bindings']"},
         ],
         "variables": [
             {"name": "ours", "expression": by_us},

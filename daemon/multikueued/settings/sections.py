@@ -75,7 +75,7 @@ class MirrorPodSettings:
     """How many of one job."""
     address: IpAddress = ""
     """The IP address under which the manager's API server reaches the daemon: of a Service, or of the host. Needed if
-    `logs`, unless that server is on the same machine, as in a sandbox."""
+    `logs`, but with a sandbox: without it no mirrors are made."""
     port: Port = 10260
     """HTTPS, of every replica."""
     certificate_secret: ObjectName = ""

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, uid
 from multikueue.errors import Conflict, NotFound
-from multikueue.protocols import ApiClient, Propagation
+from multikueue.kube.node_client import NodeClient
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 
 BINDING: Final = Resource(GVK("", "v1", "Binding"), "bindings")
 """What gives a pod a node."""
-
-
-class NodeClient(ApiClient, Protocol):
-    """An `ApiClient` that can say how long a pod has left: a kubelet deletes one that has stopped with 0 seconds."""
-
-    async def delete(
-        self,
-        resource: Resource,
-        key: ObjectKey,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        propagation: Propagation | None = None,
-        grace: int | None = None,
-    ) -> Json | None:
-        """See `Writer`."""
 
 
 def is_bound(pod: Json) -> bool:

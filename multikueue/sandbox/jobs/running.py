@@ -20,6 +20,7 @@ from multikueue.core.model.objects import annotations_of, dig, is_terminating, u
 from multikueue.errors import AlreadyExists
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
+from multikueue.kube.node_client import NodeClient
 from multikueue.protocols import Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.loop import utc_now
@@ -31,7 +32,7 @@ from multikueue.sandbox.jobs.deciding import (
     is_deleted,
     trap_of,
 )
-from multikueue.sandbox.jobs.kubelet import NodeClient, bind, is_bound, remove
+from multikueue.sandbox.jobs.kubelet import bind, is_bound, remove
 from multikueue.sandbox.jobs.pods import SetPods, ended, has_ended, job_pods, owners, unready
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn

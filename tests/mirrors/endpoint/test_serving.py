@@ -37,10 +37,7 @@ class Stage:
     over: anyio.Event = attrs.field(factory=anyio.Event)
 
     async def connect(self, authority: trustme.CA | None) -> TLSStream:
-        context = ssl.create_default_context(cadata=self.serving.cert_pem.bytes().decode())
-        if authority is not None:
-            authority.issue_cert(common_name="apiserver").configure_cert(context)
-        return await anyio.connect_tcp(HOST, self.port, tls=True, ssl_context=context, tls_standard_compatible=False)
+        return await connected(self.port, self.serving, authority)
 
     async def begin(self, authority: trustme.CA | None) -> bytes:
         """The beginning of an answer."""
@@ -52,6 +49,14 @@ class Stage:
         async with await self.connect(authority or self.callers) as stream:
             await stream.send(f"{line}\r\n\r\n".encode())
             return await rest(stream)
+
+
+async def connected(port: int, serving: trustme.CA, authority: trustme.CA | None) -> TLSStream:
+    """A connection as API servers make it, with a certificate of that authority."""
+    context = ssl.create_default_context(cadata=serving.cert_pem.bytes().decode())
+    if authority is not None:
+        authority.issue_cert(common_name="apiserver").configure_cert(context)
+    return await anyio.connect_tcp(HOST, port, tls=True, ssl_context=context, tls_standard_compatible=False)
 
 
 async def rest(stream: anyio.abc.ByteStream) -> bytes:

@@ -14,7 +14,7 @@ from multikueued.mirrors.endpoint.certificate import MirrorCertificate
 from multikueued.mirrors.endpoint.places import Places
 from multikueued.mirrors.endpoint.relay import Relay, Workers
 from multikueued.mirrors.endpoint.serving import EndpointPort
-from multikueued.mirrors.node import address_of, server_of
+from multikueued.mirrors.node import LOOPBACK
 from multikueued.serving.caller_tls import follow_authorities
 from multikueued.settings.config import Settings
 
@@ -35,7 +35,7 @@ async def run_endpoint(
     certificate = MirrorCertificate(
         manager,
         ObjectKey(namespace, settings.mirrors_certificate_secret),
-        address_of(chosen, server_of(manager)) or "localhost",
+        chosen.address or LOOPBACK,
         chosen.signer,
         settings.mirrors_certificate_is_brought,
         tls,
