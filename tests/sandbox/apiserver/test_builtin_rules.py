@@ -94,6 +94,26 @@ def test_a_suspended_job_that_never_ran_may_get_other_nodes() -> None:
         registry.patch(target, MERGE_PATCH, template(nodeSelector={"n": "2"}))
 
 
+@pytest.mark.parametrize("affinity", [None, {}, {"nodeAffinity": {}}, {"podAffinity": {}}])
+def test_its_nodes_may_change_whatever_affinity_it_has(affinity: Json | None) -> None:
+    """Airflow's have an empty one, which stays: it is no change."""
+    registry = Registry()
+    made = job()
+    if affinity is not None:
+        made["spec"]["template"]["spec"]["affinity"] = affinity
+    registry.create_object(made)
+    target = at(registry, "batch", "jobs", "j")
+
+    def template(**spec: Any) -> Json:
+        return {"spec": {"template": {"spec": spec}}}
+
+    placed, _ = registry.patch(target, MERGE_PATCH, template(nodeSelector={"n": "1"}))
+    assert placed["spec"]["template"]["spec"].get("affinity") == affinity
+    registry.patch(target, MERGE_PATCH, template(affinity={"nodeAffinity": {}}))
+    with pytest.raises(StatusError):
+        registry.patch(target, MERGE_PATCH, template(affinity={"podAntiAffinity": {}}))
+
+
 def test_a_job_that_is_deleted_without_a_policy_waits_for_its_orphans() -> None:
     """The default of batch/v1 is to orphan pods; with a policy the Job is gone at once."""
     registry = Registry(garbage_collection=False)

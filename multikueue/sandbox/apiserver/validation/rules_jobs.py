@@ -154,10 +154,10 @@ def _take_scheduling(kept: Json, given: Json) -> None:
             kept["spec"][field] = given["spec"][field]
     affinity = dict(kept["spec"].pop("affinity", None) or {})
     affinity.pop("nodeAffinity", None)
-    wanted = (given["spec"].get("affinity") or {}).get("nodeAffinity")
-    if wanted is not None:
-        affinity["nodeAffinity"] = wanted
-    if affinity:
+    wanted = given["spec"].get("affinity")
+    if wanted is not None and wanted.get("nodeAffinity") is not None:
+        affinity["nodeAffinity"] = wanted["nodeAffinity"]
+    if affinity or wanted is not None:  # an empty one is one
         kept["spec"]["affinity"] = affinity
 
 
