@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.dispatchers`: bursts with AllAtOnce and `scored` in turn, alone and beside busy processes.
+"""`python -m tests.benchmarks.dispatchers`: bursts with AllAtOnce and with `scored`, alone and beside busy processes.
 
 Each run is a file of `docs/results/burst-dispatchers`; at the end the table of docs/dispatch.md is written.
 """
