@@ -16,10 +16,13 @@ from multikueue.core.model.kinds import (
     SECRET,
 )
 from multikueue.core.model.names import ObjectKey
+from multikueue.errors import NotFound
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME, local_queue
 from tests.commands.breaking import Change, seen_after
+from tests.commands.diagnosing import diagnosed
 from tests.commands.remedies_printed import flaws_of
+from tests.commands.test_breaks import refuse
 from tests.commands.test_ten_breaks import COMMANDS, Break, all_say, told_by
 from tests.runtime.fleet import Fleet
 
@@ -113,3 +116,12 @@ async def test_each_command_tells_a_break_with_one_finding(case: Break, command:
     assert [(one.id, one.severity) for one in found] == [(expected, case.severity)], found
     assert remedy in found[0].remedy
     assert flaws_of(found[0].remedy) == {}
+
+
+async def test_a_worker_whose_kueue_has_no_local_queues_is_told_and_no_right_is_asked_for() -> None:
+    """Doctor alone asks there for them."""
+    words = "list localqueues: the server could not find the requested resource"
+    refusals = refuse(NotFound, 404, ("list", "localqueues"), words=words)
+    found = await seen_after(partial(diagnosed, refusals=refusals), seconds=10.0)
+    assert [one.id for one in found.findings] == ["worker-without-kueue"]
+    assert [gap.who for gap in found.not_checked if "LocalQueues" in gap.what] == []

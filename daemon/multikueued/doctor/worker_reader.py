@@ -198,7 +198,8 @@ class Visit:
         self.facts = attrs.evolve(self.facts, permissions=(*found, *held.values()))
 
     async def _kinds(self, sight: Sight) -> None:
-        lacking = await lacking_of(sight, [WORKLOAD.gvk, *(kind.resource.gvk for kind in self.kinds)])
+        kueues = [WORKLOAD.gvk, LOCAL_QUEUE.gvk, CLUSTER_QUEUE.gvk]
+        lacking = await lacking_of(sight, [*kueues, *(kind.resource.gvk for kind in self.kinds)])
         self.facts, self.answered = attrs.evolve(self.facts, lacking=lacking), True
 
     async def _kueue(self, sight: Sight) -> None:
@@ -210,6 +211,8 @@ class Visit:
             self.facts = attrs.evolve(self.facts, namespaces=frozenset(map(name_of, found)))
 
     async def _queues(self, sight: Sight) -> None:
+        if self.facts.lacking & {LOCAL_QUEUE.gvk, CLUSTER_QUEUE.gvk}:
+            return  # that is told, and no right would show them
         local = await sight.items(LOCAL_QUEUE, f"LocalQueues of {self.name}")
         cluster = await sight.items(CLUSTER_QUEUE, what := f"quotas of {self.name}")
         if cluster is None:

@@ -593,6 +593,13 @@ def test_one_place_is_told_once_in_the_words_of_the_first() -> None:
     assert [one.id for one in found] == ["bad-token"]
 
 
+def test_a_daemon_that_may_not_hold_its_lease_is_told_as_that() -> None:
+    """Nobody leads then: that is what follows."""
+    refused = attrs.evolve(ALLOWED, verb="update", resource="leases", group="coordination.k8s.io", allowed=False)
+    found = findings(attrs.evolve(with_objects(lease=lease(3600)), permissions=(ALLOWED, refused)))
+    assert [one.id for one in found] == ["permission-missing"]
+
+
 def test_the_gate_is_not_asked_for_with_a_controller_name_of_ones_own() -> None:
     name = "example.com/dispatcher"
     own = Settings(controller_name=name, webhook=WebhookSettings(enabled=True))

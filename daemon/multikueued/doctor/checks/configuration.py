@@ -12,6 +12,7 @@ from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model import workloads
+from multikueue.core.model.kinds import LEASE
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, labels_of, name_of
@@ -48,8 +49,10 @@ def _of_checks(id: str, finds: str) -> Check:
 @check("daemon-not-running", Severity.ERROR, "nothing is dispatched", "look whether the daemon runs")
 def nobody_leads(facts: Facts) -> Iterator[Finding]:
     """Nobody leads: the daemon's Lease is free, or was not renewed; `origin-changed` if the daemon does not start, as
-    its setting `origin` is another one than before.
+    its setting `origin` is another one than before; nothing where it may not hold that Lease, which is told.
     """
+    if any(one.resource == LEASE.plural and not one.allowed for one in facts.permissions):
+        return
     origin, secret = str(facts.settings.origin), ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
     is_other = facts.settings_known and facts.noted_origin not in ("", origin)
     why = f'the daemon does not start: its setting origin is "{origin}", and it was "{facts.noted_origin}"'
