@@ -48,7 +48,7 @@ class Daemon:
 
     async def logged(self, event: str) -> dict[str, Any]:
         """Wait for a line of the log."""
-        with anyio.fail_after(15):
+        with anyio.fail_after(30):
             while True:
                 for line in self.log:
                     if line["event"] == event:

@@ -113,6 +113,11 @@ def test_what_is_held_is_so_until_the_status_changes() -> None:
     assert len(held) == 0
 
 
+def test_turns_are_farther_apart_while_others_are_busy() -> None:
+    pace = Pace(0.5)
+    assert [pace.wait(10.0, 5), pace.wait(10.0), pace.wait(10.0)] == [0.0, 2.5, 3.0]
+
+
 def test_turns_are_so_far_apart() -> None:
     pace = Pace(0.5)
     assert [pace.wait(10.0), pace.wait(10.0), pace.wait(10.2), pace.wait(20.0)] == [0.0, 0.5, 0.8000000000000007, 0.0]

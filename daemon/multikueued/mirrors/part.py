@@ -159,6 +159,7 @@ class Mirrors:
                 key,
                 settings.origin,
                 partial(self._refused, events),
+                lambda: self.host.plans.behind,
             )
             self._controller = self.host.process.controller("multikueue_mirror", reconciler, KeyQueue(), CONCURRENCY)
             self.options.shown(reconciler.counted)

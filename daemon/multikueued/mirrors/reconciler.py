@@ -44,6 +44,8 @@ BETWEEN_PATCHES: Final = 1.0
 """Seconds between two writes of one mirror's status."""
 A_SECOND: Final = 100
 """Requests to the manager, of all mirrors together."""
+WHILE_BUSY: Final = 5
+"""How many times slower they come while Workloads wait for their turn to be planned: one process does both."""
 NO_PLACE: Final = "NoPlace"
 """Why a pod is not shown for which there is no room, or whose name is taken: a word for machines."""
 
@@ -68,6 +70,8 @@ class MirrorReconciler:
     """By which mirrors are proven."""
     origin: str
     refused: Tell
+    busy: Callable[[], bool]
+    """Whether Workloads wait for their turn to be planned."""
     _pods: dict[ObjectKey, set[ObjectKey]] = attrs.field(factory=dict, init=False)
     """By job of the manager, the keys of its pods: who has to be looked at when it changes."""
     _jobs: dict[ObjectKey, ObjectKey] = attrs.field(factory=dict, init=False)
@@ -170,7 +174,7 @@ class MirrorReconciler:
         if isinstance(step, Refuse):
             self._tell_once(seen, step.why)
             return
-        await anyio.sleep(self._pace.wait(loop_time()))
+        await anyio.sleep(self._pace.wait(loop_time(), WHILE_BUSY if self.busy() else 1))
         match step:
             case Create():
                 await self._create(step, seen)

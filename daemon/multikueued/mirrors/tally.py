@@ -99,8 +99,8 @@ class Pace:
     """Seconds between two turns."""
     _next: float = attrs.field(default=float("-inf"), init=False)
 
-    def wait(self, now: float) -> float:
-        """Take the next turn: in so many seconds it comes."""
+    def wait(self, now: float, times: int = 1) -> float:
+        """Take the next turn: in so many seconds it comes. The one after it is so many times the spacing later."""
         turn = max(now, self._next)
-        self._next = turn + self.spacing
+        self._next = turn + self.spacing * times
         return turn - now
