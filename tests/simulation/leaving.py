@@ -26,6 +26,7 @@ from tests.simulation.taking import Taking
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.world import SimCluster, World
 
+COUNTERS: Final = ("succeeded", "failed")
 EARLY: Final = 7.0
 """Seconds by which a copy may go before its retention is over: the daemon's clock is 2.5 s ahead at most, that of
 another replica 3 s more, and times on objects have no fractions."""
@@ -57,6 +58,8 @@ class Leaving:
     """What runs, or ends: by worker and the pod's UID."""
     _ends: dict[tuple[Any, ...], list[Json]] = attrs.field(factory=dict)
     """How copies have ended: their last statuses."""
+    _counts: dict[tuple[Any, ...], dict[str, int]] = attrs.field(factory=dict)
+    """The most that copies have counted of their pods: what was shown of a run that was taken away does not go back."""
 
     def listen(self) -> None:
         """Begin to watch."""
@@ -88,6 +91,9 @@ class Leaving:
         copy = self._copies.get(uid(obj))
         if copy is not None and new is not None and (workload := workload_of(worker, item, new)) is not None:
             copy.workloads.add(workload)
+        if copy is not None and item.plural == JOB.plural and new is not None:
+            most = self._counts.setdefault(copy.of, {})
+            most.update({name: max(dig(new, "status", name) or 0, most.get(name, 0)) for name in COUNTERS})
         if copy is None or item.plural == POD_RESOURCE.plural or KINDS[item.plural].ending(obj) is None:
             return
         if new is not None and (old is None or KINDS[item.plural].ending(old) is None):
@@ -136,7 +142,10 @@ class Leaving:
                 self.promises.broken.append(f"{item} ends otherwise than somebody has settled: {settled}")
             return
         by_hand = self.promises.counted.get(uid(new), {})
-        ends = [_told(end, by_hand) for end in self._ends.get((item, uid(new)), ())]
+        shown = self._counts.get((item, uid(new)), {})
+        least = {name: max(by_hand.get(name, 0), shown.get(name, 0)) for name in COUNTERS}
+        ended = self._ends.get((item, uid(new)), ())
+        ends = [*(_told(end, by_hand) for end in ended), *(_told(end, least) for end in ended)]
         if ends and _told(new) not in ends:
             self.promises.broken.append(f"{item} shows {_told(new)}, and its copies ended as {ends}")
 
@@ -167,5 +176,5 @@ class Leaving:
 def _told(job: Json, least: Mapping[str, int] = MappingProxyType({})) -> tuple[Any, ...]:
     """What of a job's end matters to who reads it, where its counters were so far already."""
     ending = KINDS[JOB.plural].ending(job)
-    counts = (max(dig(job, "status", name) or 0, least.get(name, 0)) for name in ("succeeded", "failed"))
+    counts = (max(dig(job, "status", name) or 0, least.get(name, 0)) for name in COUNTERS)
     return (None if ending is None else (ending.reason, ending.message), *counts)

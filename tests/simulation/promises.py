@@ -15,7 +15,7 @@ from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, MANAGED_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, labels_of
+from multikueue.core.model.objects import annotations_of, dig, labels_of, uid
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     OWNER_NOT_FOUND,
@@ -83,8 +83,8 @@ class Promises:
     """How jobs of the manager can only end, by UID, as somebody has settled: the condition of that end."""
     counted: dict[str, dict[str, int]] = attrs.field(factory=dict)
     """Counters of pods that somebody has written on jobs of the manager, by UID: they do not go back."""
-    ended: set[tuple[Item, str]] = attrs.field(factory=set)
-    """What has ended on the manager, by UID."""
+    ended: dict[tuple[Item, str], float] = attrs.field(factory=dict)
+    """When what has ended on the manager showed that first, by UID."""
     starts: int = 0
     broken: list[str] = attrs.field(factory=list)
     history: list[str] = attrs.field(factory=list)
@@ -96,6 +96,8 @@ class Promises:
     """UIDs of what has started on a worker."""
     _made: dict[str, dict[str, float]] = attrs.field(factory=dict)
     """By the UID of a copy: for how many seconds each other worker was out of reach when it was made."""
+    _made_at: dict[str, float] = attrs.field(factory=dict)
+    """When what is on a worker was made there, by UID."""
 
     def listen(self) -> None:
         """Begin to watch."""
@@ -179,7 +181,7 @@ class Promises:
         ):
             self.broken.append(f"pod {ObjectKey.of(new or {})} runs on the manager, too")
         if row.plural in KINDS and new is not None and has_ended(row.plural, new):
-            self.ended.add((Item(row.plural, ObjectKey.of(new)), new["metadata"]["uid"]))
+            self.ended.setdefault((Item(row.plural, ObjectKey.of(new)), uid(new)), anyio.current_time())
 
     def _own_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         """Where the manager is a worker its copies are nobody's jobs, and it has none without names of its own."""
@@ -196,6 +198,8 @@ class Promises:
 
     def _copy_changed(self, worker: SimCluster, item: Item, old: Json | None, new: Json | None) -> None:
         places = self.running.setdefault(item, {})
+        if new is not None:
+            self._made_at.setdefault(uid(new), anyio.current_time())
         if new is not None and old is None and is_ours(new):
             self._created(worker, item, new)
         workload = workload_of(worker, item, new) if new is not None and is_running(item, new) else None
@@ -203,15 +207,14 @@ class Promises:
             if (place := places.pop(worker.name, None)) is not None:
                 self._stopped(worker, item, place, new)
             return
-        uid = new["metadata"]["uid"]
         since = anyio.current_time()
-        if worker.name in places and places[worker.name].uid == uid:
+        if worker.name in places and places[worker.name].uid == uid(new):
             since = places[worker.name].since
         else:
             once_more = item in self.recreated
             beside = [name for name, place in places.items() if not once_more or place.workload == workload]
             self._started(worker, item, new, beside)
-        places[worker.name] = Place(uid, since, workload, serves(item, new))
+        places[worker.name] = Place(uid(new), since, workload, serves(item, new))
 
     def _stopped(self, worker: SimCluster, item: Item, place: Place, new: Json | None) -> None:
         ended = new is not None and has_ended(item.plural, new)
@@ -233,9 +236,18 @@ class Promises:
         if item in self.run_here:
             self.broken.append(f"{item} starts on {worker.name}, and a controller of the manager runs it there, too")
         local = find(self.world.manager, KINDS[item.plural].resource, item.key)
-        by_hand = local is not None and local["metadata"]["uid"] in self.settled and self.world.retention
-        if local is not None and (item, local["metadata"]["uid"]) in self.ended and not by_hand:
+        ended = self.ended.get((item, uid(local))) if local is not None else None
+        by_hand = local is not None and uid(local) in self.settled and self.world.retention
+        if ended is not None and not by_hand and not self._was_left_there(worker, obj, ended):
             self.broken.append(f"{item} starts on {worker.name} after it has ended")
+
+    def _was_left_there(self, worker: SimCluster, obj: Json, ended: float) -> bool:
+        """Whether a copy was there before that end, and its worker out of reach ever since.
+
+        A lost worker's job runs elsewhere as well, and one of the two ends first: nobody can take the other one away.
+        """
+        out_for = self.reach.out_for(worker.name)
+        return out_for is not None and self._made_at[uid(obj)] < ended and out_for >= anyio.current_time() - ended
 
     def _ends_on(self, worker: SimCluster, item: Item, workload: ObjectKey | None) -> bool:
         """Whether a worker shows that pods of it are there still.

@@ -11,9 +11,9 @@ import pytest
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, WORKLOAD
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import with_value
+from multikueue.core.model.objects import uid, with_value
 from multikueue.core.model.workloads import attempt
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, RunnerOptions
@@ -28,6 +28,7 @@ from tests.simulation.promises import Promises
 from tests.simulation.reach import NOTICED, Reach
 from tests.simulation.remapping import READ, Mapping
 from tests.simulation.room import Rooms
+from tests.simulation.running import Item
 from tests.simulation.virtual_time import run_on_virtual_time, wall_clock
 from tests.simulation.wishes import Site
 from tests.simulation.world import DAEMON, World
@@ -123,6 +124,45 @@ def test_what_was_made_while_the_other_worker_was_lost_may_start_once_that_is_ba
         await first.merge_patch(JOB, key, {"spec": {"suspend": False}})
         await anyio.sleep(5.0)
         return [text for text in promises.broken if "starts on worker1" in text]
+
+
+LEFT: Final = "worker1"
+
+
+@pytest.mark.parametrize(
+    ("made", "away", "blamed"),
+    [("before", True, False), ("before", False, True), ("after", True, True), ("before", None, True)],
+    ids=["left on a lost worker", "within reach", "made after the end", "back since then"],
+)
+def test_a_copy_on_a_worker_that_is_lost_since_before_the_end_starts_on_its_own(
+    made: str, away: bool | None, blamed: bool
+) -> None:
+    """The job was given up there, and has run and ended elsewhere: nobody can take that copy away."""
+
+    async def look(world: World, promises: Promises) -> list[str]:
+        promises.listen()
+        worker = world.workers[LEFT]
+        await world.manager.api.create(JOB, _job("1", 0))
+        await anyio.sleep(5.0)
+        (local,), (workload,) = objects(world.manager, JOB), objects(world.manager, WORKLOAD)
+        labels = {ORIGIN_LABEL: ORIGIN, PREBUILT_WORKLOAD: workload["metadata"]["name"]}
+        metadata = {"name": local["metadata"]["name"], "namespace": "default", "labels": labels}
+        copy = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
+        copy["spec"] = {"suspend": True, "template": template("1")}
+        if made == "before":
+            await worker.api.create(JOB, copy)
+        worker.link.change(down=away is not False)
+        await anyio.sleep(1.0)
+        promises.ended[Item(JOB.plural, ObjectKey.of(local)), uid(local)] = anyio.current_time()
+        await anyio.sleep(1.0)
+        if made == "after":
+            await worker.api.create(JOB, copy)
+        if away is None:
+            worker.link.change(down=False)
+        await worker.api.merge_patch(JOB, ObjectKey.of(local), {"spec": {"suspend": False}})
+        await anyio.sleep(5.0)
+        assert promises.starts == 1
+        return [text for text in promises.broken if "after it has ended" in text]
 
     assert bool(_beside(look)) is blamed
 

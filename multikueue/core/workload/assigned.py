@@ -306,9 +306,8 @@ def why_not_movable(situation: Situation) -> str:
 
 
 def _nowhere_to_go(situation: Situation) -> str:
-    asked = [worker for worker in situation.workers if worker.can_run and worker.name != situation.facts.leaves]
-    others = [one for one in asked if not withheld(situation)[one.name]]
-    return "" if others else "no other worker can be offered it now"
+    others = (one for one in situation.workers if one.can_run and one.name != situation.facts.leaves)
+    return "" if any(not withheld(situation)[one.name] for one in others) else "no other worker can be offered it now"
 
 
 def end_move(situation: Situation) -> Iterator[Effect]:

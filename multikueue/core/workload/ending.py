@@ -20,7 +20,7 @@ from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
 from multikueue.core.workload.facts.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION, SYNC_GRACE
-from multikueue.core.workload.facts.runs import until_end_counts
+from multikueue.core.workload.facts.runs import may_run_anywhere, until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Syncing
@@ -161,6 +161,13 @@ def clean_finished(situation: Situation) -> Plan:
     return Plan((*patches, *remove_all(situation, keep)), row=row).within(
         KUEUE_GRACE if patches else None, left or None
     )
+
+
+def show_settled(situation: Situation) -> Iterator[Effect]:
+    """The settled end of a job whose Workload is Finished: the manager refused it when that was written."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    if job is not None and adapter is not None and not (situation.is_shared or may_run_anywhere(situation)):
+        yield from patch_status(situation, job, adapter.settled_patch(job, situation.now))
 
 
 def delete_expired(situation: Situation) -> Plan | None:

@@ -28,6 +28,7 @@ from multikueue.core.model.workloads import is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, note_last_worker, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.workload.facts.eligible import are_one
 from multikueue.core.workload.facts.graces import GONE_AGAIN, KUEUE_GRACE, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
 from multikueue.core.workload.facts.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
 from multikueue.core.workload.facts.situation import Situation, once
@@ -210,10 +211,10 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _may_have_it(situation: Situation, worker: Worker) -> bool:
     """Whether what a worker shows may be the job that is being stopped: it ran there, or a mark proves it."""
-    if worker.name == situation.last_worker:
+    last = situation.snapshot.worker(situation.last_worker or "")
+    if last is not None and are_one(worker, last):
         return True
-    copies = [*situation.jobs_on(worker), *([worker.workload] if worker.workload is not None else [])]
-    return any(_counts(situation, worker, copy) for copy in copies)
+    return any(_counts(situation, worker, copy) for copy in filter(None, (*situation.jobs_on(worker), worker.workload)))
 
 
 def _counts(situation: Situation, worker: Worker, copy: Json) -> bool:

@@ -290,7 +290,7 @@ class Row(Way):
     tells: Telling | None = None
     """What stands behind that; None: nothing new."""
     goes: Callable[[Situation], Iterable[Effect]] = lambda _: ()
-    """What is removed meanwhile."""
+    """What is removed meanwhile, or shown."""
 
 
 def _is_of_unknown_kind(situation: Situation) -> bool:
@@ -314,7 +314,7 @@ TABLE: tuple[Row, ...] = (
     Row("rejected", lambda seen: seen.state is CheckState.REJECTED and not _is_giving_back(seen), ending.clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
     Row("expired", lambda seen: seen.facts.is_finished, ending.delete_expired),
-    Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished),
+    Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished, goes=ending.show_settled),
     Row("has ended", _is_nobodys, ending.end_of_earlier_attempt),
     # it can never run through us: say so, once
     Row("unknown kind", _may_be_rejected, _unknown_kind),

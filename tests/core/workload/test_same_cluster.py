@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import ClusterName, Json
-from tests.core.building import copy_of, job_copy_of, snapshot, worker, workload
+from tests.core.building import copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import NOW, Connecting, CreateWorkload, JobCopy, Lost, Reach, Worker, decide, those
 from tests.core.wording import in_words
 
@@ -77,6 +77,37 @@ def test_once_it_is_evicted_it_is_stopped_there_and_starts_under_the_first() -> 
     assert any(word.startswith("delete job on w1") for word in waits), "what an earlier attempt left, by the first"
     assert not any(word.startswith("delete job on w2") for word in waits)
     assert words(again, worker("w1"), SECOND, last_worker="w2")[0] == "nominate w1"
+
+
+LOST = Lost(NOW - timedelta(hours=1))
+
+
+def lost_name(local: Json, **facts: Any) -> tuple[Worker, Worker]:
+    """The first name of a cluster, in reach, and the lost one that a run there was made for."""
+    has = worker("w2", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={"active": 1}))
+    return named("w1", has), attrs.evolve(has, reach=LOST, second_of="w1", **facts)
+
+
+def test_once_a_name_is_given_up_what_it_had_is_stopped_by_another_one_that_shows_it() -> None:
+    """Its job was shown to have stopped while its cluster was in sight."""
+    shown, lost = lost_name(RECORDED)
+    local = workload(evicted="AdmissionCheck", evictions=1)
+    running = job(suspended=False, status={"active": 1})
+    seen = attrs.evolve(snapshot(local, shown, lost, worker("w3"), job=running), last_worker=ClusterName("w2"))
+    found = in_words(seen, decide(seen))
+    assert "stop on w1" in found
+    assert "copy job status" not in found, "its quota is not free"
+    assert not any("on w2" in word for word in found)
+
+
+@pytest.mark.parametrize("elastic", [False, True], ids=["its own", "of the slice before"])
+def test_nobody_else_gets_it_while_another_name_shows_it(elastic: bool) -> None:
+    before = workload(name="before", elastic=True, cluster="w2", check="Ready", finished="WorkloadSliceReplaced")
+    shown, lost = lost_name(before if elastic else RECORDED)
+    local = workload(evictions=1, elastic=elastic, nominated=("w3",))
+    found = words(local, shown, lost, worker("w3"), siblings=(before,) if elastic else (), last_worker="w2")
+    assert not any("on w3" in word for word in found), found
+    assert any(word.startswith(("stop on w1", "delete job on w1")) for word in found), found
 
 
 def test_other_slices_of_an_elastic_job_are_spared_under_their_name() -> None:

@@ -100,6 +100,19 @@ class TestSettledEnds:
         assert write.object["status"]["conditions"][-1]["reason"] == "Failed"
         assert write.object["status"]["conditions"][-1]["message"] == "by hand"
 
+    @pytest.mark.parametrize("where", [ClusterName("w1"), None], ids=["had a worker", "never started"])
+    def test_an_end_that_was_refused_is_shown_once_it_is_taken(self, where: ClusterName | None) -> None:
+        """The Workload was finished meanwhile, as its quota is free; a restart knows of no refusal."""
+        local = workload(cluster=where, check="Ready" if where else "Pending", finished="Failed")
+        seen = snapshot(local, worker("w1"), job=TERMINATED)
+        (patch,) = those(PatchJobStatus, decide(seen).effects)
+        assert "Failed" in [one["type"] for one in patch.patch["status"]["conditions"]]
+        ended = job(status={**STATUS, "active": 0, "conditions": [TARGET, {**TARGET, "type": "Failed"}]})
+        assert words(attrs.evolve(seen, jobs={JOB_NAME: ended})) == []
+        may_run = worker("w1", None, job_copy_of(local, deleting=True, status={"active": 1}))
+        assert "copy job status" not in words(snapshot(local, may_run, job=TERMINATED)), "it ends there still"
+        assert words(attrs.evolve(seen, siblings=(workload(name="next"),))) == [], "another one has the job"
+
     def test_a_job_that_may_run_on_a_lost_worker_shows_its_end_once_that_is_given_up(self) -> None:
         """Nothing has changed for long by then."""
         lost = worker("w1", reach=Lost(NOW - timedelta(minutes=15)))

@@ -54,9 +54,8 @@ def _why_not_found(situation: Situation, worker: Worker) -> str:
 def _has_its_job(situation: Situation, worker: Worker) -> bool:
     """Whether this attempt's job is there without being recorded, or what it belongs to runs there."""
     shared = situation.shared_job_on(worker)
-    if situation.has_job(worker) or (shared is not None and situation.whose(worker, shared).runs_for_it):
-        return True
-    return has_company(situation, worker)
+    shares = shared is not None and situation.whose(worker, shared).runs_for_it
+    return situation.has_job(worker) or shares or has_company(situation, worker)
 
 
 def has_company(situation: Situation, worker: Worker) -> bool:
@@ -65,8 +64,7 @@ def has_company(situation: Situation, worker: Worker) -> bool:
         return True
     if not situation.facts.is_elastic or situation.any_job_on(worker) is None:
         return False
-    others = situation.snapshot.siblings
-    slices = [other for other in others if workloads.is_replaced(other) or workloads.is_live(other)]
+    slices = [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or workloads.is_live(one)]
     return any(workloads.cluster_name(other) == worker.name for other in slices)
 
 
@@ -75,9 +73,8 @@ def with_company(situation: Situation) -> Situation:
 
     One whose MultiKueueCluster is gone does not: it is kept for what it runs, and gets nothing more.
     """
-    if situation.snapshot.workload is None or not situation.snapshot.siblings:
-        return situation
-    if not situation.facts.is_live or situation.facts.is_evicted:
+    alone = situation.snapshot.workload is None or not situation.snapshot.siblings
+    if alone or not situation.facts.is_live or situation.facts.is_evicted:
         return situation
     return situation.with_workers(_joined)
 
@@ -92,6 +89,8 @@ def with_own_copies(situation: Situation) -> Situation:
 
     It is the one that a copy of this attempt was made for: nothing is removed through another one while the Workload
     goes on there, or that may lead there. What else there is shows on the one that has the Workload, else on the first.
+
+    A name that cannot be reached shows nothing that another one of the cluster does, but for a Workload that it has.
     """
     return situation.with_workers(_without_others)
 
@@ -111,17 +110,19 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
     """On which other worker a copy shows; None: on this one."""
     if _was_made_for(situation, worker, copy):
         return None
-    having = {*_having(situation)}
+    having, sharing = {*_having(situation)}, (situation.snapshot.workload or {}, *situation.snapshot.siblings)
+    recorded = {workloads.cluster_name(one) for one in sharing if workloads.is_live(one)}
     made_for = next((worker for worker in situation.workers if _was_made_for(situation, worker, copy)), None)
-    if made_for is not None:
+    lost = made_for is not None and not made_for.reachable and made_for.name not in recorded and worker.reachable
+    if made_for is not None and not (lost and are_one(worker, made_for)):
         unknown = not (made_for.removed or (worker.identified and made_for.identified))
         goes_on = made_for.name in having and situation.snapshot.workload is not None and situation.facts.is_live
-        return made_for if unknown or goes_on or _are_one(worker, made_for) else None
+        return made_for if unknown or goes_on or are_one(worker, made_for) else None
 
     def rank(one: Worker) -> tuple[bool, ...]:
-        return one.name not in having, not one.reachable, bool(one.second_of)
+        return one.name not in recorded, not one.reachable, one.name not in having, bool(one.second_of)
 
-    first = min((one for one in situation.workers if _are_one(one, worker)), key=rank)
+    first = min((one for one in situation.workers if are_one(one, worker)), key=rank)
     shows = first.name in having or any(uid(one) == uid(copy) for one in first.copies)
     return first if shows and first is not worker else None
 
@@ -132,7 +133,7 @@ def _was_made_for(situation: Situation, worker: Worker, copy: Json) -> bool:
     return any(situation.marks.proof(copy, one, worker.name) is Proof.EXACT for one in filter(None, of))
 
 
-def _are_one(one: Worker, other: Worker) -> bool:
+def are_one(one: Worker, other: Worker) -> bool:
     """Whether two workers are known to lead to one cluster, or are one."""
     return (one.second_of or one.name) == (other.second_of or other.name)
 
