@@ -516,6 +516,11 @@ def earlier_ends_do_not_count() -> AbstractContextManager[Any]:
     return mock.patch.object(ending, "_end_on", return_value=None)
 
 
+def ends_without_a_workload_do_not_count() -> AbstractContextManager[Any]:
+    """Where a Workload is gone nobody looks whether its job has ended: it is removed, and the next runs it again."""
+    return mock.patch.object(ending, "end_of_gone", return_value=())
+
+
 def jobs_are_deleted_in_the_background() -> AbstractContextManager[Any]:
     """A job copy is gone at once, and its pods end unseen."""
     original = removal.delete_job
@@ -653,6 +658,7 @@ DECISIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             losers_are_not_cleaned_once_assigned,
             ends_are_not_shown,
             earlier_ends_do_not_count,
+            ends_without_a_workload_do_not_count,
             jobs_are_deleted_in_the_background,
             copies_are_not_kept,
             only_a_finished_copy_is_kept,

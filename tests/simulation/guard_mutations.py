@@ -109,6 +109,7 @@ GUARDS: Final[Mapping[str, Mutation]] = MappingProxyType(
             decisions.finished_workloads_leave_copies,
             decisions.ends_are_not_shown,
             decisions.earlier_ends_do_not_count,
+            decisions.ends_without_a_workload_do_not_count,
             workers_that_return_are_not_cleaned,
             decisions.groups_let_nobody_go,
         )

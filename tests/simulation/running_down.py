@@ -11,7 +11,7 @@ from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ELASTIC_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, uid
+from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.core.model.workloads import ON_HOLD, has_quota, is_evicted, is_finished, is_on_hold, retry_count
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver.faults import Delay, Match
@@ -136,7 +136,7 @@ async def hold_copy(scene: Scene) -> None:
     found = await scene.running(plural=JOB.plural)
     if found is None or scene.world.choosing is not None or found[0].name == scene.world.own:
         return
-    worker, _, workload = found
+    worker, item, workload = found
     scene.taking.excuse(worker.name, workload)
     began, before = anyio.current_time(), _tries(scene, workload)
     await _take_quota(worker, workload, ON_HOLD)
@@ -146,6 +146,8 @@ async def hold_copy(scene: Scene) -> None:
         lasted = anyio.current_time() - began
         steady = scene.reach.longer_than(worker.name, lasted + 30.0) and scene.daemon.alive_since < began
         if scene.taking.excused_at(worker.name, workload) != began:  # somebody has deleted the copy
+            break
+        if not dig(find(scene.world.manager, JOB, item.key), "spec", "parallelism"):  # its user stops it
             break
         more = tries is not None and before is not None and tries > before  # an eviction on the manager begins anew
         if not is_evicted(copy or {}) and steady and more:
