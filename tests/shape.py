@@ -23,6 +23,12 @@ from tests.core.building import copy_of, job_copy_of, snapshot, worker, workload
 from tests.core.door import Snapshot, decide
 
 LIBRARY: Final = Path(__file__).parents[1] / "multikueue"
+DAEMON: Final = Path(__file__).parents[1] / "daemon/multikueued"
+RINGS: Final = frozenset(
+    {"api_server", "dashboard", "demo", "logserver", "mirrors", "page", "queues", "remoteapi", "sandbox_command"}
+)
+"""Folders of the daemon that nobody needs who runs a manager: the API server with its page, the demo, the sandbox,
+mirrors, quota automation."""
 MOST_OF_DECISIONS: Final = 3077
 """Code lines of `core/workload`: what it had before a run's end was one removal, with its gate."""
 _NO_CODE: Final = frozenset(
@@ -112,9 +118,15 @@ def main() -> None:
     }
     for name, places in parts.items():
         click.echo(f"{lines_of(*places):7,} code lines: {name}")
+    own = tuple(str(place) for place in DAEMON.iterdir() if place.name not in RINGS and _is_code(place))
+    click.echo(f"{lines_of(*own):7,} code lines: the daemon without rings")
     for name, snapshot_of in seen().items():
         made = walk(partial(decide, snapshot_of))
         click.echo(f"{len(made.functions):7,} functions in {len(made.files)} files: {name}")
+
+
+def _is_code(place: Path) -> bool:
+    return place.is_dir() or place.suffix == ".py"
 
 
 def _is_ours(place: Path) -> bool:

@@ -72,7 +72,7 @@ _FLEET: Final[Mapping[str, Subcommand | click.Group]] = {
     ),
 }
 _SERVERS: Final[Mapping[str, Subcommand | click.Group]] = {
-    "api-server": Subcommand("multikueued.logserver.command:api_server"),
+    "api-server": Subcommand("multikueued.api_server.command:api_server"),
     "run": Subcommand("multikueued.run.command:run"),
 }
 _TRIAL: Final[Mapping[str, Subcommand | click.Group]] = {

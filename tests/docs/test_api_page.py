@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from multikueued.logserver import access, running
+from multikueued.api_server import running
+from multikueued.logserver import access
 from multikueued.remoteapi import handlers, job_page, job_watch, manager_view, overview, sum_handlers, sums
 from multikueued.remoteapi import history as history_module
 from multikueued.remoteapi.history import STEPS

@@ -11,8 +11,8 @@ import yaml
 
 from multikueue.kube import log_stream
 from multikueued.api_answers import API_SERVICE_NAME, LOG_PATH, NOTE
+from multikueued.api_server.command import api_server
 from multikueued.logserver import access, outgoing, reading, resolving
-from multikueued.logserver.command import api_server
 from multikueued.serving import caller_tls
 from multikueued.serving.kept_answers import TIMEOUT
 

@@ -21,7 +21,7 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Refuse
 from multikueue.testing.waiting import until
 from multikueued.api_answers import GROUP, VERSION
-from multikueued.logserver.running import Options, running
+from multikueued.api_server.running import Options, running
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, Account, logs_worker_objects
 from multikueued.serving.caller_tls import CONFIG_KEY
 from multikueued.settings.config import Settings

@@ -486,7 +486,7 @@ async def test_one_workload_that_cannot_be_shown_stops_nobody(tmp_path: Path) ->
 
 
 async def test_a_reader_who_is_gone_frees_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multikueued.logserver.running.WATCHES_PER_USER", 1)
+    monkeypatch.setattr("multikueued.api_server.running.WATCHES_PER_USER", 1)
     async with served(tmp_path) as here:
         await here.fleet.person.submit(offered=False)
 
@@ -528,7 +528,7 @@ async def test_a_watch_ends_once_its_user_may_not_read_any_more(
 
 
 async def test_watches_have_bounds_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multikueued.logserver.running.WATCHES_PER_USER", 1)
+    monkeypatch.setattr("multikueued.api_server.running.WATCHES_PER_USER", 1)
     async with served(tmp_path) as here:
         await here.fleet.person.submit(offered=False)
         async with here.asking(JOBS, user=READER, watch="true") as response:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, Protocol
 
 import anyio
@@ -131,12 +133,18 @@ class ReviewedRights:
     """The same of the namespaces in which a user may list jobs."""
     _reviews: KeptAnswers[bytes, bool] = attrs.field(init=False, repr=False)
     """By user and what is asked."""
-    _known: dict[bytes, tuple[float, list[str]]] = attrs.field(factory=dict, init=False)
-    """By user and page: until when, and the answer."""
+    _lists: KeptAnswers[bytes, list[str]] = attrs.field(init=False, repr=False)
+    """By user and page."""
 
     @_reviews.default
     def _kept_reviews(self) -> KeptAnswers[bytes, bool]:
         return KeptAnswers(self.kept, self.kept, ANSWERS, anyio.CapacityLimiter(REVIEWS))
+
+    @_lists.default
+    def _kept_lists(self) -> KeptAnswers[bytes, list[str]]:
+        """Each is made of many reviews, which have turns and deadlines of their own."""
+        kept, turns = self.namespaces_kept, anyio.CapacityLimiter(math.inf)
+        return KeptAnswers(kept, kept, USERS, turns, is_good=lambda _: True, timeout=math.inf)
 
     def user(self, request: web.Request) -> str:
         """See `Rights`."""
@@ -165,12 +173,12 @@ class ReviewedRights:
 
     async def namespaces(self, request: web.Request, known: list[str]) -> list[str]:
         """See `Rights`."""
-        now = anyio.current_time()
-        who = orjson.dumps([self.callers.user(request).spec, known], option=orjson.OPT_SORT_KEYS)
-        until, found = self._known.get(who, (0.0, []))
-        if now < until:
-            return found
-        found, unanswered = [], []
+        asked = orjson.dumps([self.callers.user(request).spec, known], option=orjson.OPT_SORT_KEYS)
+        return await self._lists.of(asked, partial(self._listable, request, known))
+
+    async def _listable(self, request: web.Request, known: list[str]) -> list[str]:
+        found: list[str] = []
+        unanswered: list[RefusedError] = []
 
         async def ask(namespace: str) -> None:
             try:
@@ -182,16 +190,12 @@ class ReviewedRights:
 
         await ask("")  # one answer for all, of those who may everywhere
         if found:
-            found = list(known)
-        else:
-            async with anyio.create_task_group() as tasks:
-                for namespace in known:
-                    tasks.start_soon(ask, namespace)
+            return sorted(known)
+        async with anyio.create_task_group() as tasks:
+            for namespace in known:
+                tasks.start_soon(ask, namespace)
         if unanswered:
             raise unanswered[0]
-        if len(self._known) >= USERS:
-            self._known.clear()
-        self._known[who] = (now + self.namespaces_kept, sorted(found))
         return sorted(found)
 
 

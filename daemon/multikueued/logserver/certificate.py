@@ -9,27 +9,20 @@ import base64
 import binascii
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
 
-import anyio
 import attrs
 import structlog
 
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig, resource_version
-from multikueue.errors import ApiError, SettingsError
 from multikueue.protocols import ApiClient
 from multikueue.webhook.certificate_secret import credentials_in
-from multikueue.webhook.certificates import UnusableError, pem
+from multikueue.webhook.certificates import pem
 from multikueue.webhook.rotation import WebhookCredentials, renewed
 from multikueued.api_answers import API_SERVICE, API_SERVICE_NAME
 from multikueued.logserver.tls import FrontTls
-
-INTERVAL: Final = 60.0
-"""Seconds between two looks at the Secret and the APIService."""
-RETRY: Final = 5.0
-"""The same after a failure."""
+from multikueued.serving.kept_certificate import keep_certificate
 
 log = structlog.get_logger(__name__)
 
@@ -49,16 +42,7 @@ class OwnCertificate:
 
     async def run(self) -> None:
         """Keep it renewed until cancelled. What fails is logged, and tried again."""
-        told = ""
-        while True:
-            try:
-                await self.keep()
-                told = ""
-            except (ApiError, UnusableError, SettingsError) as error:
-                if str(error) != told:
-                    log.warning("the certificate cannot be kept", secret=str(self.key), error=str(error))
-                told = str(error)
-            await anyio.sleep(RETRY if told else INTERVAL)
+        await keep_certificate(self.keep, self.key, "the API")
 
     async def keep(self) -> None:
         """Renew the certificate if it is due, serve it, and name its authorities in the APIService.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -16,6 +15,7 @@ import structlog
 from aiohttp import web
 
 from multikueue.errors import SettingsError
+from multikueue.kube.kubeconfigs.kubeconfig_document import is_loopback
 from multikueue.runtime.loop import utc_now
 from multikueued.logserver.access import ReviewedRights
 from multikueued.page.port import application
@@ -64,7 +64,7 @@ class SignInDoor:
     def is_origin(self, origin: str) -> bool:
         """See `Door`."""
         name = _name_in(origin)
-        return name in self.hosts and (origin.startswith("https://") or name == "localhost" or _is_loopback(name))
+        return name in self.hosts and (origin.startswith("https://") or is_loopback(name))
 
     async def let_in(self, request: web.Request) -> None:
         """See `Door`."""
@@ -116,17 +116,10 @@ async def _certificate(options: PageOptions, tls: ServingTls) -> CertificateFold
     if options.cert_dir:
         folder, otherwise = Path(options.cert_dir), "leave --page-cert-dir out, with --page-address 127.0.0.1"
         return await CertificateFolder.open(folder, tls, utc_now, setting="--page-cert-dir", otherwise=otherwise)
-    if not _is_loopback(options.address):
+    if not is_loopback(options.address):
         told = "tokens would be sent in plain text: name --page-cert-dir, or --page-address 127.0.0.1"
         raise SettingsError(f"--page-address: {told}")
     return None
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
 
 
 async def _with_headers(is_https: bool, request: web.Request, response: web.StreamResponse) -> None:

@@ -160,7 +160,7 @@ def manager_objects(settings: Settings, name: str, account: Account) -> list[Jso
             "metadata": {"name": settings.marks_secret, "namespace": namespace},
         },
         *(granting_objects(settings) if settings.ocm.grants else ()),
-        *(mirroring_objects(settings, name, account) if settings.mirror_pods.logs is not None else ()),
+        *(mirroring_objects(settings, name, account) if settings.mirror_pods.needs_rights else ()),
     ]
 
 

@@ -205,7 +205,7 @@ def on_manager(settings: Settings) -> list[Json]:
         rules.append(rule("admissionregistration.k8s.io", ["mutatingwebhookconfigurations"], ["create"]))
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_manager(kind)
-    if settings.mirror_pods.logs is not None:  # off as well: what there is of mirrors is taken away
+    if settings.mirror_pods.needs_rights:
         rules += mirroring_rules(settings.mirrors_policy)
     return merged(rules)
 
@@ -213,7 +213,7 @@ def on_manager(settings: Settings) -> list[Json]:
 def in_namespace(settings: Settings) -> list[Json]:
     """The rules of the Role on the manager in the settings' namespace."""
     rules = secret_rules(settings.marks_secret)
-    rules += mirror_key_rules(settings.mirrors_secret) if settings.mirror_pods.logs is not None else []
+    rules += mirror_key_rules(settings.mirrors_secret) if settings.mirror_pods.needs_rights else []
     if settings.findings.enabled:
         rules += findings_rules(settings.findings_config_map)
     if settings.bound_tokens.enabled:

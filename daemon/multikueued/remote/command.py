@@ -34,7 +34,7 @@ from multikueued.remote.log_output import NEWLINE, LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
 from multikueued.remote.pod_lookup import Asked, LocatorOfManager, UnplacedJob, WorkerPods, sought_job
 from multikueued.remote.pods import PodList, pod_list, pods_table
-from multikueued.remote.through_api import PATIENCE, Shown, logs_through_api
+from multikueued.remote.through_api import PATIENCE, Output, logs_through_api
 from multikueued.remote.worker_access import worker_client, worker_for_people
 from multikueued.reports.typenames import WORKLOAD_TYPE, JobName
 from multikueued.settings.config import Settings
@@ -177,13 +177,13 @@ async def _print_logs(asked: Asked, wanted: LogSelection, follow: bool, through_
                 except NotFound as error:
                     raise CommandError(error.said or str(error), NOT_FOUND) from error
                 return
-            shown = Shown(wanted.show)
+            output = Output(wanted.show)
 
             async def ask(api: RemoteApi) -> bool:
                 try:
-                    await _ask_api(await _typed(api, asked), attrs.evolve(wanted, show=shown), follow)
+                    await _ask_api(await _typed(api, asked), attrs.evolve(wanted, show=output), follow)
                 except ELSEWHERE as error:
-                    if not shown.any:
+                    if not output.any:
                         raise
                     raise CommandError(f"the log ends early: {error}", NOT_REACHABLE) from error
                 return True

@@ -25,7 +25,7 @@ IDLE: Final = 86_400.0
 
 
 @attrs.define
-class Shown:
+class Output:
     """Shows lines, and knows whether there was any."""
 
     show: Callable[[str], None]

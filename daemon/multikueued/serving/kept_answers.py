@@ -29,6 +29,8 @@ class KeptAnswers(Generic[K, V]):
     turns: anyio.CapacityLimiter
     """For asking: a stranger must not keep the manager's API server busy."""
     is_good: Callable[[V], bool] = bool
+    timeout: float = TIMEOUT
+    """Seconds that an answer may take, with its turn."""
     _known: dict[K, tuple[V, bool, float]] = attrs.field(factory=dict, init=False, repr=False)
     """The answer, whether it is good, and until when it holds."""
 
@@ -44,7 +46,7 @@ class KeptAnswers(Generic[K, V]):
         """
         if (known := self._kept(asked)) is not None:
             return known[0]
-        with anyio.fail_after(TIMEOUT):
+        with anyio.fail_after(self.timeout):
             async with self.turns:
                 known = self._kept(asked)
                 return known[0] if known is not None else self._keep(asked, await ask())

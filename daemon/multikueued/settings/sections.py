@@ -85,6 +85,11 @@ class MirrorPodSettings:
     """Instead of such a Secret: who signs the certificate that the daemon asks for by a CertificateSigningRequest, as
     `kubernetes.io/kubelet-serving`. An administrator approves it."""
 
+    @property
+    def needs_rights(self) -> bool:
+        """Whether mirrors are made, or taken away that an earlier start has made."""
+        return self.logs is not None
+
 
 def mirror_contradictions(mirrors: MirrorPodSettings) -> Iterator[str]:
     """Settings of mirrors that cannot be used together: the setting, and why."""

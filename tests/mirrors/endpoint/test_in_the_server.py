@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
+from multikueued.api_server.running import Options
 from multikueued.cli import main
-from multikueued.logserver.running import Options
 from multikueued.mirror_names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID, node_name
 from multikueued.mirrors.proof import proof
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
@@ -81,7 +81,7 @@ def test_the_settings_say_whether(on: bool, tmp_path: Path, monkeypatch: pytest.
         del serve
         chosen.append(options)
 
-    monkeypatch.setattr("multikueued.logserver.command.anyio.run", run)
+    monkeypatch.setattr("multikueued.api_server.command.anyio.run", run)
     settings = tmp_path / "settings.yaml"
     settings.write_text(f"mirrorPods: {{logs: {str(on).lower()}, exec: {str(on).lower()}, address: 10.0.0.7}}")
     kubeconfig = tmp_path / "kubeconfig"

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-import anyio
 import attrs
 import structlog
 from cryptography import x509
@@ -26,7 +25,6 @@ from cryptography.x509.oid import NameOID
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, resource_version
-from multikueue.errors import ApiError, SettingsError
 from multikueue.protocols import ApiClient, read
 from multikueue.webhook.certificate_secret import credentials_in
 from multikueue.webhook.certificates import (
@@ -42,11 +40,8 @@ from multikueue.webhook.certificates import (
 from multikueue.webhook.rotation import is_due, renewed
 from multikueued.mirror_names import NODE_PREFIX
 from multikueued.mirrors.endpoint.callers import KubeletTls
+from multikueued.serving.kept_certificate import keep_certificate
 
-INTERVAL: Final = 60.0
-"""Seconds between two looks at the Secret."""
-RETRY: Final = 5.0
-"""The same after a failure, and while a request waits."""
 REQUEST: Final = Resource(
     GVK("certificates.k8s.io", "v1", "CertificateSigningRequest"), "certificatesigningrequests", namespaced=False
 )
@@ -84,16 +79,7 @@ class MirrorCertificate:
 
     async def run(self) -> None:
         """Keep it until cancelled. What fails, or waits, is told once, and tried again."""
-        told = ""
-        while True:
-            try:
-                await self.keep()
-                told = ""
-            except (ApiError, UnusableError, SettingsError) as error:
-                if str(error) != told:
-                    log.warning("the certificate for mirrors cannot be kept", secret=str(self.key), why=str(error))
-                told = str(error)
-            await anyio.sleep(RETRY if told else INTERVAL)
+        await keep_certificate(self.keep, self.key, "mirrors")
 
     async def keep(self) -> None:
         """Serve the certificate, and have it renewed if that is due.

@@ -12,9 +12,9 @@ import click
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.quantities import exact
+from multikueued.api_server.running import Options, serve
 from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, Duration, manager_config
 from multikueued.logserver.reading import Bounds
-from multikueued.logserver.running import Options, serve
 from multikueued.page.hosted import PageOptions
 from multikueued.serving.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, Settings
