@@ -38,9 +38,6 @@ CAUSED: Final = 50_000
 collection of garbage finds those that are left out."""
 
 
-MADE_BATCH: Final = 1.0
-"""Seconds for which a Workload that has just been made is left alone, unless it has quota: its Kueue is about to write
-our check on it, and then the quota."""
 MARKS_BATCH: Final = 1.0
 """Seconds for which changes of the labels and annotations of MultiKueueClusters are collected, at least."""
 MARKS_RATE: Final = 200.0
@@ -108,7 +105,7 @@ class ManagerHandlers:
             self.memory.touched(key)
         if old is not None and new is not None and asks_again(old, new):
             self.ask_again(key)
-        self.work.workloads.enqueue(key, MADE_BATCH if _is_being_made(old, new) else 0.0)
+        self.work.workloads.enqueue(key)
         changed = new or old
         owned_by = WORKLOADS.of(changed).owner if changed is not None and may_have_siblings(changed) else None
         if owned_by is not None:
@@ -268,11 +265,6 @@ def asks_again(old: Json, new: Json) -> bool:
     """Whether the user of a job or a Workload has just asked for it to be tried again, with a time that can be read."""
     asked = annotations_of(new).get(RETRY_ANNOTATION)
     return asked != annotations_of(old).get(RETRY_ANNOTATION) and parse_timestamp(asked) is not None
-
-
-def _is_being_made(old: Json | None, new: Json | None) -> bool:
-    """Whether a Workload is new, or has its first status, and no quota."""
-    return new is not None and not (old or {}).get("status") and not WORKLOADS.of(new).has_quota
 
 
 def _runs(workload: Json | None) -> bool:

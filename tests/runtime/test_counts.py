@@ -128,19 +128,21 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
             assert not (await DirectClient(worker).list(WORKLOAD)).items, "all have ended"
 
     assert plans == {
-        "no quota: released, nothing follows": 28,
-        "pending: offer": 123,
+        "not ours, nothing follows": 33,
+        "no quota: released, nothing follows": 54,
+        "pending: offer": 122,
         "pending: record: hand over": 100,
         "assigned: create": 100,
-        "assigned: follow": 224,
+        "assigned: follow": 225,
         "assigned: follow, nothing follows": 100,
-        "assigned: over: has ended: Kueue finishes it": 76,
+        "assigned: over: has ended: Kueue finishes it": 75,
+        "assigned: over: has ended: Kueue finishes it, nothing follows": 1,
         "finished: copies go": 128,
     }
     assert counted.reconciles == len(snapshots) == plans.total()
     assert requests(fleet.manager) - at_start == {
-        "patch workloads.kueue.x-k8s.io": 323,  # offered, recorded, Ready; the rest met a newer Workload
-        "patch jobs.batch": 277,  # that it waits, for some; the start and the end; the rest met a newer job
+        "patch workloads.kueue.x-k8s.io": 322,  # offered, recorded, Ready; the rest met a newer Workload
+        "patch jobs.batch": 278,  # that it waits, for some; the start and the end; the rest met a newer job
         "create events.events.k8s.io": 100,
     }
     assert requests(*workers) == {
