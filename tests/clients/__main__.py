@@ -1,6 +1,7 @@
-"""Run them all, and write what they did to `docs/results/clients.json`: `python -m tests.clients PYTHON`.
+"""Run them all, and write what they did to `docs/results/clients.json`: `python -m tests.clients FOLDER`.
 
-PYTHON is of an environment with kr8s, kubernetes and dagster-k8s, which ours has not. kubectl is the pinned one.
+FOLDER holds an environment for each of `PACKAGES`, which ours has not: `python -m tests.clients` alone prints what
+each needs. kubectl is the pinned one.
 """
 
 from __future__ import annotations
@@ -35,7 +36,14 @@ from tests.mirrors.sandboxes import mirrored
 
 TARGET: Final = Path(__file__).parents[2] / "docs" / "results" / "clients.json"
 SCRIPT: Final = Path(__file__).parent / "programs.py"
-PACKAGES: Final = ("kr8s", "kubernetes", "dagster-k8s")
+PACKAGES: Final = {
+    "kr8s": ("kr8s",),
+    "kubernetes": ("kubernetes",),
+    "dagster-k8s": ("dagster-k8s", "kubernetes"),
+    "prefect-kubernetes": ("prefect-kubernetes",),
+    "apache-airflow": ("apache-airflow", "apache-airflow-providers-cncf-kubernetes"),
+}
+"""What is installed for whom, each in an environment of its own: the first is what is run."""
 SETTINGS: Final = Settings(
     namespace=KUEUE_NAMESPACE,
     serving=ServingSettings(bind_address="127.0.0.1", port=0),
@@ -53,12 +61,18 @@ def manifest(name: str, seconds: float, outcome: str = "complete", cpu: int = 1)
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {**metadata, "annotations": notes}, "spec": spec}
 
 
+def python_of(programs: Path, program: str) -> str:
+    """Of the environment that it is in: `PROGRAM, HOW` is another way to use PROGRAM."""
+    name = program.partition(",")[0]
+    return str(programs / name / "bin" / "python") if name in PACKAGES else sys.executable
+
+
 @attrs.frozen
 class Fleet:
-    """A manager with jobs, and the environment of programs that use it."""
+    """A manager with jobs, and the environments of programs that use it."""
 
     sandbox: Sandbox
-    python: str
+    programs: Path
     environment: dict[str, str]
 
     async def submit(self, *jobs: Json) -> None:
@@ -77,7 +91,7 @@ class Fleet:
 
     async def ran(self, program: str, deed: str, job: str) -> Json:
         """What a program says."""
-        command = [self.python, str(SCRIPT), program, deed, job]
+        command = [python_of(self.programs, program), str(SCRIPT), program, deed, job]
         ended = await anyio.run_process(command, env=self.environment, check=False, stderr=subprocess.DEVNULL)
         said: Json = json.loads(ended.stdout.decode().strip().splitlines()[-1])
         return said
@@ -94,7 +108,7 @@ async def dispatched(sandbox: Sandbox) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def fleet(python: str, *, mirrors: bool) -> AsyncIterator[Fleet]:
+async def fleet(programs: Path, *, mirrors: bool) -> AsyncIterator[Fleet]:
     """One with two workers and our daemon."""
     async with (
         Sandbox(workers=2, options=SandboxOptions(pods=True)) as sandbox,
@@ -104,13 +118,14 @@ async def fleet(python: str, *, mirrors: bool) -> AsyncIterator[Fleet]:
             file = Path(folder) / "kubeconfig"
             file.write_text(json.dumps(sandbox.manager.kubeconfig))
             path = f"{find_kubectl().parent}:{os.environ['PATH']}"
-            yield Fleet(sandbox, python, {"PATH": path, "HOME": folder, "KUBECONFIG": str(file)})
+            homes = {"HOME": folder, "AIRFLOW_HOME": folder}
+            yield Fleet(sandbox, programs, {"PATH": path, **homes, "KUBECONFIG": str(file)})
 
 
-async def measured(python: str, mirrors: bool) -> Json:
+async def each(programs: Path, mirrors: bool) -> Json:
     """What each program did, by what was asked of it."""
     rows: dict[str, Json] = {}
-    async with fleet(python, mirrors=mirrors) as here:
+    async with fleet(programs, mirrors=mirrors) as here:
         for number, program in enumerate(PROGRAMS):
             full = [manifest(f"full-{number}-{half}", 3, cpu=4) for half in "ab"]
             await here.submit(*full)
@@ -130,18 +145,24 @@ async def measured(python: str, mirrors: bool) -> Json:
     return rows
 
 
-def versions(python: str) -> dict[str, str]:
+def versions(programs: Path) -> dict[str, str]:
     """Of what was run."""
-    code = f"import importlib.metadata as m; print(*(m.version(one) for one in {PACKAGES!r}))"
-    told = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    return {"kubectl": KUBERNETES.removeprefix("v"), **dict(zip(PACKAGES, told, strict=True))}
+    told = {"kubectl": KUBERNETES.removeprefix("v")}
+    for name in PACKAGES:
+        code = f"import importlib.metadata as m; print(m.version({name!r}))"
+        command = [python_of(programs, name), "-c", code]
+        told[name] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return told
 
 
 def main() -> None:
     """Run them, and write the results."""
-    (python,) = sys.argv[1:]
+    if not sys.argv[1:]:
+        sys.stdout.write("".join(f"{' '.join(packages)}\n" for packages in PACKAGES.values()))
+        return
+    programs = Path(sys.argv[1]).absolute()
     states = {"mirrors off": False, "mirrors on": True}
-    result = {"versions": versions(python), **{state: anyio.run(measured, python, on) for state, on in states.items()}}
+    result = {"versions": versions(programs), **{state: anyio.run(each, programs, on) for state, on in states.items()}}
     TARGET.write_text(json.dumps(result, indent=2) + "\n")
 
 

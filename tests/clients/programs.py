@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import subprocess
 import sys
 import time
+from typing import Any
 
 LIMIT = 40
 """Seconds after which a program that still waits counts as one that waits without end."""
@@ -84,6 +86,90 @@ def dagster(deed: str, job: str) -> str:
     return "Complete"
 
 
+def prefect(deed: str, job: str) -> str:
+    """prefect-kubernetes, the block `KubernetesJob`: its own waiting, which captures logs of pods."""
+    import asyncio
+
+    from prefect_kubernetes import KubernetesCredentials, KubernetesJob
+    from prefect_kubernetes.credentials import KubernetesClusterConfig
+    from prefect_kubernetes.jobs import KubernetesJobRun
+
+    if deed == "logs":
+        return "at the end"
+    config = KubernetesClusterConfig.from_file(os.environ["KUBECONFIG"])
+    body = {"metadata": {"name": job}}
+    block = KubernetesJob(
+        v1_job=body,
+        credentials=KubernetesCredentials(cluster_config=config),
+        delete_after_completion=False,
+        interval_seconds=1,
+    )
+    run = KubernetesJobRun(block, body)
+    asyncio.run(asyncio.wait_for(run.await_for_completion(print), LIMIT))
+    return "Complete" if run.pod_logs else "Complete, no logs"
+
+
+def airflow(deed: str, job: str) -> str:
+    """KubernetesJobOperator, as it is."""
+    from airflow.providers.cncf.kubernetes.operators.job import KubernetesJobOperator
+
+    return _operated(KubernetesJobOperator, deed, job, get_logs=True)
+
+
+def airflow_queued(deed: str, job: str) -> str:
+    """The same with the subclass of docs/clients.md."""
+    import re
+    from pathlib import Path
+
+    page = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
+    made: dict[str, Any] = {}
+    exec(next(code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "airflow" in code), made)
+    return _operated(made["QueuedJobOperator"], deed, job, get_logs=False)
+
+
+def _operated(operator: type[Any], deed: str, job: str, *, get_logs: bool) -> str:
+    """A task of its own with one more Job of the same template: operators create what they wait for."""
+    from kubernetes import client, config
+
+    if deed == "logs":
+        return "not asked for"
+    config.load_kube_config()
+    jobs = client.BatchV1Api()
+    template = jobs.read_namespaced_job(job, "default")
+    jobs.delete_namespaced_job(job, "default", propagation_policy="Background")
+    template.spec.selector = template.spec.manual_selector = None
+    labels = template.spec.template.metadata.labels or {}
+    template.spec.template.metadata.labels = {
+        k: v for k, v in labels.items() if "job-name" not in k and "-uid" not in k
+    }
+    template.metadata = client.V1ObjectMeta(
+        name=f"{job}-task", labels=template.metadata.labels, annotations=template.metadata.annotations
+    )
+    task = operator(
+        task_id="task",
+        full_job_spec=template,
+        namespace="default",
+        wait_until_job_complete=True,
+        get_logs=get_logs,
+        kubernetes_conn_id=None,
+        config_file=os.environ["KUBECONFIG"],
+        job_poll_interval=1,
+        parallelism=1,
+        random_name_suffix=False,
+    )
+    task.execute({"ti": _TaskInstance(), "dag": None, "dag_run": _TaskInstance(), "run_id": "run", "task": task})
+    return "Complete"
+
+
+class _TaskInstance:
+    """What an operator asks of its context, of the run of its DAG, too."""
+
+    dag_id, task_id, run_id, try_number, map_index, logical_date = "dag", "task", "run", 1, -1, None
+
+    def xcom_push(self, **kwargs: object) -> None:
+        """Nobody reads it."""
+
+
 def dagster_job_alone(deed: str, job: str) -> str:
     """dagster-k8s with `restart_policy: OnFailure`, for which it does not look for pods."""
     from dagster_k8s.client import DagsterKubernetesClient
@@ -104,6 +190,9 @@ PROGRAMS = {
     "kubernetes": kubernetes,
     "dagster-k8s": dagster,
     "dagster-k8s, OnFailure": dagster_job_alone,
+    "prefect-kubernetes": prefect,
+    "apache-airflow": airflow,
+    "apache-airflow, with the subclass": airflow_queued,
 }
 
 

@@ -36,7 +36,8 @@ def results() -> str:
     lines = ["| program | asked | mirrors off | mirrors on |", "|---|---|---|---|"]
     for program, deeds in found["mirrors off"].items():
         name = f"{program} {found['versions'].get(program.partition(',')[0], '')}"
-        for number, deed in enumerate(deeds):
+        asked = [deed for deed, answer in deeds.items() if answer["said"] != "not asked for"]
+        for number, deed in enumerate(asked):
             said = [shown(found[state][program][deed]) for state in ("mirrors off", "mirrors on")]
             lines.append(f"| {name if number == 0 else ''} | {deed} | {' | '.join(said)} |")
     return "\n".join(lines)
@@ -44,7 +45,8 @@ def results() -> str:
 
 def shown(answer: Json) -> str:
     """An answer on a line: names of single jobs are left out."""
-    said = re.sub(r" (for )?job [a-z]+-\d+", "", answer["said"].strip()).replace("\n", ", ")
+    said = re.sub(r" (for |Kubernetes )*[jJ]ob '?[a-z]+(-[a-z0-9]+)+'?", "", answer["said"].strip())
+    said = re.sub(r"( with labels|, check the Kubernetes).*", "", said).replace("\n", ", ")
     return f"{said} ({answer['seconds']:.0f} s)"
 
 
