@@ -159,7 +159,7 @@ class Mirrors:
                 key,
                 settings.origin,
                 partial(self._refused, events),
-                lambda: self.host.plans.behind,
+                lambda: not self.host.plans.idle,
             )
             self._controller = self.host.process.controller("multikueue_mirror", reconciler, KeyQueue(), CONCURRENCY)
             self.options.shown(reconciler.counted)

@@ -44,8 +44,8 @@ BETWEEN_PATCHES: Final = 1.0
 """Seconds between two writes of one mirror's status."""
 A_SECOND: Final = 100
 """Requests to the manager, of all mirrors together."""
-WHILE_BUSY: Final = 5
-"""How many times slower they come while Workloads wait for their turn to be planned: one process does both."""
+WHILE_BUSY: Final = 20
+"""How many times slower they come while Workloads are looked at or wait for that: both take the same CPU."""
 NO_PLACE: Final = "NoPlace"
 """Why a pod is not shown for which there is no room, or whose name is taken: a word for machines."""
 
@@ -71,7 +71,7 @@ class MirrorReconciler:
     origin: str
     refused: Tell
     busy: Callable[[], bool]
-    """Whether Workloads wait for their turn to be planned."""
+    """Whether Workloads are looked at, or wait for that."""
     _pods: dict[ObjectKey, set[ObjectKey]] = attrs.field(factory=dict, init=False)
     """By job of the manager, the keys of its pods: who has to be looked at when it changes."""
     _jobs: dict[ObjectKey, ObjectKey] = attrs.field(factory=dict, init=False)
