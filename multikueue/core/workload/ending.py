@@ -14,11 +14,12 @@ from typing import Final
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import is_terminating, resource_version, uid
+from multikueue.core.model.objects import is_terminating, name_of, resource_version, uid
 from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
+from multikueue.core.workload.facts.eligible import names_of
 from multikueue.core.workload.facts.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION, SYNC_GRACE
 from multikueue.core.workload.facts.runs import may_run_anywhere, until_end_counts
 from multikueue.core.workload.facts.situation import Situation
@@ -112,7 +113,9 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether we have made a job there for this Workload, or one that was there before it, and not for this attempt."""
-    made = situation.is_made_of(worker, job) or situation.marks.made_job(job, situation.workload, worker.name)
+    local, own, marks = situation.snapshot.jobs.get(name_of(job)), situation.workload, situation.marks
+    names = names_of(situation, worker)
+    made = any(marks.made_copy(job, local, name) or marks.made_job(job, own, name) for name in names)
     return made and not situation.whose(worker, job).runs_for_it
 
 

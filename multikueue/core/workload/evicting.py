@@ -28,7 +28,7 @@ from multikueue.core.model.workloads import is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, note_last_worker, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts.eligible import are_one
+from multikueue.core.workload.facts.eligible import names_of
 from multikueue.core.workload.facts.graces import GONE_AGAIN, KUEUE_GRACE, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
 from multikueue.core.workload.facts.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
 from multikueue.core.workload.facts.situation import Situation, once
@@ -211,8 +211,7 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _may_have_it(situation: Situation, worker: Worker) -> bool:
     """Whether what a worker shows may be the job that is being stopped: it ran there, or a mark proves it."""
-    last = situation.snapshot.worker(situation.last_worker or "")
-    if last is not None and are_one(worker, last):
+    if situation.last_worker in names_of(situation, worker):
         return True
     return any(_counts(situation, worker, copy) for copy in filter(None, (*situation.jobs_on(worker), worker.workload)))
 
@@ -223,9 +222,9 @@ def _counts(situation: Situation, worker: Worker, copy: Json) -> bool:
     Where it was recorded, no other worker has run it: users of one that was offered it can read the mark of the offer.
     The job of a group, or of an elastic job, may have the mark of another of its Workloads.
     """
-    elsewhere = _recorded_on(situation) not in (None, worker.name)
+    elsewhere = _recorded_on(situation) not in (None, *names_of(situation, worker))
     proofs = set() if elsewhere else set(_proofs(situation, worker, copy, situation.workload))
-    if Proof.EXACT in proofs or (Proof.NONE in proofs and worker.name == situation.last_worker):
+    if Proof.EXACT in proofs or (Proof.NONE in proofs and situation.last_worker in names_of(situation, worker)):
         return True
     return any(Proof.EXACT in _proofs(situation, worker, copy, sibling) for sibling in situation.snapshot.siblings)
 
@@ -245,7 +244,8 @@ def _proofs(situation: Situation, worker: Worker, copy: Json, workload: Json) ->
     """
     for evictions_ago in range(min(workloads.evictions(workload), MOST_AT_ONCE) + 1):
         ended = workloads.attempt(workload, evictions_ago=evictions_ago)
-        yield situation.marks.proof(copy, workload, worker.name, ended)
+        for name in names_of(situation, worker):
+            yield situation.marks.proof(copy, workload, name, ended)
 
 
 def _sync_stopped(situation: Situation, stopping: Sequence[Json]) -> Iterator[Effect]:

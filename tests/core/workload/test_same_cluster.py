@@ -110,6 +110,19 @@ def test_nobody_else_gets_it_while_another_name_shows_it(elastic: bool) -> None:
     assert any(word.startswith(("stop on w1", "delete job on w1")) for word in found), found
 
 
+@pytest.mark.parametrize("evicted", [True, False], ids=["being evicted", "quota again"])
+def test_what_has_ended_under_a_lost_name_has_ended(evicted: bool) -> None:
+    """It was removed under the name in reach, which is not the one it was made for, and ran again."""
+    ended = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+    has = worker("w2", copy_of(RECORDED, admitted=True, owned=True), job_copy_of(RECORDED, status=ended))
+    shown, lost = named("w1", has), attrs.evolve(has, reach=LOST, second_of="w1")
+    local = workload(evicted="AdmissionCheck" if evicted else None, evictions=1)
+    seen = snapshot(local, shown, lost, worker("w3"), job=job(suspended=False, status={"active": 1}))
+    found = in_words(seen, decide(attrs.evolve(seen, last_worker=ClusterName("w2"))))
+    assert "copy job status" in found, found
+    assert not any(word.startswith(("delete", "stop on")) and " on w1" in word for word in found), found
+
+
 def test_other_slices_of_an_elastic_job_are_spared_under_their_name() -> None:
     other = workload(name="other", cluster="w2", check="Ready")
     (job,) = worker("w2", None, job_copy_of(other)).jobs

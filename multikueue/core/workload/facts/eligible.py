@@ -133,6 +133,11 @@ def _was_made_for(situation: Situation, worker: Worker, copy: Json) -> bool:
     return any(situation.marks.proof(copy, one, worker.name) is Proof.EXACT for one in filter(None, of))
 
 
+def names_of(situation: Situation, worker: Worker) -> set[ClusterName]:
+    """All names of a worker's cluster: what was made through any of them shows on it."""
+    return {worker.name, *(one.name for one in situation.workers if are_one(one, worker))}
+
+
 def are_one(one: Worker, other: Worker) -> bool:
     """Whether two workers are known to lead to one cluster, or are one."""
     return (one.second_of or one.name) == (other.second_of or other.name)
