@@ -121,6 +121,8 @@ class CreateConflicts:
         self._forget_abandoned(now)
         self._met[resource, workload] = known  # it comes last
         met = known.setdefault(key, _Met(why, now, patience(error), _backoff(error)))
+        if patience(error) > met.patience:
+            met.since = now  # one that may pass is not the one before, which could not
         met.why, met.patience, met.at, met.facts = why, patience(error), now, facts_of(error)
         met.settle(now)
         self._leave_queue(resource, workload)
