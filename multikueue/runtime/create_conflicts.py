@@ -4,7 +4,8 @@ Foreign objects are not in the caches, which hold only objects with our label: a
 creation is also refused after a lost reply, when the object is our own and its event is on the way. So a taken name
 counts only once the watch has had time to show the object. A refusal that may pass, as by a ResourceQuota or a webhook
 without an answer, counts after a minute. Then there is a back-off before the next creation, longer each time. A refusal
-that is met again after that is the same one still: it has lasted.
+that is met again after that is the same one still: it has lasted. One that may pass is not the one before that could
+not.
 
 What is created and does not last is no refusal, but comes to the same: a webhook there changes what is sent, or
 somebody removes or evicts it, and it would be made again as fast as the servers answer. An offer that another worker
@@ -121,6 +122,8 @@ class CreateConflicts:
         self._forget_abandoned(now)
         self._met[resource, workload] = known  # it comes last
         met = known.setdefault(key, _Met(why, now, patience(error), _backoff(error)))
+        if patience(error) > met.patience:
+            met.since = now  # one that may pass is not the one before, which could not
         met.why, met.patience, met.at, met.facts = why, patience(error), now, facts_of(error)
         met.settle(now)
         self._leave_queue(resource, workload)

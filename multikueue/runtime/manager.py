@@ -202,13 +202,17 @@ class Manager:
         return worker is None or worker.known is None or bool(worker.known.copies_of(key))
 
     def _is_over(self, key: ObjectKey) -> bool:
-        """Whether a Workload has finished, and only removing it is left: neither a slice nor a job goes after it."""
+        """Whether a Workload has finished, and only removing it is left: no slice or job goes after it, and its job
+        shows how it ended. An end that is settled is shown once nothing runs any more.
+        """
         workload = self.cluster.workloads.get(key)
         facts = WORKLOADS.of(workload) if workload is not None else None
-        if facts is None or facts.owner is None or not facts.is_finished or facts.is_replaced:
+        if workload is None or facts is None or facts.owner is None or not facts.is_finished or facts.is_replaced:
             return False
-        kind = self.adapters.get(facts.owner.gvk)
-        return kind is not None and not kind.row.deletes_expired
+        kind, jobs = self.adapters.get(facts.owner.gvk), self.cluster.jobs_of(key, workload, facts.owner).values()
+        if kind is None or kind.row.deletes_expired:
+            return False
+        return all(kind.settled_patch(job, self.clock()) is None for job in jobs)
 
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
         informers = WorkerSettings(

@@ -25,7 +25,11 @@ def what_one_viewer_may_all_may() -> AbstractContextManager[Any]:
 
     async def of(self: Any, asked: Any, ask: Callable[[], Awaitable[Any]]) -> Any:
         if isinstance(asked, bytes):
-            asked = orjson.dumps(orjson.loads(asked)["resourceAttributes"])
+            match orjson.loads(asked):
+                case [_, namespaces]:
+                    asked = orjson.dumps(namespaces)
+                case review:
+                    asked = orjson.dumps(review["resourceAttributes"])
         return await original(self, asked, ask)
 
     return mock.patch.object(KeptAnswers, "of", of)

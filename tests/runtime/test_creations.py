@@ -196,6 +196,17 @@ async def test_a_refusal_that_is_met_again_after_its_back_off_is_the_same_one() 
 
 
 @pytest.mark.looptime
+async def test_one_that_may_pass_is_not_the_one_before_that_could_not() -> None:
+    """Its job was invalid, and is mended: a webhook without an answer is tried in place for a minute, as ever."""
+    conflicts = CreateConflicts()
+    conflicts.met(JOB, KEY, KEY, Invalid("spec is invalid", status=422), "invalid")
+    assert conflicts.refusal(JOB, KEY, own=()) is not None
+    await anyio.sleep(REFUSAL_BACKOFF.base)
+    conflicts.met(JOB, KEY, KEY, ServerFault("failed calling webhook", status=500), "no")
+    assert conflicts.refusal(JOB, KEY, own=()) is None
+
+
+@pytest.mark.looptime
 async def test_a_worker_that_refuses_again_is_left_alone_for_longer() -> None:
     """Asking costs a round of the Workload each time."""
     conflicts, error = CreateConflicts(), Invalid("no", status=422)

@@ -13,6 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from multikueue.core.model.conditions import conditions, is_true
 from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
@@ -253,3 +254,23 @@ async def test_of_a_finished_workload_the_end_of_its_copies_wakes_nobody(
             assert not (await DirectClient(server).list(WORKLOAD)).items
     assert finished
     assert all(those(DeleteWorkload, decided.effects) for decided in finished)
+
+
+async def test_a_settled_end_is_shown_once_the_last_copy_of_a_finished_workload_has_gone() -> None:
+    """Somebody's finalizer holds the copy: nothing but its end tells that the manager's job may show its own."""
+    end = {"status": "True", "reason": "DeadlineExceeded", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+
+    async def says(fleet: Fleet, resource: Resource, key: ObjectKey, word: str) -> None:
+        listed = [*conditions(await fleet.admin.get(resource, key)), {"type": word, **end}]
+        await fleet.admin.merge_patch(resource, key, {"status": {"conditions": listed}}, subresource="status")
+
+    async with settled() as fleet:
+        job, worker = ObjectKey("default", RUNS), DirectClient(fleet.workers["worker1"])
+        await worker.merge_patch(JOB, job, {"metadata": {"finalizers": ["example.com/slow"]}})
+        await says(fleet, WORKLOAD, (await _keys(fleet))[RUNS], "Finished")
+        await says(fleet, JOB, job, "FailureTarget")
+        await anyio.sleep(WINDOW)
+        assert not is_true(await fleet.admin.get(JOB, job), "Failed"), "it may run there"
+        await worker.merge_patch(JOB, job, {"metadata": {"finalizers": None}})
+        await anyio.sleep(WINDOW)
+        assert is_true(await fleet.admin.get(JOB, job), "Failed")

@@ -177,26 +177,26 @@ class ReviewedRights:
         return await self._lists.of(asked, partial(self._listable, request, known))
 
     async def _listable(self, request: web.Request, known: list[str]) -> list[str]:
-        found: list[str] = []
+        listable: list[str] = []
         unanswered: list[RefusedError] = []
 
         async def ask(namespace: str) -> None:
             try:
                 await self.check(request, "list", REMOTE_JOB.plural, ObjectKey(namespace, ""))
-                found.append(namespace)
+                listable.append(namespace)
             except RefusedError as error:
                 if error.code != 403:
                     unanswered.append(error)
 
         await ask("")  # one answer for all, of those who may everywhere
-        if found:
+        if listable:
             return sorted(known)
         async with anyio.create_task_group() as tasks:
             for namespace in known:
                 tasks.start_soon(ask, namespace)
         if unanswered:
             raise unanswered[0]
-        return sorted(found)
+        return sorted(listable)
 
 
 @attrs.define(eq=False)

@@ -37,7 +37,7 @@ DEPTH: Final = 5
 """How many controllers stand above a pod at most: TrainJob, JobSet, Job, and one to spare."""
 MOST: Final = 20_000
 """Objects in between that are remembered."""
-_DECLARED: Final = (kind_of(profile.name) for profile in PROFILES.values())
+_DECLARED: Final = tuple(kind_of(profile.name) for profile in PROFILES.values())
 _BETWEEN: Final[Mapping[tuple[str, str], Resource]] = {
     (one.gvk.group, one.gvk.kind): one
     for one in (

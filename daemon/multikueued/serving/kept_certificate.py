@@ -28,13 +28,13 @@ async def keep_certificate(keep: Callable[[], Awaitable[None]], secret: ObjectKe
         secret: where it is.
         of: whose it is, for the log.
     """
-    told = ""
+    failure = ""
     while True:
         try:
             await keep()
-            told = ""
+            failure = ""
         except (ApiError, UnusableError, SettingsError) as error:
-            if str(error) != told:
+            if str(error) != failure:
                 log.warning("the certificate cannot be kept", of=of, secret=str(secret), error=str(error))
-            told = str(error)
-        await anyio.sleep(RETRY if told else INTERVAL)
+            failure = str(error)
+        await anyio.sleep(RETRY if failure else INTERVAL)
