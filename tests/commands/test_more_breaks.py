@@ -115,6 +115,7 @@ async def test_each_command_tells_a_break_with_one_finding(case: Break, command:
     expected, remedy = case.told[command]
     assert [(one.id, one.severity) for one in found] == [(expected, case.severity)], found
     assert remedy in found[0].remedy
+    assert found[0].side == ("worker" if case.name.endswith("there") else "manager")
     assert flaws_of(found[0].remedy) == {}
 
 

@@ -365,6 +365,16 @@ async def test_a_tenant_sees_only_what_is_theirs(api: FleetApi) -> None:
         await page.get_by_text("You may not read this").wait_for()
 
 
+async def test_who_may_see_nothing_is_told_that_and_nothing_more(api: FleetApi) -> None:
+    api.sees_fleet, api.readable = False, ()
+    async with opened(api) as page:
+        for route in ("overview", "fleet", "jobs/team-b/job.secret", "workers/w1", "queues/cpu"):
+            await page.evaluate(f"location.hash = '#/{route}'")
+            await page.reload()
+            await page.get_by_text("You may not").first.wait_for()
+            assert await page.get_by_text("Reading …").is_visible() is False, route
+
+
 @pytest.mark.parametrize(
     ("route", "shown"), [("#/overview", ".tile"), ("#/fleet", "table"), ("#/jobs", "table.two"), ("#/time", "svg.time")]
 )

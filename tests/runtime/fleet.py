@@ -76,11 +76,17 @@ def kubeconfig(name: str, token: str = "", *, server: str = "", **cluster: Any) 
 
 def _collect(registry: Registry, row: ResourceType, _old: Json | None, new: Json | None) -> None:
     """What is deleted in the foreground owns nothing here, and goes. Tests make owners up: they are left alone."""
-    if new is None or FOREGROUND_FINALIZER not in (rest := finalizers_of(new)):
-        return
-    target = Target(row, new["metadata"].get("namespace"), name_of(new))
-    patch = {"metadata": {"finalizers": [one for one in rest if one != FOREGROUND_FINALIZER]}}
-    asyncio.get_running_loop().call_soon(registry.patch, target, MERGE_PATCH, patch, WriteOptions(manager=None))
+    if new is not None and FOREGROUND_FINALIZER in finalizers_of(new):
+        target = Target(row, new["metadata"].get("namespace"), name_of(new))
+        asyncio.get_running_loop().call_soon(_release, registry, target)
+
+
+def _release(registry: Registry, target: Target) -> None:
+    """Take the finalizer off what still has it: it may be gone, as it was written or deleted again meanwhile."""
+    entry = registry.cluster.store.get(target.row.group_resource, target.key)
+    if entry is not None and FOREGROUND_FINALIZER in (rest := finalizers_of(entry.obj)):
+        patch = {"metadata": {"finalizers": [one for one in rest if one != FOREGROUND_FINALIZER]}}
+        registry.patch(target, MERGE_PATCH, patch, WriteOptions(manager=None))
 
 
 def server(name: str) -> ApiServer:

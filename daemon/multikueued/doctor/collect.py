@@ -47,6 +47,8 @@ class Examination:
     measure: Measure = probe
     tell: Callable[[str], None] = lambda text: None
     """Is told what takes long."""
+    kubectl: str = "kubectl"
+    """How a shell calls it for the manager."""
 
 
 async def examine(client: ClusterClient, request: Examination, now: datetime) -> Diagnosis:
@@ -88,7 +90,8 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(measure)
         tasks.start_soon(rounds.visit, {name: one.config for name, one in held.items() if one.config is not None})
-    facts = attrs.evolve(facts, workers=dict(sorted(rounds.found.items())), clock=measured[0].clock)
+    seen = dict(sorted(rounds.found.items()))
+    facts = attrs.evolve(facts, workers=seen, clock=measured[0].clock, kubectl=request.kubectl)
     facts = attrs.evolve(facts, not_checked=(*sight.not_checked, *rounds.not_checked))
     facts = completed(facts, told)
     return attrs.evolve(facts, not_checked=(*facts.not_checked, *_untold(facts)))

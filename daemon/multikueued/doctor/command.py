@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.runtime.loop import utc_now
@@ -65,10 +67,11 @@ def doctor(
     """
     if yes and not fix:
         raise click.UsageError("--yes is for --fix")
+    kubectl = _kubectl(options["kubeconfig"], options["context"])
     target = target_of(options)
     account = f"{service_account.namespace}/{service_account.name}" if service_account is not None else ""
     tell = partial(click.echo, err=True)
-    request = Examination(target.config, target.daemon_namespace, config_file, account, tell=tell)
+    request = Examination(target.config, target.daemon_namespace, config_file, account, tell=tell, kubectl=kubectl)
 
     async def make(client: Any, now: datetime) -> Diagnosis:
         facts = await gather(client, request, now)
@@ -83,6 +86,13 @@ def doctor(
         wraps=True,
     )
     raise SystemExit(run(target, printed, "json" if as_json else output))
+
+
+def _kubectl(kubeconfig: str | None, context: str | None) -> str:
+    """How a shell calls it for the manager; of KUBECONFIG it knows by itself."""
+    source = click.get_current_context().get_parameter_source("kubeconfig")
+    files = f"KUBECONFIG={shlex.quote(kubeconfig)} " if kubeconfig and source is ParameterSource.COMMANDLINE else ""
+    return f"{files}{shlex.join(['kubectl', *(['--context', context] if context else ())])}"
 
 
 def exit_code(found: Diagnosis) -> int:

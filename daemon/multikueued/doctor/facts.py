@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
+from pathlib import Path
+from typing import Final
 
 import attrs
 
@@ -15,6 +17,9 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.reports.workers import WorkerReport, worker_reports
 from multikueued.settings.config import Settings
+
+SETTINGS_FIELD: Final = "settings.yaml"
+"""Of the chart's ConfigMap."""
 
 
 @attrs.frozen
@@ -77,6 +82,10 @@ class Facts:
     """The daemon's, or the defaults."""
     settings_known: bool = False
     """Whether they are the daemon's."""
+    settings_source: Path | ObjectKey | None = None
+    """Their file or ConfigMap; None: the defaults are assumed."""
+    kubectl: str = "kubectl"
+    """How a shell calls it for the manager."""
     noted_origin: str = ""
     """That of whoever has led, if nobody leads now and it can be read."""
     unread: frozenset[str] = frozenset()

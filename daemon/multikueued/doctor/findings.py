@@ -36,7 +36,7 @@ class Spot:
 
 
 Look: TypeAlias = Callable[[Facts], Iterable[Spot | Finding]]
-"""Of a finding that a report tells as well, only why it matters and the side are the row's."""
+"""Of a finding that a report tells as well, only why it matters is the row's, and the side if that is a worker."""
 
 
 @attrs.frozen
@@ -60,7 +60,7 @@ class Check:
         """What it finds."""
         for spot in self.look(facts):
             if isinstance(spot, Finding):
-                yield attrs.evolve(spot, matters=self.why, side=self.side)
+                yield attrs.evolve(spot, matters=self.why, side=spot.side if self.side == "manager" else self.side)
                 continue
             each = [spot.words] if isinstance(spot.words, Mapping) else spot.words
             yield Finding(

@@ -13,12 +13,12 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import Forbidden, SettingsError
 from multikueued.doctor.cluster_reader import Sight
+from multikueued.doctor.facts import SETTINGS_FIELD
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings, parse_settings
 
 LABEL: Final = "app.kubernetes.io/name=multikueued"
 """What the chart's Deployment carries."""
-_FIELD: Final = "settings.yaml"
 
 
 @attrs.frozen
@@ -29,6 +29,8 @@ class Daemon:
     settings_known: bool
     account: str
     """`system:serviceaccount:NAMESPACE:NAME`; empty: not known."""
+    source: Path | ObjectKey | None = None
+    """The settings' file or ConfigMap; None: the defaults are assumed."""
 
 
 async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: str) -> Daemon:
@@ -45,8 +47,9 @@ async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: 
     """
     deployment = None if file is not None and account else await _deployment(sight)
     settings = load_settings(file).settings if file is not None else None
+    source: Path | ObjectKey | None = file
     if settings is None and deployment is not None:
-        settings = await _settings_of(sight, deployment)
+        settings, source = await _settings_of(sight, deployment)
     if settings is None:
         why = "no Deployment of the chart was found that names them" if deployment is None else "they cannot be read"
         sight.blind("settings: the defaults are assumed, kinds included", why, "name them with --config-file")
@@ -58,7 +61,7 @@ async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: 
     if not who:
         told = "nobody knows its service account"
         sight.blind("the daemon's permissions on the manager", told, "name it with --service-account NAMESPACE/NAME")
-    return Daemon(settings, known, f"system:serviceaccount:{who.replace('/', ':', 1)}" if who else "")
+    return Daemon(settings, known, f"system:serviceaccount:{who.replace('/', ':', 1)}" if who else "", source)
 
 
 async def _deployment(sight: Sight) -> Json | None:
@@ -75,16 +78,17 @@ def _account_of(deployment: Json) -> str:
     return f"{ObjectKey.of(deployment).namespace}/{name}" if name else ""
 
 
-async def _settings_of(sight: Sight, deployment: Json) -> Settings | None:
+async def _settings_of(sight: Sight, deployment: Json) -> tuple[Settings | None, ObjectKey | None]:
     volumes: Iterable[Json] = dig(deployment, "spec", "template", "spec", "volumes") or []
     names = [str(dig(one, "configMap", "name")) for one in volumes if dig(one, "configMap", "name")]
     namespace = ObjectKey.of(deployment).namespace
     for name in names:
         try:
             found = await sight.client.get(CONFIG_MAP, ObjectKey(namespace, name))
-            text = dig(found, "data", _FIELD)
+            text = dig(found, "data", SETTINGS_FIELD)
             if text is not None:
-                return parse_settings(str(text), source=f"ConfigMap {namespace}/{name}")
+                key = ObjectKey(namespace, name)
+                return parse_settings(str(text), source=f"ConfigMap {key}"), key
         except (Forbidden, SettingsError) as error:
             sight.blind("the daemon's settings", str(error), "name them with --config-file")
-    return None
+    return None, None

@@ -86,6 +86,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         daemon_namespace=namespace,
         settings=daemon.settings,
         settings_known=daemon.settings_known,
+        settings_source=daemon.source,
         unread=unread,
         kinds=kinds,
         lacking=lacking,

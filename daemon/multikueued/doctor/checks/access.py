@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
 from multikueue.core.model.conditions import is_true, timestamp
-from multikueued.doctor.facts import Facts
+from multikueue.core.model.names import ObjectKey
+from multikueued.doctor.facts import SETTINGS_FIELD, Facts
 from multikueued.doctor.findings import Spot, check
 from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.worker_facts import Permission
@@ -23,12 +25,25 @@ OVERDUE: Final = timedelta(days=1)
     "permission-missing",
     Severity.ERROR,
     "what it may not read it cannot dispatch, what it may not write nobody sees",
-    "grant it: multikueue rbac manager prints all rules",
+    "grant it: multikueue rbac manager | kubectl apply -f -",
 )
 def on_manager(facts: Facts) -> Iterator[Spot]:
     """The daemon's service account lacks a verb on the manager."""
     if lacking := refused(facts.permissions):
-        yield Spot("the manager", f"{facts.account} may not {lacking}", {"account": facts.account})
+        yield Spot("the manager", f"{facts.account} may not {lacking}", remedy=f"grant it: {granting(facts)}")
+
+
+def granting(facts: Facts) -> str:
+    """What to type to grant the daemon all that it needs on the manager, with its settings and for its account."""
+    given, read = facts.settings_source, ""
+    config = ["--config", str(given)] if given is not None else []
+    if isinstance(given, ObjectKey):
+        field = "-o jsonpath='{.data." + SETTINGS_FIELD.replace(".", r"\.") + "}'"
+        read = f"{facts.kubectl} {shlex.join(['-n', given.namespace, 'get', 'configmap', given.name])} {field} | "
+        config = ["--config", "/dev/stdin"]
+    account = facts.account.removeprefix("system:serviceaccount:").replace(":", "/")
+    command = shlex.join(["multikueue", "rbac", "manager", *config, "--service-account", account])
+    return f"{read}{command} | {facts.kubectl} apply -f -"
 
 
 def refused(permissions: Sequence[Permission]) -> str:

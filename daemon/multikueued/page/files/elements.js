@@ -18,6 +18,9 @@ function fill(made, attributes, children) {
   return made;
 }
 
+/** What stands where nothing has been read yet; not below a notice, which says why nothing is. */
+export const reading = () => el("p", { class: "soft reading" }, t("reading"));
+
 /** Show other children. What has the focus keeps it, by its address or name; a text that is being chosen stays. */
 export function replace(body, ...children) {
   const held = document.activeElement, key = body.contains(held) ? keyOf(held) : "";

@@ -1,7 +1,7 @@
 // Workers with quota, use and backlog; queues; moves. And one worker or queue, with its jobs.
 import * as api from "./api.js";
 import { again } from "./again.js";
-import { address, amount, bar, el, findings, jobLink, lasts, queueLink, replace, table, time, workerLink } from "./elements.js";
+import { address, amount, bar, el, findings, jobLink, lasts, queueLink, reading, replace, table, time, workerLink } from "./elements.js";
 import { showJobs } from "./jobs.js";
 import { t } from "./texts.js";
 import { Picture } from "./time.js";
@@ -9,7 +9,7 @@ import { Picture } from "./time.js";
 const EVERY = 5;
 
 export async function showFleet(content, signal) {
-  const body = el("div", {}, el("p", { class: "soft" }, t("reading")));
+  const body = el("div", {}, reading());
   content.append(el("h1", {}, t("fleet")), body);
   await follow(body, signal, (status) => {
     const { workers = [], queues = [], moves = [], notChecked } = status;
@@ -33,7 +33,7 @@ const follow = (body, signal, parts) => again(signal, async () => {
 
 /** One worker: what it says, its last hour, and its jobs. */
 export async function showWorker(content, name, query, signal) {
-  const body = el("div", {}, el("p", { class: "soft" }, t("reading"))), picture = new Picture({ worker: name });
+  const body = el("div", {}, reading()), picture = new Picture({ worker: name });
   content.append(el("h1", {}, name), body, picture.shown);
   const jobs = el("div", {});
   content.append(jobs);
@@ -47,7 +47,7 @@ export async function showWorker(content, name, query, signal) {
 
 /** One queue: its figures, and its jobs with their places. */
 export async function showQueue(content, name, query, signal) {
-  const body = el("div", {}, el("p", { class: "soft" }, t("reading"))), jobs = el("div", {});
+  const body = el("div", {}, reading()), jobs = el("div", {});
   content.append(el("h1", {}, name), body, jobs);
   query.set("queue", name);
   const seen = (status) => table(t("queue"), queueColumns(), (status.queues ?? []).filter((one) => one.name === name));

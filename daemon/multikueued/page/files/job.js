@@ -1,7 +1,7 @@
 // One job: where it is and why, its time line, what happens next, its events and logs.
 import * as api from "./api.js";
 import { again } from "./again.js";
-import { ENDED, address, command, copied, el, findings, queueLink, replace, since, state, table, time, workerLink } from "./elements.js";
+import { ENDED, address, command, copied, el, findings, queueLink, reading, replace, since, state, table, time, workerLink } from "./elements.js";
 import { notice, told } from "./notice.js";
 import { t } from "./texts.js";
 import { lifeOf } from "./time.js";
@@ -9,7 +9,7 @@ import { lifeOf } from "./time.js";
 const LINES = 2_000;
 
 export async function showJob(content, namespace, name, signal) {
-  const body = el("div", {}, el("p", { class: "soft" }, t("reading"))), heading = el("h1", {}, name);
+  const body = el("div", {}, reading()), heading = el("h1", {}, name);
   const log = new Log(namespace, name, signal);
   content.append(heading, body, log.shown);
   await again(signal, async () => {

@@ -1,11 +1,11 @@
 // The first page: what needs somebody, how many jobs do what, how full the fleet is, who waits how long.
 import * as api from "./api.js";
 import { again } from "./again.js";
-import { address, bar, command, copied, el, findings, jobLink, lasts, queueLink, replace, since, span, state, svg, table, time } from "./elements.js";
+import { address, bar, command, copied, el, findings, jobLink, lasts, queueLink, reading, replace, since, span, state, svg, table, time } from "./elements.js";
 import { t } from "./texts.js";
 
 export async function showOverview(content, query, signal) {
-  const body = el("div", {}, el("p", { class: "soft" }, t("reading")));
+  const body = el("div", {}, reading());
   content.append(el("h1", {}, t("overview")), body);
   const known = api.namespaces(signal).catch(api.absent(signal, []));
   known.catch(() => {}); // what fails is told by what follows

@@ -162,28 +162,33 @@ BY_CAUSE: Final[Mapping[str, Remedy]] = MappingProxyType(
             "worker-hung",
             "{worker} accepts connections and answers nothing",
             "look after its API server and etcd; it is asked again by itself every minute",
+            side="worker",
         ),
         Cause.OUT_OF_REACH: Remedy(
             "worker-down",
             "{worker} cannot be reached",
             "look whether its API server runs, and whether the daemon may connect to it (address, firewall, "
             "NetworkPolicy); it is asked again by itself, at least every minute",
+            side="worker",
         ),
         Cause.UNREADABLE: Remedy(
             "answers-unreadable",
             "{worker} answers with more than the daemon reads",
             "remove leftovers there, or raise workerLimits in the daemon's settings",
+            side="worker",
         ),
         Cause.NOT_SERVED: Remedy(
             "crd-missing",
             "{worker} does not serve a kind that is needed there: {told}",
             "install it there (Kueue for workloads.kueue.x-k8s.io, else the CRD and controller of the job's kind), in "
             "the version of this cluster; the daemon notices by itself",
+            side="worker",
         ),
         Cause.FIELD_MISSING: Remedy(
             "crd-field",
             "the CustomResourceDefinition of the job's kind on {worker} is too old, or another one: {told}",
             "install there the version that this cluster has; it is read again every five minutes",
+            side="worker",
         ),
         Why.NO_LOCAL_QUEUE: Remedy(
             "local-queue-missing",
@@ -191,6 +196,7 @@ BY_CAUSE: Final[Mapping[str, Remedy]] = MappingProxyType(
             "make it there: {command}; the job is then taken by itself",
             command="multikueue queues mirror {queue} -n {namespace} --worker-context {worker} --worker {worker}",
             object="LocalQueue {namespace}/{queue}",
+            side="worker",
         ),
         Why.QUEUE_INACTIVE: Remedy(
             "queue-inactive",
@@ -198,23 +204,26 @@ BY_CAUSE: Final[Mapping[str, Remedy]] = MappingProxyType(
             "look at its condition Active there: {command}",
             command="kubectl --context {worker} -n {namespace} get {kind} {name} -o yaml",
             object="{kind} {name} on {worker}",
+            side="worker",
         ),
         Why.NEVER_FITS: Remedy(
             "quota-too-small",
             "the job asks for more {resource} than its ClusterQueue on {worker} has in all",
             "raise nominalQuota of {resource} there, or request less: it never fits as it is",
             object="{namespace}/{job}",
+            side="worker",
         ),
         Cause.NAME_TAKEN: Remedy(
             "name-taken",
             "another object has the job's name on {worker}",
             "if it is not needed: kubectl --context {worker} -n {namespace} delete {job}; else create the job here "
             "under another name; " + RETRY,
+            side="worker",
         ),
         Cause.NEED_UNREAD: Remedy(
             "dependency-unread",
             "the daemon may not read {kind} {name} of the job's namespace here",
-            "grant it here: multikueue rbac manager prints all rules; " + _AGAIN,
+            "grant it here: multikueue rbac manager --config FILE | kubectl apply -f -; " + _AGAIN,
         ),
         Cause.NEED_NOWHERE: Remedy(
             "dependency-nowhere",
@@ -225,6 +234,7 @@ BY_CAUSE: Final[Mapping[str, Remedy]] = MappingProxyType(
             "dependency-not-copied",
             "the job's pods name {kind} {name}, which is not on {worker}",
             "create it in the job's namespace on {worker}; " + _AGAIN,
+            side="worker",
         ),
         Cause.NEED_IN_USE: Remedy(
             "dependency-in-use",
@@ -243,6 +253,7 @@ BY_CAUSE: Final[Mapping[str, Remedy]] = MappingProxyType(
             "{kind} {name} of an earlier job is still on {worker}",
             "nothing, if that job has just ended; else look after its Workload, and the garbage collector, of {worker}",
             blocking=False,
+            side="worker",
         ),
         Cause.NEED_TOO_MUCH: Remedy(
             "dependency-too-much",

@@ -48,7 +48,7 @@ class Finding:
     matters: str = ""
     """Why it matters; empty: that is plain."""
     side: Side = "manager"
-    """Which cluster is to be mended, as far as the doctor tells it."""
+    """Which cluster is to be mended."""
     blocking: bool = attrs.field(init=False)
     """Whether somebody has to act, since it is an error."""
 
@@ -74,6 +74,8 @@ class Remedy:
     """What to type, once for each worker that shows it."""
     object: str = ""
     """See `Finding`."""
+    side: Side = "manager"
+    """See `Finding`."""
 
     def about(self, where: str, told: str, context: Mapping[str, str]) -> Finding:
         """The finding, with everything filled in."""
@@ -86,6 +88,7 @@ class Remedy:
             filled_for_all(self.remedy, [words], self.command),
             Severity.ERROR if self.blocking else Severity.WARNING,
             self.object.format_map(words),
+            side=self.side,
         )
 
 
@@ -232,9 +235,18 @@ def found_by(rules: tuple[RemedyRule, ...], where: str, told: str, context: Mapp
     return known.remedy.about(where, told, known.words) if known is not None else None
 
 
-def row(id: str, pattern: str, why: str, remedy: str, *, blocking: bool = True, object: str = "") -> RemedyRule:
+def row(
+    id: str,
+    pattern: str,
+    why: str,
+    remedy: str,
+    *,
+    blocking: bool = True,
+    object: str = "",
+    side: Side = "manager",
+) -> RemedyRule:
     """A row: patterns ignore case, and `.` is any character."""
-    return said(pattern, Remedy(id, why, remedy, blocking, object=object))
+    return said(pattern, Remedy(id, why, remedy, blocking, object=object, side=side))
 
 
 def said(pattern: str, remedy: Remedy) -> RemedyRule:

@@ -11,6 +11,7 @@ filled in, and so are the named groups of the pattern.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from multikueue.core.dispatchers.reasons import Why
@@ -36,38 +37,39 @@ UNKNOWN: Final = "unknown"
 _DENIED: Final = r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?: in API group "(?P<group>[^"]*)")?'
 _MAY_NOT: Final = 'the daemon\'s identity on {worker} may not {verb} {resource} (API group "{group}")'
 _GRANT: Final = "grant that verb there: multikueue rbac worker prints all rules"
+_there: Final = partial(row, side="worker")
 WORKER_RULES: Final = (
     said(r"\bUnauthorized\b", BY_CAUSE[Cause.BAD_TOKEN]),
-    row("rbac", _DENIED.replace(r"\w+", "list|watch"), _MAY_NOT, f"{_GRANT}; the daemon notices within six minutes"),
-    row("rbac", _DENIED, _MAY_NOT, f"{_GRANT}; {RETRY}"),
-    row(
+    _there("rbac", _DENIED.replace(r"\w+", "list|watch"), _MAY_NOT, f"{_GRANT}; the daemon notices within six minutes"),
+    _there("rbac", _DENIED, _MAY_NOT, f"{_GRANT}; {RETRY}"),
+    _there(
         "webhook",
         r'admission webhook "(?P<webhook>[^"]+)" denied the request(?:: (?P<said>.*))?',
         'the admission webhook "{webhook}" on {worker} refuses the copy: {said}',
         "change the job so that the webhook takes it, or exempt there what carries the label "
         "kueue.x-k8s.io/multikueue-origin; " + RETRY,
     ),
-    row(
+    _there(
         "webhook-down",
         r'failed calling webhook "(?P<webhook>[^"]+)"',
         'the admission webhook "{webhook}" on {worker} does not answer',
         "start what serves it, or remove its registration there; it is asked again by itself",
     ),
-    row(
+    _there(
         "namespace-missing",
         r'namespaces "(?P<missing>[^"]+)" not found|namespace "?(?P<other>[\w.-]+)"? (?:does not|doesn\'t) exist',
         'namespace "{namespace}" does not exist on {worker}',
         "create it there with its LocalQueue: kubectl --context {worker} create namespace {namespace}; " + RETRY,
         object="Namespace {namespace}",
     ),
-    row(
+    _there(
         "namespace-terminating",
         r"because it is being terminated",
         'namespace "{namespace}" is being deleted on {worker}',
         "wait until it is gone, and create it again there",
     ),
     said(r"LocalQueue \"?(?P<missing>[\w.-]+)\"? (?:doesn't|does not) exist", BY_CAUSE[Why.NO_LOCAL_QUEUE]),
-    row(
+    _there(
         "queue-inactive",
         r'ClusterQueue "?(?P<name>[\w.-]+)"? (?:doesn\'t|does not) exist',
         'ClusterQueue "{name}" does not exist on {worker}',
@@ -75,7 +77,7 @@ WORKER_RULES: Final = (
         object="ClusterQueue {name} on {worker}",
     ),
     said(r'(?P<kind>LocalQueue|ClusterQueue) "?(?P<name>[\w.-]+)"? is inactive', BY_CAUSE[Why.QUEUE_INACTIVE]),
-    row(
+    _there(
         "namespace-not-selected",
         NOT_SELECTED,
         'its ClusterQueue on {worker} takes no jobs of namespace "{namespace}"',
@@ -83,7 +85,7 @@ WORKER_RULES: Final = (
         "--context {worker} get clusterqueues -o yaml",
         object="Namespace {namespace}",
     ),
-    row(
+    _there(
         "quota-in-use",
         r"unused quota|waiting for quota|(?:pending the|waiting for|needs|requires) preemption",
         "{worker} has enough quota, and other jobs have it now",
@@ -91,14 +93,14 @@ WORKER_RULES: Final = (
         blocking=False,
     ),
     said(r"insufficient quota for (?P<resource>[\w./-]+)|maximum capacity", BY_CAUSE[Why.NEVER_FITS]),
-    row(
+    _there(
         "quota-too-small",
         NOT_COVERED,
         "the job asks for {resource}, of which its ClusterQueue on {worker} has no quota",
         "name {resource} in coveredResources and in each flavor of a resourceGroup there, or do not request it",
         object="{namespace}/{job}",
     ),
-    row(
+    _there(
         "no-flavor",
         NO_FLAVOR,
         "no flavor of its ClusterQueue on {worker} takes the job's pods",
@@ -106,7 +108,7 @@ WORKER_RULES: Final = (
         "--context {worker} get resourceflavors -o yaml",
         object="{namespace}/{job}",
     ),
-    row(
+    _there(
         "resource-quota",
         r"exceeded quota: (?P<quota>[\w.-]+)",
         'the ResourceQuota "{quota}" of namespace "{namespace}" on {worker} is used up',
@@ -114,7 +116,7 @@ WORKER_RULES: Final = (
     ),
     said(r"could not find the requested resource|no matches for kind|no resource type", BY_CAUSE[Cause.NOT_SERVED]),
     said(r"certificate verify failed|not yet valid|certificate has expired", BY_CAUSE[Cause.CERTIFICATE]),
-    row(
+    _there(
         "clock-skew",
         r"token (?:used before issued|is not valid yet)|clock skew",
         "the clocks of {worker} and of this side differ",
