@@ -112,11 +112,11 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
 
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether we have made a job there for this Workload, or one that was there before it, and not for this attempt."""
+    """Whether we have made a job there for this Workload, or one before it, and not for the recorded attempt."""
     local, own, marks = situation.snapshot.jobs.get(name_of(job)), situation.workload, situation.marks
-    names = names_of(situation, worker)
-    made = any(marks.made_copy(job, local, name) or marks.made_job(job, own, name) for name in names)
-    return made and not situation.whose(worker, job).runs_for_it
+    made = any(marks.made_copy(job, local, n) or marks.made_job(job, own, n) for n in names_of(situation, worker))
+    stray = situation.assigned_to is None and not worker.can_run and situation.is_this(worker, job)
+    return made and (stray or not situation.whose(worker, job).runs_for_it)
 
 
 def end_of_gone(situation: Situation) -> Iterator[Effect]:

@@ -256,6 +256,16 @@ class TestNoRecord:
         runs = worker("w2", copy, job_copy_of(AGAIN), **facts)
         assert RECORD[0] not in decided(runs)[0]
 
+    @pytest.mark.parametrize("copied", [True, False])
+    @pytest.mark.parametrize("facts", [{"configured": False}, {"kind": Unusable()}])
+    def test_this_attempts_job_has_ended_there(self, copied: bool, facts: dict[str, Any]) -> None:
+        """What has run is not run again: its copies were removed as the other one began."""
+        ended = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+        copy = copy_of(AGAIN, admitted=True, owned=True) if copied else None
+        seen = beside(worker("w2", copy, job_copy_of(AGAIN, status=ended), **facts), job=job(status={"active": 1}))
+        assert "copy job status" in words(seen)
+        assert not {RECORD[0], "delete job on w2"}.intersection(words(seen))
+
     def test_nor_is_its_job_shown_as_stopped(self) -> None:
         """While it shows, and out of sight."""
         known = job_copy_of(AGAIN, attempt=EARLIER, status={"active": 1})
