@@ -44,8 +44,14 @@ def _is_out_of_sight(situation: Situation) -> bool:
 
 
 def remove_others(situation: Situation) -> Iterator[Effect]:
-    """Remove copies everywhere but on the recorded worker."""
-    return remove_all(situation, situation.assigned_to)
+    """Remove copies everywhere but on the recorded worker.
+
+    A worker whose MultiKueueCluster is gone is noted: an eviction erases the record, and the next process may know
+    nothing else of a worker that nobody lists.
+    """
+    if situation.assigned_worker is not None and situation.assigned_worker.removed:
+        yield from check_updates.note_worker(situation, situation.assigned_worker.name)
+    yield from remove_all(situation, situation.assigned_to)
 
 
 def with_last_status(situation: Situation, decided: Plan) -> Plan:

@@ -274,11 +274,8 @@ def _wait_for(situation: Situation, left: tuple[Leftover, ...], *looks: Effect) 
         back = [send_back(situation, left)] if situation.facts.is_active else []
         return Plan((*tell_held_up(situation, left), *back, *looks), row="send back")
     why = f"Waiting for {left[0]}"
-    said = (
-        []
-        if situation.head == why
-        else [say_waits(situation, Message(why), [_for_programs(situation, one) for one in left])]
-    )
+    waits = [_for_programs(situation, leftover) for leftover in left]
+    said = [] if situation.head == why else [say_waits(situation, Message(why), waits)]
     return Plan((*said, *looks), row="wait").within(hold_limit(situation))
 
 

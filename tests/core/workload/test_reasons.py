@@ -10,7 +10,9 @@ import pytest
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher, External, Facts
 from multikueue.core.dispatchers.incremental import Incremental
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import with_value
 from tests.core.applying import carry_out
 from tests.core.building import CHECK, RESERVED_AT, condition, copy_of, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
@@ -212,7 +214,8 @@ class TestLosses:
     ADMITTED = 'The workload was admitted on "w1"'
 
     def seen(self, message: str = ADMITTED, **facts: Any) -> Snapshot:
-        local = saying(message, check="Ready", cluster="w1")
+        said = saying(message, check="Ready", cluster="w1")
+        local = with_value(said, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w1")
         return snapshot(local, worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local), **facts))
 
     def test_the_deadline_is_told_in_the_message_and_in_an_event(self) -> None:

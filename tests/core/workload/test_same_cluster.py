@@ -155,7 +155,7 @@ def test_of_a_worker_that_is_gone_what_runs_stays() -> None:
     gone = worker("w1", reach=Lost(NOW, seen=False), removed=True, configured=False, **UNKNOWN)
     recorded = workload(cluster="w1", check="Ready")
     runs = worker("w1", copy_of(recorded, admitted=True, owned=True), job_copy_of(recorded))
-    assert words(recorded, named("w2", runs), gone) == []
+    assert words(recorded, named("w2", runs), gone) == ["patch workload on "], "which notes the worker"
     finished = workload(cluster="w1", check="Ready", finished="Succeeded")
     assert words(finished, named("w2", runs), gone) != [], "nobody else could remove it once it has ended"
 

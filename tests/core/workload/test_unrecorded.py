@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import attrs
 import pytest
@@ -27,6 +28,7 @@ from tests.core.wording import in_words, words
 
 LOCAL = workload(check="Ready")
 NOMINATED = workload(check="Ready", nominated=("w1",))
+RECORDED = workload(check="Ready", cluster="w1")
 
 
 def running(name: str, local: Json = LOCAL, *, attempt: str | None = None) -> Worker:
@@ -126,6 +128,15 @@ def test_the_worker_that_had_it_last_is_noted_while_it_is_waited_for() -> None:
     seen = snapshot(LOCAL, worker("w2"), gone, last_worker=ClusterName("w1"))
     noted = those(PatchWorkload, decide(seen).effects)
     assert [effect.patch["metadata"]["annotations"] for effect in noted] == [{LAST_WORKER_ANNOTATION: "w1"}]
+
+
+@pytest.mark.parametrize("facts", [{}, {"reach": Lost(NOW - timedelta(minutes=1), seen=False)}])
+def test_a_recorded_worker_is_noted_once_its_cluster_is_deleted(facts: dict[str, Any]) -> None:
+    """It is evicted while no process runs: the record is erased, and nobody lists that worker (seed 2567)."""
+    gone = attrs.evolve(running("w1", RECORDED), configured=False, removed=True, **facts)
+    noted = those(PatchWorkload, decide(snapshot(RECORDED, gone, worker("w2"))).effects)
+    assert [effect.patch["metadata"]["annotations"] for effect in noted] == [{LAST_WORKER_ANNOTATION: "w1"}]
+    assert not those(PatchWorkload, decide(snapshot(RECORDED, running("w1", RECORDED), worker("w2"))).effects)
 
 
 def test_the_worker_that_has_it_is_noted_while_another_is_waited_for() -> None:
