@@ -139,7 +139,9 @@ async def test_which_kinds_a_server_serves_is_asked_once_a_look(monkeypatch: pyt
     monkeypatch.setattr(Reviewing, "served", together)
     async with scene("worker1"):
         kinds = [kind.resource.gvk.kind for kind in BUILTIN]
-        on_both = {} if tells else dict.fromkeys(kinds, 2) | {"Workload": 1}
+        on_both = (
+            {} if tells else dict.fromkeys(kinds, 2) | dict.fromkeys(("Workload", "LocalQueue", "ClusterQueue"), 1)
+        )
         assert asked == {"all": 2} | on_both  # the manager, and the worker
 
 
