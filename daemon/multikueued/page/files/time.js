@@ -63,8 +63,12 @@ export class Picture {
       mark.setAttribute("x", Math.min(from, x(event)));
       mark.setAttribute("width", Math.abs(x(event) - from));
     });
+    const chosen = (event) => {
+      if (fingers.size === 2) return fingers.has(event.pointerId) ? [this.drawn.first, this.drawn.last] : []; // a third
+      return mark ? [from, x(event)].sort((a, b) => a - b).map(at) : [];
+    };
     const up = (event) => {
-      const [first, last] = fingers.size === 2 ? [this.drawn.first, this.drawn.last] : mark ? [from, x(event)].sort((a, b) => a - b).map(at) : [];
+      const [first, last] = chosen(event);
       end(event);
       if (first) this.choose({ seconds: Math.max(LEAST, Math.round(last - first)), until: later(Math.round(last), 0) });
     };
