@@ -39,8 +39,7 @@ def following(*ways: Way) -> Decide:
 
 
 def _is_out_of_sight(situation: Situation) -> bool:
-    worker = situation.assigned_worker
-    return worker is None or not worker.in_sight
+    return situation.assigned_worker is None or not situation.assigned_worker.in_sight
 
 
 def remove_others(situation: Situation) -> Iterator[Effect]:

@@ -124,7 +124,8 @@ def end_of_gone(situation: Situation) -> Iterator[Effect]:
     for worker in situation.workers if situation.snapshot.refused_for < SYNC_GRACE else ():
         made = [one.object for one in worker.jobs if situation.is_made_of(worker, one.object)]
         if own_end(situation, made) is not None:
-            yield from sync_status(situation, made)
+            return sync_status(situation, made)  # of one worker: there is one write of a job at a time
+    return iter(())
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
