@@ -97,13 +97,8 @@ class KeyQueue(Generic[K]):
     @property
     def idle(self) -> bool:
         """Whether no key is due and none is held."""
-        return self.held == 0 and not self.behind
-
-    @property
-    def behind(self) -> bool:
-        """Whether a key is due that nobody has begun with."""
         due = self._keys.next_due()
-        return due is not None and due <= loop_time()
+        return self.held == 0 and (due is None or due > loop_time())
 
     @property
     def entries(self) -> int:

@@ -194,11 +194,15 @@ class Manager:
         """See `WorkerHandlers.follows`."""
         if not self._is_over(key):
             return True
-        return not self._executor.put_off(cluster, key) and self._is_left(cluster, key)
+        return not self._executor.put_off(cluster, key) and self._may_show(cluster, key)
 
     def _is_left(self, cluster: ClusterName, key: ObjectKey) -> bool:
         """Whether something follows at the end of what was done there: of a finished one, while anything is left."""
-        worker = self.workers.get(cluster) if self._is_over(key) else None
+        return not self._is_over(key) or self._may_show(cluster, key)
+
+    def _may_show(self, cluster: ClusterName, key: ObjectKey) -> bool:
+        """Whether a worker shows copies of a Workload, or cannot be seen."""
+        worker = self.workers.get(cluster)
         return worker is None or worker.known is None or bool(worker.known.copies_of(key))
 
     def _is_over(self, key: ObjectKey) -> bool:

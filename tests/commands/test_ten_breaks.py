@@ -163,13 +163,18 @@ async def told_by(command: str, case: Break, fleet: Fleet) -> list[Finding]:
     return [one for one in found if one.severity is not Severity.INFO]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("case", BREAKS, ids=lambda case: case.name.replace(" ", "-"))
-async def test_each_command_tells_a_break_with_one_finding(case: Break, command: str) -> None:
+async def only_finding(case: Break, command: str) -> Finding:
+    """What a command tells of a break: one finding, the right one, with a remedy that can be pasted."""
     look = partial(told_by, command, case)
     found = await seen_after(look, before=case.before, after=case.after, refusals=case.refusals, seconds=case.seconds)
-
     expected, remedy = case.told[command]
     assert [(one.id, one.severity) for one in found] == [(expected, case.severity)], found
     assert remedy in found[0].remedy
     assert flaws_of(found[0].remedy) == {}
+    return found[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("case", BREAKS, ids=lambda case: case.name.replace(" ", "-"))
+async def test_each_command_tells_a_break_with_one_finding(case: Break, command: str) -> None:
+    await only_finding(case, command)

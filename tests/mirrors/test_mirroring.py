@@ -447,7 +447,7 @@ async def test_a_burst_has_a_pace_and_a_pod_few_requests(busy: bool, least: floa
     async with showing(settings=many, cpu=500) as shown:
         await shown.fleet.submit(pods=100)
         began = anyio.current_time()
-        with mock.patch.object(KeyQueue, "behind", property(lambda _: busy)):
+        with mock.patch.object(KeyQueue, "idle", property(lambda _: not busy)):
             await shown.count(100)
         assert least < anyio.current_time() - began < most, "a hundred requests a second, or five"
         assert shown.writes("create") == 100

@@ -246,10 +246,14 @@ def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:
     """Give the quota back while a leftover is there; each time for longer, as Kueue's `retryCount` tells."""
     tried = min(retry_count(situation.workload, situation.check), 8)
     after = min(graces.FIRST_DELAY * 2**tried, graces.MAX_DELAY)
-    return retry(situation, f"Waiting for {left[0]}", after, [_for_programs(situation, one) for one in left])
+    return retry(situation, f"Waiting for {left[0]}", after, _for_programs(situation, left))
 
 
-def _for_programs(situation: Situation, leftover: Leftover) -> EarlierRun:
+def _for_programs(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
+    return [_fact(situation, leftover) for leftover in left]
+
+
+def _fact(situation: Situation, leftover: Leftover) -> EarlierRun:
     copy, deleted = leftover.object, parse_timestamp(leftover.object["metadata"].get("deletionTimestamp"))
     due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
     held = tuple(_holders(copy))
@@ -274,8 +278,7 @@ def _wait_for(situation: Situation, left: tuple[Leftover, ...], *looks: Effect) 
         back = [send_back(situation, left)] if situation.facts.is_active else []
         return Plan((*tell_held_up(situation, left), *back, *looks), row="send back")
     why = f"Waiting for {left[0]}"
-    waits = [_for_programs(situation, leftover) for leftover in left]
-    said = [] if situation.head == why else [say_waits(situation, Message(why), waits)]
+    said = [] if situation.head == why else [say_waits(situation, Message(why), _for_programs(situation, left))]
     return Plan((*said, *looks), row="wait").within(hold_limit(situation))
 
 

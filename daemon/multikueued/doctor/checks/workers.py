@@ -20,6 +20,7 @@ from multikueued.doctor.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.remedies.remedy import Finding, Severity, filled
+from multikueued.reports.remedies.remedy_table import MAKE_CLUSTER_QUEUE
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
 from multikueued.reports.worker_queues import is_stopped, queue_flaw, quota_mismatch
@@ -232,9 +233,7 @@ def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
 def _mends(queue: Json | None) -> str:
     """How to mend a ClusterQueue that is not there, or is stopped; empty: as the row says."""
     if queue is None:
-        return (
-            "make it there, or have the LocalQueue lead to one of these: kubectl --context {worker} get clusterqueues"
-        )
+        return MAKE_CLUSTER_QUEUE
     resume = (
         """kubectl --context {worker} patch clusterqueue {name} --type merge -p '{{"spec":{{"stopPolicy":"None"}}}}'"""
     )

@@ -37,6 +37,10 @@ UNKNOWN: Final = "unknown"
 _DENIED: Final = r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?: in API group "(?P<group>[^"]*)")?'
 _MAY_NOT: Final = 'the daemon\'s identity on {worker} may not {verb} {resource} (API group "{group}")'
 _GRANT: Final = "grant that verb there: multikueue rbac worker prints all rules"
+MAKE_CLUSTER_QUEUE: Final = (
+    "make it there, or have the LocalQueue lead to one of these: kubectl --context {worker} get clusterqueues"
+)
+"""Of a ClusterQueue that a worker has not."""
 _there: Final = partial(row, side="worker")
 WORKER_RULES: Final = (
     said(r"\bUnauthorized\b", BY_CAUSE[Cause.BAD_TOKEN]),
@@ -73,7 +77,7 @@ WORKER_RULES: Final = (
         "queue-inactive",
         r'ClusterQueue "?(?P<name>[\w.-]+)"? (?:doesn\'t|does not) exist',
         'ClusterQueue "{name}" does not exist on {worker}',
-        "make it there, or have the LocalQueue lead to one of these: kubectl --context {worker} get clusterqueues",
+        MAKE_CLUSTER_QUEUE,
         object="ClusterQueue {name} on {worker}",
     ),
     said(r'(?P<kind>LocalQueue|ClusterQueue) "?(?P<name>[\w.-]+)"? is inactive', BY_CAUSE[Why.QUEUE_INACTIVE]),
