@@ -65,8 +65,7 @@ class PlayedWorker:
         await runner.setup()
         site = web.TCPSite(runner, "0.0.0.0", 0, ssl_context=context)
         await site.start()
-        assert isinstance(site._server, asyncio.Server)
-        self.port = site._server.sockets[0].getsockname()[1]
+        self.port = runner.addresses[0][1]
         try:
             yield self
         finally:
