@@ -1,7 +1,7 @@
-"""`python -m tests.shape`: how large the code is that a reader of the core meets, and how far one decision goes.
+"""`python -m tests.shape`: how large the code is that a reader meets, how far one decision goes, and one explanation.
 
-Code lines are lines without blanks, comments and docstrings. A decision is followed while it is made,
-as a debugger would: which functions of the library it enters, and in how many files they stand.
+Code lines are lines without blanks, comments and docstrings. A decision, or an explanation, is followed while it is
+made, as a debugger would: which functions of ours it enters, and in how many files they stand.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from typing import Any, Final
 import attrs
 import click
 
+from multikueued.reports.explanation import Seen, explain
 from tests.core.building import copy_of, job_copy_of, snapshot, worker, workload
 from tests.core.door import Snapshot, decide
+from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored
+from tests.reports.objects import workload as placed
 
 LIBRARY: Final = Path(__file__).parents[1] / "multikueue"
 DAEMON: Final = Path(__file__).parents[1] / "daemon/multikueued"
@@ -67,7 +70,7 @@ class Walk:
     """Which functions something enters."""
 
     functions: frozenset[tuple[str, str]]
-    """Files of the library, and the names of functions in them."""
+    """Files of the library and of the daemon, and the names of functions in them."""
 
     @property
     def files(self) -> frozenset[str]:
@@ -76,13 +79,14 @@ class Walk:
 
 
 def walk(action: Callable[[], object]) -> Walk:
-    """Follow an action through the library; what is made of attrs' and Python's own code counts for nothing."""
+    """Follow an action through our code; what is made of attrs' and Python's own counts for nothing."""
     entered: set[tuple[str, str]] = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         file, name = frame.f_code.co_filename, frame.f_code.co_qualname
-        if event == "call" and file.startswith(str(LIBRARY)) and "<" not in name:
-            entered.add((file.removeprefix(f"{LIBRARY}/"), name))
+        root = next((one for one in (LIBRARY, DAEMON) if file.startswith(f"{one}/")), None)
+        if event == "call" and root is not None and "<" not in name:
+            entered.add((file.removeprefix(f"{root}/"), name))
 
     sys.setprofile(note)
     try:
@@ -105,6 +109,19 @@ def seen() -> dict[str, Snapshot]:
     }
 
 
+def explanations() -> dict[str, Seen]:
+    """What `explain` is asked about most, by what it tells."""
+    train = stored(job("train"))
+    offered = placed(train, nominated=("worker1", "worker2"))
+    refused = "insufficient quota for cpu in flavor default-flavor (3 > 1)"
+    waits = saying(offered, f"Offered to worker1, worker2 — worker1: {refused} · worker2: {refused}")
+    runs = placed(train, cluster="worker1", checks={CHECK: "Ready"})
+    return {
+        "explain: two workers refuse it": Seen(waits, train, fleet(waits), (), NOW, "kueue-system"),
+        "explain: it runs": Seen(runs, train, fleet(runs), (), NOW, "kueue-system"),
+    }
+
+
 @click.command()
 def main() -> None:
     """Print the sizes."""
@@ -122,6 +139,9 @@ def main() -> None:
     click.echo(f"{lines_of(*own):7,} code lines: the daemon without rings")
     for name, snapshot_of in seen().items():
         made = walk(partial(decide, snapshot_of))
+        click.echo(f"{len(made.functions):7,} functions in {len(made.files)} files: {name}")
+    for name, asked in explanations().items():
+        made = walk(partial(explain, asked))
         click.echo(f"{len(made.functions):7,} functions in {len(made.files)} files: {name}")
 
 

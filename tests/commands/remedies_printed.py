@@ -14,11 +14,12 @@ import click
 
 import multikueued
 from multikueued.cli import main
+from multikueued.reports.remedies.remedy import REMEDIES
 
 _ROOT: Final = Path(str(multikueued.__file__)).parent
 _ABOUT_COMMANDS: Final = {_ROOT / "cli.py", _ROOT / "commands" / "reference.py"}
 """They name commands, and tell nobody to run one."""
-SOURCES: Final = sorted(set(_ROOT.rglob("*.py")) - _ABOUT_COMMANDS)
+SOURCES: Final = sorted({*_ROOT.rglob("*.py"), *_ROOT.rglob("remedies.toml")} - _ABOUT_COMMANDS)
 _END: Final = ",;:)`\"'"
 _VERBS: Final = frozenset(
     {"annotate", "apply", "auth", "certificate", "create", "delete", "explain", "get", "logs", "patch"}
@@ -59,7 +60,12 @@ class Printed:
 
 @cache
 def texts(path: Path) -> tuple[tuple[int, str], ...]:
-    """The texts of a module with their lines, without docstrings; what is filled in stands as `{}`."""
+    """The texts of a module with their lines, without docstrings; what is filled in stands as `{}`.
+
+    Of the table of remedies each row is a line.
+    """
+    if path.suffix == ".toml":
+        return tuple((line, f"{row.remedy}\n{row.command}") for line, row in enumerate(REMEDIES.values()))
     return tuple(_texts(path))
 
 

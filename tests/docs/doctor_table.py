@@ -23,7 +23,7 @@ def reference() -> str:
 
 
 def _rows(checks: Iterable[Check]) -> list[str]:
-    return [f"| `{one.id}` | {one.severity} | {one.finds} | {one.why} |" for one in checks]
+    return [f"| `{one.id}` | {one.severity} | {one.finds} | {one.row.matters} |" for one in checks]
 
 
 def written_into(page: str) -> str:

@@ -240,9 +240,8 @@ def test_what_its_pods_name_is_told_with_it() -> None:
     made = workload(stored(needy), cluster="worker1", checks={CHECK: "Ready"})
     (finding,) = explained({**stored(needy), "status": {"active": 1, "ready": 0}}, MINUTES, made).findings
 
-    assert finding.remedy.endswith(
-        'its pods name Secret "db": without these in the job\'s namespace on worker1 they do not start'
-    )
+    assert finding.why.endswith('; they name Secret "db", and do not start where that is not in the job\'s namespace')
+    assert "db" not in finding.remedy, "whoever submits a job names them: no command may"
 
 
 def recorded() -> list[Any]:

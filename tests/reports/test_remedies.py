@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import string
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
+import multikueued
 from multikueue.errors import Cause
-from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES
-from multikueued.reports.remedies.remedy import RemedyRule, filled, found_by
-from multikueued.reports.remedies.remedy_table import WORKER_RULES, about_worker
+from multikueued.reports.remedies.remedy import REMEDIES, SLOTS, RemedyRule, filled, found_by
+from multikueued.reports.remedies.remedy_table import BY_CAUSE, WORKER_RULES, about_worker
 
 CONTEXT = {
     "namespace": "team",
@@ -208,3 +211,55 @@ def test_only_jobs_of_kinds_that_come_with_us_are_deleted_by_a_command(job: str)
     assert "kubectl" not in found.remedy
     known = about_worker("w1", "told", CONTEXT, cause=Cause.NAME_TAKEN)
     assert "kubectl --context w1 -n team delete job/a;" in known.remedy
+
+
+FROM_OUTSIDE = {"told", "said", "reason", "refusal", "unfit", "acting", "needs", "guess", "missing", "what", "why"}
+"""What stands in findings and comes from workers, or from whoever submits a job."""
+
+
+def slots_of(text: str) -> set[str]:
+    return {field for _, field, _, _ in string.Formatter().parse(text) if field}
+
+
+@pytest.mark.parametrize("key", REMEDIES)
+def test_no_text_from_outside_enters_a_remedy(key: str) -> None:
+    """Slots take names; what takes a text of ours is named in the table, and is filled in nowhere but by us."""
+    row, hostile = REMEDIES[key], "$(id)"
+    slots = slots_of(row.remedy) | slots_of(row.command)
+
+    assert not slots & FROM_OUTSIDE
+    for slot in slots - {name for name, kind in SLOTS.items() if kind == "ours"}:
+        words = defaultdict(lambda: "w1", {slot: hostile})
+        assert hostile not in row.filled([words]), slot
+
+
+def test_each_slot_of_the_table_is_one_of_a_remedy() -> None:
+    used = {slot for row in REMEDIES.values() for slot in slots_of(row.remedy) | slots_of(row.command)}
+
+    assert set(SLOTS) <= used
+    assert set(SLOTS.values()) == {"ours", "names"}
+
+
+def test_each_variant_has_a_row_that_says_for_whom_it_is() -> None:
+    assert {key.partition("@")[0] for key in REMEDIES} <= set(REMEDIES)
+
+
+def test_a_list_of_names_is_one_of_names() -> None:
+    """A config of second names alone had no remedy where two clusters came first."""
+    remedy = REMEDIES["only-second-names"]
+
+    assert "list w1 and w2 in spec.clusters" in remedy.filled([{"firsts": "w1 and w2", "config": "c"}])
+    assert "spec.clusters" not in remedy.filled([{"firsts": "w1 and $(id)", "config": "c"}])
+
+
+def test_whoever_tells_what_to_do_names_a_row() -> None:
+    """But the one function that fills rows in, and the doctor's."""
+    root = Path(str(multikueued.__file__)).parent
+    own = {root / "reports/remedies/remedy.py", root / "doctor/findings.py"}
+    made = {
+        f"{path.name}:{node.lineno}"
+        for path in {*root.rglob("*.py")} - own
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Finding", "Remedy")
+    }
+    assert made == set()

@@ -13,7 +13,7 @@ from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
 from multikueued.doctor.facts import Facts
 from multikueued.reports.remedies.one_cause import once
-from multikueued.reports.remedies.remedy import Finding, Severity, Side, filled_for_all
+from multikueued.reports.remedies.remedy import REMEDIES, Finding, Remedy, Severity
 from multikueued.reports.worker_facts import NotChecked, WorkerFacts
 
 LONGEST: Final = 1_000
@@ -29,7 +29,8 @@ class Spot:
     words: Mapping[str, str] | Sequence[Mapping[str, str]] = attrs.field(factory=dict)
     """What the row's remedy fills in; of several workers those of each."""
     severity: Severity | None = None
-    remedy: str = ""
+    instead: str = ""
+    """The key of the row whose remedy holds."""
     object: str = ""
     """See `Finding`."""
     workers: tuple[str, ...] = ()
@@ -43,24 +44,23 @@ Look: TypeAlias = Callable[[Facts], Iterable[Spot | Finding]]
 class Check:
     """A row of the table."""
 
-    id: str
+    row: Remedy
     severity: Severity
-    side: Side
     finds: str
     """What it finds, for the documentation."""
-    why: str
-    """Why that matters."""
-    remedy: str
-    """How to mend it; `{name}` is filled in from the spot's words."""
     look: Look
-    command: str = ""
-    """What to type, once for each worker, where the remedy has `{command}`."""
+
+    @property
+    def id(self) -> str:
+        """Of its findings, but for those that a report tells as well."""
+        return self.row.id
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """What it finds."""
         for spot in self.look(facts):
             if isinstance(spot, Finding):
-                yield attrs.evolve(spot, matters=self.why, side=spot.side if self.side == "manager" else self.side)
+                side = spot.side if self.row.side == "manager" else self.row.side
+                yield attrs.evolve(spot, matters=self.row.matters, side=side)
                 continue
             each = [spot.words] if isinstance(spot.words, Mapping) else spot.words
             yield Finding(
@@ -68,23 +68,26 @@ class Check:
                 spot.where,
                 spot.what,
                 "",
-                spot.remedy or filled_for_all(self.remedy, each, self.command),
+                (REMEDIES[spot.instead] if spot.instead else self.row).filled(each),
                 spot.severity or self.severity,
                 spot.object,
                 spot.workers,
-                self.why,
-                self.side,
+                self.row.matters,
+                self.row.side,
             )
 
 
-def check(
-    id: str, severity: Severity, why: str, remedy: str = "", side: Side = "manager", command: str = ""
-) -> Callable[[Look], Check]:
-    """Make a function a row of the table; its docstring says what it finds."""
+def check(id: str, severity: Severity | None = None) -> Callable[[Look], Check]:
+    """Make a function a row of the table; its docstring says what it finds.
+
+    Args:
+        id: of the row of remedies.
+        severity: where that is another one than the row's.
+    """
 
     def row(look: Look) -> Check:
         finds = " ".join((look.__doc__ or "").split()).removesuffix(".")
-        return Check(id, severity, side, finds, why, remedy, look, command)
+        return Check(REMEDIES[id], severity or REMEDIES[id].severity, finds, look)
 
     return row
 

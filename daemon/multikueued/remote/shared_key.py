@@ -23,7 +23,7 @@ from multikueue.core.model.objects import annotations_of, resource_version
 from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound, SettingsError
 from multikueue.protocols import ApiClient
 from multikueued.remote.worker_access import FIELD, key_in
-from multikueued.reports.remedies.remedy import filled
+from multikueued.reports.remedies.remedy import REMEDIES
 
 ORIGIN: Final = f"{OWN_PREFIX}origin"
 """Annotation of the Secret: the setting `origin` of whoever has led."""
@@ -128,22 +128,11 @@ def _refuse_another(secret: ObjectKey, found: Json, origin: str) -> None:
     noted = annotations_of(found).get(ORIGIN)
     if noted in (None, origin):
         return
+    words = {"name": secret.name, "namespace": secret.namespace, "noted": noted, "origin": origin}
     raise SettingsError(
         f"origin: it was {noted!r} so far, and copies with it may be on workers: with {origin!r} what they run would "
-        f"run once more, beside them; {keep_origin(secret, noted, origin)}"
+        f"run once more, beside them; {REMEDIES['origin-changed'].filled([words])}"
     )
-
-
-def keep_origin(secret: ObjectKey, noted: str, origin: str) -> str:
-    """What to do about an origin that is another one than before."""
-    words = {"name": secret.name, "namespace": secret.namespace, "noted": noted, "origin": origin}
-    return filled(_KEEP, words)
-
-
-_KEEP: Final = (
-    "set it to {noted} again; or give this daemon another name, if another one uses this Secret; or, once nothing runs "
-    f"on any worker: kubectl annotate secret {{name}} -n {{namespace}} --overwrite {ORIGIN}={{origin}}"
-)
 
 
 def _is_final(error: ApiError) -> bool:

@@ -26,24 +26,12 @@ from multikueue.core.model.objects import dig, labels_of, name_of, namespace_of,
 from multikueued.reports.jobs import missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.queues import queue_problem
-from multikueued.reports.remedies.remedy import Finding, filled
-
-FIRST_WORKER: Final = (
-    "multikueue worker add NAME --worker-context CONTEXT connects the first one, and makes the MultiKueueConfig "
-    "(docs/workers.md); the daemon must run meanwhile; add --outside if it runs on this machine"
-)
+from multikueued.reports.remedies.remedy import Finding, finding
 
 _BY_CHECKS: Final = ("AdmissionCheckInactive", "AdmissionCheckNotFound")
 """Reasons of Kueue why a ClusterQueue is not active."""
-QUEUE_STOPPED: Final = "queue-stopped"
 _TOLD: Final = 200
 """Bytes of what a check says: it lists all that is missing."""
-_FROM_PLACEMENT: Final = (
-    "a Placement has selected it: the daemon makes that MultiKueueCluster once what the event WorkerNotReady of the "
-    "ManagedCluster names is there; with ocm.clusters.source: none it is yours to create"
-)
-
-_FILLED_LATER: Final = "nothing: the placement check of that name makes it, and its condition Active says why not yet"
 
 
 def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]:
@@ -64,39 +52,27 @@ def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]
 
 def _unnamed(objects: ManagerObjects) -> Iterator[Finding]:
     if not any(objects.check_of_queue(one) for one in objects.cluster_queues):
-        why = f"no ClusterQueue names an AdmissionCheck of MultiKueue ({', '.join(sorted(objects.our_checks))})"
-        remedy = "name one in spec.admissionChecksStrategy.admissionChecks of a ClusterQueue"
-        yield Finding("no-check", "the manager", why, "", remedy)
+        yield finding("no-check@unnamed", "the manager", checks=", ".join(sorted(objects.our_checks)))
 
 
 def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Finding]:
     where, active = f"AdmissionCheck {name}", condition(check, "Active")
-    placed = _FILLED_LATER if config_name(check) in map(name_or_empty, _placements(objects)) else ""
-    fresh = bool(config_name(check)) and not objects.configs and not objects.clusters
-    if fresh:  # a manager that nobody has set up yet
-        why = f'there is no worker cluster yet, and MultiKueueConfig "{config_name(check)}" does not exist'
-        yield Finding("config-missing", where, why, "", placed or FIRST_WORKER)
-    if active is None:
-        why = "nobody has looked at this check: the daemon does not run, or has another controllerName"
-        yield Finding("check-unseen", where, why, "", "start the daemon; compare controllerName on both sides")
     wanted, config = config_name(check), objects.config_of(name)
+    placed = "config-missing@placed" if wanted in map(name_or_empty, _placements(objects)) else ""
+    fresh = bool(wanted) and not objects.configs and not objects.clusters
+    if fresh:  # a manager that nobody has set up yet
+        yield finding("config-missing@first", where, instead=placed, wanted=wanted)
+    if active is None:
+        yield finding("check-unseen", where)
     told = str((active or {}).get("message") or "")
     if not wanted:
-        remedy = "name a MultiKueueConfig in spec.parameters: apiGroup kueue.x-k8s.io, kind MultiKueueConfig, and name"
-        yield Finding("check-parameters", where, "it does not refer to a MultiKueueConfig", told, remedy)
+        yield finding("check-parameters", where, told)
         return
     if fresh:
         return
     if config is None:
         guess = similar(wanted, map(name_of, objects.configs))
-        why = f'it names MultiKueueConfig "{wanted}", which does not exist{guess}'
-        yield Finding(
-            "config-missing",
-            where,
-            why,
-            told,
-            placed or "correct spec.parameters.name, or create that MultiKueueConfig",
-        )
+        yield finding("config-missing", where, told, instead=placed, wanted=wanted, guess=guess)
         return
     yield from _of_config(name, config, told, objects)
 
@@ -113,13 +89,12 @@ def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> 
     plain = [name for name, guess in guesses.items() if not guess]
     groups = [[name] for name, guess in guesses.items() if guess] + ([plain] if plain else [])
     for names in groups:
-        first, more = f'"{names[0]}"', f" and {len(names) - 1} more" if len(names) > 1 else ""
-        each = "of that name" if not more else "of these names"
-        why = f"it lists {first}{more}, and there is no MultiKueueCluster {each}{guesses[names[0]]}"
-        remedy = f"correct the name in spec.clusters, or create MultiKueueCluster {first}{more}"
-        blocking = len(missing) == len(listed)
-        told = shortened(told, _TOLD)
-        yield Finding("cluster-missing", where, why, told, _FROM_PLACEMENT if placed else remedy).mild(not blocking)
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        words = {"first": names[0], "more": more, "each": f"of {'these names' if more else 'that name'}"}
+        instead = "cluster-missing@placed" if placed else ""
+        told, guess = shortened(told, _TOLD), guesses[names[0]]
+        found = finding("cluster-missing", where, told, instead=instead, guess=guess, **words)
+        yield found.mild(len(missing) < len(listed))
 
 
 def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool = False) -> Iterator[Finding]:
@@ -138,15 +113,13 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
     if local is None and LOCAL_QUEUE in objects.unread:
         return
     if local is None:
-        why = missing_queue(workload, objects)
-        remedy = "correct the label kueue.x-k8s.io/queue-name of the job, or create that LocalQueue"
-        yield Finding("local-queue-missing", f"LocalQueue {namespace_of(workload)}/{wanted}", why, told, remedy)
+        where = f"LocalQueue {namespace_of(workload)}/{wanted}"
+        yield finding("local-queue-missing", where, told, missing=missing_queue(workload, objects))
         return
     yield from _stopped(LOCAL_QUEUE, local, workload)
     queue = objects.cluster_queue_of(workload)
     if queue is None:
-        for finding in without_cluster_queue(local, objects):
-            yield attrs.evolve(finding, told=told)
+        yield from (attrs.evolve(one, told=told) for one in without_cluster_queue(local, objects))
         return
     if ADMISSION_CHECK not in objects.unread:
         stopped = list(_stopped(CLUSTER_QUEUE, queue, workload))
@@ -158,20 +131,8 @@ def without_cluster_queue(local: Json, objects: ManagerObjects) -> Iterator[Find
     target = str(dig(local, "spec", "clusterQueue") or "")
     if target in objects.queues_by_name or CLUSTER_QUEUE in objects.unread:
         return
-    key, why = ObjectKey.of(local), f'it leads to ClusterQueue "{target}", which does not exist'
-    remedy = "create that ClusterQueue, or correct spec.clusterQueue (it cannot be changed: make the LocalQueue again)"
-    guess = similar(target, objects.queues_by_name)
-    yield Finding("cluster-queue-missing", f"LocalQueue {key}", why + guess, "", remedy, object=f"LocalQueue {key}")
-
-
-_RESUME: Final = (
-    "whoever may change ClusterQueues resumes it: kubectl patch clusterqueue {name} --type merge -p "
-    """'{{"spec": {{"stopPolicy": "None"}}}}'"""
-)
-_RESUME_LOCAL: Final = (
-    "whoever may change LocalQueues resumes it: kubectl -n {namespace} patch localqueue {name} --type merge -p "
-    """'{{"spec": {{"stopPolicy": "None"}}}}'"""
-)
+    key, guess = str(ObjectKey.of(local)), similar(target, objects.queues_by_name)
+    yield finding("cluster-queue-missing", f"LocalQueue {key}", local=key, target=target, guess=guess)
 
 
 def _stopped(resource: Resource, queue: Json, workload: Json) -> Iterator[Finding]:
@@ -179,22 +140,16 @@ def _stopped(resource: Resource, queue: Json, workload: Json) -> Iterator[Findin
     policy = dig(queue, "spec", "stopPolicy")
     if policy in (None, "None") or workloads.has_quota(workload):
         return
-    key, kind = ObjectKey.of(queue), resource.gvk.kind
-    remedy = filled(_RESUME_LOCAL if key.namespace else _RESUME, {"name": key.name, "namespace": key.namespace})
-    yield Finding(
-        QUEUE_STOPPED, f"{kind} {key.name}", f"somebody has stopped it (spec.stopPolicy: {policy})", "", remedy
-    )
+    key, row = ObjectKey.of(queue), "queue-stopped@local" if resource is LOCAL_QUEUE else "queue-stopped"
+    where, words = f"{resource.gvk.kind} {key.name}", {"name": key.name, "namespace": key.namespace}
+    yield finding(row, where, policy=str(policy), **words)
 
 
 def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> Iterator[Finding]:
     where, missing = f"ClusterQueue {name_of(queue)}", list(missing_checks(queue, objects))
     yield from missing
     if not missing and objects.check_of_queue(queue) is None:
-        here = "its jobs run on this cluster"
-        nobody = "the job says that MultiKueue runs it, and nobody runs it"
-        why = f"it has no check of MultiKueue: {nobody if delegated else here}"
-        remedy = "name one in spec.admissionChecksStrategy.admissionChecks, or submit the job to another queue"
-        yield Finding("queue-without-check", where, why, "", remedy).mild(not delegated)
+        yield finding("queue-without-check@delegated" if delegated else "queue-without-check", where)
     elif not missing and queue_problem(queue):
         yield from inactive_queue(queue, objects)
         yield from _of_placements(queue, objects)
@@ -205,17 +160,15 @@ def missing_checks(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
     known = {name_of(check) for check in objects.checks}
     for name in check_names(queue):
         if name not in known:
-            why = f'it names AdmissionCheck "{name}", which does not exist{similar(name, known)}'
-            remedy = "correct spec.admissionChecksStrategy.admissionChecks, or create that AdmissionCheck"
-            yield Finding("check-missing", f"ClusterQueue {name_of(queue)}", why, queue_problem(queue), remedy)
+            where, guess = f"ClusterQueue {name_of(queue)}", similar(name, known)
+            yield finding("check-missing", where, queue_problem(queue), name=name, guess=guess)
 
 
 def inactive_queue(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
     """That a ClusterQueue is not active, for another reason than a check of which other findings tell."""
     problem = queue_problem(queue)
     if problem and not follows_from_checks(queue, objects):
-        remedy = "mend what it names; the other findings say more about checks"
-        yield Finding("queue-inactive", f"ClusterQueue {name_of(queue)}", "it admits no jobs", problem, remedy)
+        yield finding("queue-inactive", f"ClusterQueue {name_of(queue)}", problem)
 
 
 def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
@@ -247,14 +200,11 @@ def inactive_placement(check: Json) -> Iterator[Finding]:
     """That a placement check is not active, that nobody handles it, or that OCM's addon does as well."""
     where, told = f"AdmissionCheck {name_of(check)}", condition(check, ACTIVE)
     conflict = condition(check, CONFLICT_CONDITION) if is_true(check, CONFLICT_CONDITION) else None
-    remedy = "do what its words say; docs/ocm.md has a table of them"
     if conflict is None and told is None:
-        why = "nobody handles it: the daemon's setting ocm.enabled is off, and OCM's addon does not run"
-        yield Finding("placement-inactive", where, why, "", remedy)
+        yield finding("placement-inactive@unhandled", where)
     elif (found := conflict or told) is not None and (conflict is not None or found.get("status") != "True"):
         words = f"{found.get('reason')}: {found.get('message')}"
-        why = "it is not active" if conflict is None else "OCM's addon handles it as well"
-        yield Finding("placement-inactive", where, why, words, remedy)
+        yield finding("placement-inactive" if conflict is None else "placement-inactive@twice", where, words)
 
 
 def _placements(objects: ManagerObjects) -> Iterator[Json]:

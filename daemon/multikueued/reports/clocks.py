@@ -6,21 +6,19 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
+import attrs
+
 from multikueue.core.model.conditions import conditions, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import reserved_at
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.remedy import Finding, Severity, filled
+from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_facts import ClockBound
 
 TOLERATED: Final = timedelta(seconds=10)
 """Clocks may differ by it: times have whole seconds, and what is read is a moment old."""
-_SYNCHRONISE: Final = (
-    "synchronise the clocks of {worker} and of the manager (NTP): times of its jobs are wrong, and certificates depend "
-    "on them"
-)
 
 
 def measured(worker: str, ahead: ClockBound | None) -> Iterator[Finding]:
@@ -31,7 +29,7 @@ def measured(worker: str, ahead: ClockBound | None) -> Iterator[Finding]:
         ahead: how far its clock is ahead of the manager's; None: that is not known.
     """
     if ahead is not None and abs(ahead.at_least) > TOLERATED.total_seconds():
-        yield _of_worker("worker-clock", worker, timedelta(seconds=ahead.at_least), "")
+        yield _of_worker("worker-clock", worker, timedelta(seconds=ahead.at_least))
 
 
 def published(objects: ManagerObjects) -> Iterator[Finding]:
@@ -56,24 +54,22 @@ def clock_findings(workload: Json, job: Json | None, report: JobReport, now: dat
     times = (parse_timestamp(one.get("lastTransitionTime")) for one in conditions(workload))
     ahead = max((time - now for time in times if time is not None), default=timedelta(0))
     if ahead > TOLERATED:
-        why = f"this cluster's clock is at least {_seconds(ahead)} ahead of this machine's"
-        remedy = "synchronise them (NTP): ages shown here are wrong"
-        yield Finding("clock-skew", "this machine", why, "", remedy, Severity.WARNING)
+        yield finding("clock-skew@here", "this machine", seconds=_seconds(ahead))
         return
     started, reserved = parse_timestamp(dig(job or {}, "status", "startTime")), reserved_at(workload)
     if report.state is not JobState.RUNNING or started is None or reserved is None:
         return
     if reserved - started > TOLERATED:
-        yield _of_worker("clock-skew", report.worker, started - reserved, ": its job started before it got quota")
+        yield _of_worker("clock-skew", report.worker, started - reserved, "its job started before it got quota")
     elif started - now > TOLERATED:
-        yield _of_worker("clock-skew", report.worker, started - now, ": its job is yet to start")
+        yield _of_worker("clock-skew", report.worker, started - now, "its job is yet to start")
 
 
-def _of_worker(id: str, worker: str, ahead: timedelta, sign: str) -> Finding:
+def _of_worker(id: str, worker: str, ahead: timedelta, sign: str = "") -> Finding:
     side = "ahead of" if ahead > timedelta(0) else "behind"
-    why = f"its clock is at least {_seconds(abs(ahead))} {side} the manager's{sign}"
-    return Finding(id, worker, why, "", filled(_SYNCHRONISE, {"worker": worker}), Severity.WARNING, workers=(worker,))
+    found = finding(id, worker, worker=worker, seconds=_seconds(abs(ahead)), side=side, sign=sign)
+    return attrs.evolve(found, workers=(worker,))
 
 
 def _seconds(span: timedelta) -> str:
-    return f"{int(span.total_seconds())} s"
+    return str(int(span.total_seconds()))

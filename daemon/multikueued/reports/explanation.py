@@ -25,7 +25,6 @@ from multikueued.reports.links import ChainLink, chain_of, managed_by
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
 from multikueued.reports.remedies.audience import Audience, audience_of, read_by
-from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
 from multikueued.reports.remedies.deleted_job import deleted_job_findings
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
@@ -33,8 +32,8 @@ from multikueued.reports.remedies.failed_job import failure_findings
 from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, trouble_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
-from multikueued.reports.remedies.remedy import Finding, filled, findings_of, found_by
-from multikueued.reports.remedies.remedy_table import UNKNOWN, trouble_of
+from multikueued.reports.remedies.remedy import Finding, finding, findings_of, found_by
+from multikueued.reports.remedies.remedy_table import UNKNOWN, source_names, trouble_of
 from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.starving import starving
@@ -174,8 +173,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
         yield found
     going = job.state in _WITHOUT_TROUBLE
     check = seen.objects.check_of(seen.workload) or seen.objects.queue_check(seen.workload) or ""
-    for finding in check_findings(seen.objects, check) if check else ():
-        yield finding.mild(going)
+    yield from (one.mild(going) for one in (check_findings(seen.objects, check) if check else ()))
     yield from narrowed_out(job, answers)
     yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
@@ -240,12 +238,7 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
     if job.state is JobState.REJECTED or was_rejected(seen.workload):
         yield why_rejected(seen.workload, seen.job, where, job.reason, context)
     elif not over:
-        remedy = filled(
-            "set it active again: kubectl -n {namespace} patch workload {workload} --type merge "
-            """-p '{{"spec": {{"active": true}}}}'""",
-            context,
-        )
-        yield Finding("inactive", where, "the Workload was deactivated", job.reason, remedy)
+        yield finding("inactive", where, job.reason, **context)
 
 
 def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
@@ -263,9 +256,9 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
     known = [one.worker for one in answers if one.state != "Missing" and not one.is_twin]
     may_take = any(worker not in found or not found[worker].remedy.blocking for worker in known)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
-    for finding in findings_of(found.values()):
-        own = job.state is JobState.LOST and job.worker in finding.workers
-        yield finding.mild(not own and (may_take or going))
+    for one in findings_of(found.values()):
+        own = job.state is JobState.LOST and job.worker in one.workers
+        yield one.mild(not own and (may_take or going))
 
 
 def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
@@ -328,11 +321,8 @@ def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding
     here = sorted(name_of(one) for one in objects.local_queues if ObjectKey.of(one).namespace == namespace)
     if not queue:
         named = f": {', '.join(here)}" if here else ""
-        remedy = f"label it kueue.x-k8s.io/queue-name with a LocalQueue of namespace {namespace}{named}"
-        return Finding("no-queue", type_name, "the job names no queue, so Kueue does not look after it", "", remedy)
+        return finding("no-queue", type_name, namespace=namespace, queues=named)
     if queue not in here:
         seen = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
         return next(iter(queue_findings(seen, objects)))
-    why = "the job names a queue, and Kueue has not made a Workload: it does not run, or does not know the kind"
-    remedy = "look whether Kueue runs here, and whether integrations.frameworks of its configuration names the kind"
-    return Finding("no-workload", type_name, why, "", remedy)
+    return finding("no-workload", type_name)

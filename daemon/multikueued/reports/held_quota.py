@@ -11,7 +11,7 @@ from multikueue.core.model.objects import namespace_of
 from multikueue.core.model.workloads import reserved_at
 from multikueued.reports.jobs import JobState, state_of
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.remedy import Finding, command_for
+from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.typenames import title, type_name
 
 MOST: Final = 20
@@ -52,12 +52,7 @@ def held_quota(
     for one in holding[:MOST]:
         if (why := next((each for each in findings_of(one) if each.blocking and each.id in _NEVER), None)) is None:
             continue
-        if named:
-            told = f"{title(one)} holds quota of ClusterQueue {queue} and cannot start: {why.why}"
-            explained = command_for(type_name(one), "explain", namespace_of(one))
-            remedy = f"delete that job, or do what {explained} says: its quota is free then"
-        else:
-            told = f"another job holds quota of ClusterQueue {queue} and cannot start"
-            remedy = "ask whoever runs the queues to explain this job: they are told which one it is"
-        yield Finding(HELD_QUOTA, f"ClusterQueue {queue}", told, "", remedy)
+        row, where = HELD_QUOTA if named else f"{HELD_QUOTA}@unnamed", f"ClusterQueue {queue}"
+        words = {"title": title(one), "job": type_name(one), "namespace": namespace_of(one), "reason": why.why}
+        yield finding(row, where, queue=str(queue), **words)
         return

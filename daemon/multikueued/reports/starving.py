@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final
 
 from multikueue.core.dispatchers.scored import kueue_objects
-from multikueue.core.dispatchers.scored.starts import STARVING, starves
+from multikueue.core.dispatchers.scored.starts import starves
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import name_of
 from multikueued.reports.jobs import job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import is_held
-from multikueued.reports.remedies.remedy import Finding, filled
-
-_REMEDY: Final = (
-    "raise its priority, with a WorkloadPriorityClass; or have giveUp of its profile give its quota back in time, so "
-    "that what is behind it on the manager starts; or let it ask for less: multikueue explain {job} -n {namespace} "
-    "says what each worker lacks"
-)
+from multikueued.reports.remedies.remedy import Finding, finding
 
 
 def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) -> Iterator[Finding]:
@@ -40,6 +33,5 @@ def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) 
         is_late = job.started is None and starves(reserved, latest.get(job.queue), now)
         if is_late and is_held(workload, objects):
             report = job_report(workload, objects)
-            context = {"job": report.job, "namespace": report.namespace}
             where = f"{report.namespace}/{report.job}"
-            yield Finding("starving", where, STARVING, "", filled(_REMEDY, context))
+            yield finding("starving", where, job=report.job, namespace=report.namespace)

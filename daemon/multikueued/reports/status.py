@@ -18,9 +18,8 @@ from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.jobs import job_report
 from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.queues import QueueReport, queue_reports
-from multikueued.reports.remedies.cause_remedies import source_names
-from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.remedies.remedy_table import about_worker
+from multikueued.reports.remedies.remedy import Finding, finding
+from multikueued.reports.remedies.remedy_table import about_worker, source_names
 from multikueued.reports.starving import starving
 from multikueued.reports.worker_facts import ShownPods
 from multikueued.reports.workers import WorkerReport, worker_reports
@@ -107,7 +106,7 @@ def without_queue(objects: ManagerObjects) -> Iterator[Finding]:
         (ObjectKey.of(one).namespace, queue_name(one)): one for one in objects.workloads if objects.has_no_queue(one)
     }
     for _, workload in sorted(found.items())[:MOST]:
-        yield from (finding.mild() for finding in queue_findings(workload, objects))
+        yield from (one.mild() for one in queue_findings(workload, objects))
 
 
 def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> tuple[Finding, ...]:
@@ -144,7 +143,4 @@ def daemon_findings(daemon: DaemonReport, namespace: str) -> list[Finding]:
     if daemon.alive or not daemon.seen:
         return []
     since = f" since {daemon.renewed:%Y-%m-%dT%H:%M:%SZ}" if daemon.renewed is not None else ""
-    why = f"no daemon leads{since}: nothing is dispatched, and what is shown of workers is old"
-    pods = "kubectl get pods -A -l app.kubernetes.io/name=multikueued shows those of the chart"
-    remedy = f"look whether it runs, and at its log: {pods}; the Lease is in namespace {namespace}"
-    return [Finding("daemon-not-running", "the daemon", why, "", remedy)]
+    return [finding("daemon-not-running", "the daemon", since=since, namespace=namespace)]

@@ -18,7 +18,7 @@ from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.facts import JobFacts, QueueFacts, Room
 from multikueue.core.dispatchers.scored.filters import REFUSED_FOR
-from multikueue.core.dispatchers.scored.job_annotations import NAMES, SELECTOR, TOLERATIONS, read
+from multikueue.core.dispatchers.scored.job_annotations import read
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.dispatchers.scored.view import view
@@ -29,7 +29,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueued.reports.jobs import JobReport, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
-from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_answers import WorkerAnswer
 
 _OBSTACLES: Final = {"Unusable": Why.KIND_NOT_SERVED, "Cordoned": Why.CORDONED, "Refused": Why.REFUSED}
@@ -37,10 +37,6 @@ _ABSENT: Final = ("Lost", "NotConnected", "Missing")
 _SEEN_THERE: Final = (Why.NO_LOCAL_QUEUE, Why.QUEUE_INACTIVE, Why.NEVER_FITS, Why.NO_ROOM)
 
 _NARROWED: Final = frozenset({Why.NOT_NAMED, Why.NOT_SELECTED, Why.NOT_TOLERATED, Why.OTHER_FLAVOR, Why.UNREADABLE})
-_WIDEN: Final = (
-    f"correct {NAMES}, {SELECTOR} or {TOLERATIONS} on the job, or the labels and annotations of the workers: "
-    "kubectl get multikueueclusters --show-labels"
-)
 
 
 def with_reasons(
@@ -68,9 +64,8 @@ def narrowed_out(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Fi
     """That no worker may ever take a job, because of annotations, labels and taints: no time changes that."""
     reasons = {one.reason for one in answers}
     if reasons & _NARROWED and reasons <= _NARROWED | {Why.NEVER_FITS}:
-        why = "no worker may take it, by the annotations of the job and the labels, taints and flavors of the workers"
         told = "; ".join(f"{one.worker}: {one.told}" for one in answers)
-        yield Finding("narrowed-out", f"Workload {job.workload}", why, told, _WIDEN)
+        yield finding("narrowed-out", f"Workload {job.workload}", told)
 
 
 def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects, offered: Sequence[str]) -> WorkerAnswer:

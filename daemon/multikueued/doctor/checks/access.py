@@ -21,16 +21,12 @@ OVERDUE: Final = timedelta(days=1)
 """The same for those that the manager of the clusters renews; OCM does when a fifth of their life is left."""
 
 
-@check(
-    "permission-missing",
-    Severity.ERROR,
-    "what it may not read it cannot dispatch, what it may not write nobody sees",
-    "grant it: multikueue rbac manager | kubectl apply -f -",
-)
+@check("permission-missing")
 def on_manager(facts: Facts) -> Iterator[Spot]:
     """The daemon's service account lacks a verb on the manager."""
     if lacking := refused(facts.permissions):
-        yield Spot("the manager", f"{facts.account} may not {lacking}", remedy=f"grant it: {granting(facts)}")
+        told = f"{facts.account} may not {lacking}"
+        yield Spot("the manager", told, {"grant": granting(facts)}, instead="permission-missing@known")
 
 
 def granting(facts: Facts) -> str:
@@ -51,12 +47,7 @@ def refused(permissions: Sequence[Permission]) -> str:
     return ", ".join(str(one) for one in permissions if not one.allowed)
 
 
-@check(
-    "credentials-expire",
-    Severity.ERROR,
-    "the worker is lost then, and its jobs move after workerLostTimeout",
-    "multikueue worker rotate {worker} --worker-context CONTEXT",
-)
+@check("credentials-expire")
 def expiring(facts: Facts) -> Iterator[Spot]:
     """A worker's token or client certificate has expired (error), or does within seven days (warning; within one
     if the manager of the clusters renews it, as Open Cluster Management does).
@@ -73,23 +64,12 @@ def expiring(facts: Facts) -> Iterator[Spot]:
                     f"the {what} {'expired' if until < facts.now else 'expires'} at {timestamp(until)}",
                     {"worker": worker},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
-                    remedy=_BY_ITS_MANAGER if found.renewed else "",
+                    instead="credentials-expire@renewed" if found.renewed else "",
                     workers=(worker,) if until < facts.now else (),  # nothing fails yet
                 )
 
 
-_BY_ITS_MANAGER: Final = (
-    "look at what renews it (with Open Cluster Management: the agent of managed-serviceaccount on that cluster); our "
-    "commands change kubeconfigs of worker add alone"
-)
-
-
-@check(
-    "bound-token",
-    Severity.INFO,
-    "without renewal the worker is lost when the token ends",
-    "nothing, while the daemon runs; its event TokenNotRenewed says if it cannot",
-)
+@check("bound-token")
 def bound(facts: Facts) -> Iterator[Spot]:
     """A worker's token ends, and from when on the daemon renews it; an error if it does not."""
     for worker, found in sorted(facts.credentials.items()):
@@ -100,20 +80,15 @@ def bound(facts: Facts) -> Iterator[Spot]:
         if not facts.settings_known:
             yield Spot(where, f"{until}; the daemon's settings are not known, so nobody knows whether it is renewed")
         elif not facts.settings.bound_tokens.enabled:
-            mend = "set boundTokens.enabled: true in the daemon's settings, and grant it (multikueue rbac manager)"
-            yield Spot(where, f"{until}, and the daemon does not renew it", severity=Severity.ERROR, remedy=mend)
+            told = f"{until}, and the daemon does not renew it"
+            yield Spot(where, told, severity=Severity.ERROR, instead="bound-token@off")
         elif found.bound.renewed_at is not None:
             yield Spot(where, f"{until}; the daemon renews it from {timestamp(found.bound.renewed_at)} on")
         else:
             yield Spot(where, f"{until}; the daemon renews it now")
 
 
-@check(
-    "kubeconfig-unusable",
-    Severity.ERROR,
-    "the daemon cannot connect to the worker, or not again",
-    "correct it, or make it anew: multikueue worker add {worker} --worker-context CONTEXT{outside}",
-)
+@check("kubeconfig-unusable")
 def unusable(facts: Facts) -> Iterator[Spot]:
     """The kubeconfig in a worker's Secret cannot be used."""
     for worker, found in sorted(facts.credentials.items()):
@@ -122,12 +97,7 @@ def unusable(facts: Facts) -> Iterator[Spot]:
             yield Spot(where, found.problem, {"worker": worker, "outside": facts.outside}, workers=(worker,))
 
 
-@check(
-    "credentials-not-in-use",
-    Severity.WARNING,
-    "the new ones do not work, or nobody has taken them yet",
-    "wait a minute; then look at the daemon's log, which says why it does not take them",
-)
+@check("credentials-not-in-use")
 def not_in_use(facts: Facts) -> Iterator[Spot]:
     """The daemon is connected with other credentials than the Secret has."""
     for worker, found in sorted(facts.credentials.items()):

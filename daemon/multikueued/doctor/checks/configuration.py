@@ -20,7 +20,6 @@ from multikueue.core.model.second_names import Because, held_as_second, second_n
 from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Check, Spot, check
-from multikueued.remote.shared_key import keep_origin
 from multikueued.reports.chain import (
     check_findings,
     inactive_placement,
@@ -30,7 +29,7 @@ from multikueued.reports.chain import (
 )
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import ManagerObjects, similar
-from multikueued.reports.remedies.remedy import Finding, Severity
+from multikueued.reports.remedies.remedy import REMEDIES, Finding, Severity, finding
 from multikueued.reports.remedies.taken_away import DETACHED, GONE, jobs_on, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.typenames import title
@@ -42,11 +41,10 @@ def _of_checks(id: str, finds: str) -> Check:
     def look(facts: Facts) -> Iterator[Finding]:
         yield from (one for one in check_findings(facts.objects) if one.id == id)
 
-    why = "its queues admit nothing, or fewer workers than meant are offered jobs"
-    return Check(id, Severity.ERROR, "manager", finds, why, "", look)
+    return Check(REMEDIES[id], REMEDIES[id].severity, finds, look)
 
 
-@check("daemon-not-running", Severity.ERROR, "nothing is dispatched", "look whether the daemon runs")
+@check("daemon-not-running")
 def nobody_leads(facts: Facts) -> Iterator[Finding]:
     """Nobody leads: the daemon's Lease is free, or was not renewed; `origin-changed` if the daemon does not start, as
     its setting `origin` is another one than before; nothing where it may not hold that Lease, which is told.
@@ -55,19 +53,12 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
         return
     origin, secret = str(facts.settings.origin), ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
     is_other = facts.settings_known and facts.noted_origin not in ("", origin)
-    why = f'the daemon does not start: its setting origin is "{origin}", and it was "{facts.noted_origin}"'
+    words = {"name": secret.name, "namespace": secret.namespace, "noted": facts.noted_origin, "origin": origin}
     for one in daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
-        remedy = keep_origin(secret, facts.noted_origin, origin)
-        yield attrs.evolve(one, id="origin-changed", why=why, remedy=remedy) if is_other else one
+        yield finding("origin-changed", one.where, **words) if is_other else one
 
 
-@check(
-    "no-check",
-    Severity.ERROR,
-    "no queue leads to workers: jobs run here",
-    "create an AdmissionCheck with controllerName kueue.x-k8s.io/multikueue, and name it in "
-    "spec.admissionChecksStrategy.admissionChecks of a ClusterQueue",
-)
+@check("no-check")
 def no_checks(facts: Facts) -> Iterator[Spot | Finding]:
     """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one."""
     if not facts.objects.our_checks:
@@ -83,14 +74,14 @@ cluster_missing = _of_checks(
 )
 
 
-@check("check-missing", Severity.ERROR, "the queue is inactive: it admits no jobs")
+@check("check-missing")
 def queues_with_unknown_check(facts: Facts) -> Iterator[Finding]:
     """A ClusterQueue names an AdmissionCheck that does not exist."""
     for _, queue in sorted(facts.objects.queues_by_name.items()):
         yield from missing_checks(queue, facts.objects)
 
 
-@check("queue-inactive", Severity.ERROR, "its jobs get no quota here, so no worker is asked")
+@check("queue-inactive")
 def inactive_queues(facts: Facts) -> Iterator[Finding]:
     """A ClusterQueue with a check of MultiKueue is not active, for another reason than a check that is told of."""
     for _, queue in sorted(facts.objects.queues_by_name.items()):
@@ -98,20 +89,15 @@ def inactive_queues(facts: Facts) -> Iterator[Finding]:
             yield from inactive_queue(queue, facts.objects)
 
 
-@check("cluster-queue-missing", Severity.WARNING, "its jobs wait for ever")
+@check("cluster-queue-missing", Severity.WARNING)
 def queues_without_target(facts: Facts) -> Iterator[Finding]:
     """A LocalQueue leads to a ClusterQueue that does not exist."""
     for _, local in sorted(facts.objects.local_queues_by_key.items()):
-        for finding in without_cluster_queue(local, facts.objects):
-            yield finding.mild()  # it may have no jobs
+        for found in without_cluster_queue(local, facts.objects):
+            yield found.mild()  # it may have no jobs
 
 
-@check(
-    "worker-unlisted",
-    Severity.INFO,
-    "it is connected to, and gets no jobs",
-    "list it in spec.clusters of a MultiKueueConfig, or remove it: multikueue worker remove {worker}",
-)
+@check("worker-unlisted")
 def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     """A worker is in no MultiKueueConfig of a check, and all of these are there."""
     known = facts.objects.clusters_by_name
@@ -120,49 +106,38 @@ def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     for worker in facts.worker_reports:
         if worker.state != "Missing" and not worker.checks:
             told, kept = "no MultiKueueConfig of a check lists it", OWNER_LABEL in labels_of(known[worker.name])
-            remedy = _SELECTED if kept else ""
-            yield Spot(f"MultiKueueCluster {worker.name}", told, {"worker": worker.name}, remedy=remedy)
+            instead = "worker-unlisted@selected" if kept else ""
+            yield Spot(f"MultiKueueCluster {worker.name}", told, {"worker": worker.name}, instead=instead)
 
 
-_SELECTED: Final = "nothing: it is made for a ManagedCluster, and goes a while after its last job"
-
-
-@check(
-    DETACHED,
-    Severity.WARNING,
-    "its jobs cannot be stopped, and may run there still when they start elsewhere",
-)
-def detached_workers(facts: Facts) -> Iterator[Spot]:
+@check(DETACHED)
+def detached_workers(facts: Facts) -> Iterator[Finding]:
     """The cluster of a worker is being detached (its ManagedCluster was deleted) under jobs: they are named, with what
     becomes of them.
     """
     yield from _taken_away(facts, facts.objects.clusters_by_name)
 
 
-@check(
-    GONE,
-    Severity.WARNING,
-    "nothing that happens to its jobs is seen after a restart, and they may run there still when they start elsewhere",
-)
-def gone_workers(facts: Facts) -> Iterator[Spot]:
+@check(GONE)
+def gone_workers(facts: Facts) -> Iterator[Finding]:
     """Jobs have a worker whose MultiKueueCluster does not exist."""
     named = {workloads.cluster_name(one) for one in facts.objects.dispatched} - {None}
     missing = sorted(filter(None, named - facts.objects.clusters_by_name.keys()))
     yield from _taken_away(facts, missing if "clusters" not in facts.unread else ())
 
 
-def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Spot]:
+def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Finding]:
     for worker in workers:
         jobs, found = [*map(title, jobs_on(worker, facts.objects))], taken_away(worker, facts.objects)
         if found is not None and jobs:
-            yield Spot(f"MultiKueueCluster {worker}", f"{found.why}; it has {_some(jobs)}", remedy=found.remedy)
+            yield attrs.evolve(found, where=f"MultiKueueCluster {worker}", why=f"{found.why}; it has {_some(jobs)}")
 
 
 NAMED: Final = 5
 """Jobs of one worker that are named."""
 
 
-@check("worker-cordoned", Severity.INFO, "it gets nothing new", "multikueue worker uncordon {worker}, if that is over")
+@check("worker-cordoned")
 def cordoned_workers(facts: Facts) -> Iterator[Spot]:
     """A worker is cordoned."""
     for name, cluster in sorted(facts.objects.clusters_by_name.items()):
@@ -170,13 +145,7 @@ def cordoned_workers(facts: Facts) -> Iterator[Spot]:
             yield Spot(name, "it is cordoned: it is offered nothing new", {"worker": name})
 
 
-@check(
-    "worker-second-name",
-    Severity.WARNING,
-    "it gets nothing new",
-    "multikueue worker remove {worker}; or, if they are two clusters made from one image: kubectl annotate "
-    "multikueuecluster {worker} multikueue.dev/different-from={first}",
-)
+@check("worker-second-name")
 def second_names(facts: Facts) -> Iterator[Spot]:
     """Two MultiKueueClusters lead to one cluster."""
     for name, cluster in sorted(facts.objects.clusters_by_name.items()):
@@ -187,13 +156,7 @@ def second_names(facts: Facts) -> Iterator[Spot]:
             yield Spot(name, told, {"worker": name, "first": found.first})
 
 
-@check(
-    "only-second-names",
-    Severity.ERROR,
-    "its jobs wait for ever, with quota of the manager",
-    "list {firsts} in spec.clusters of MultiKueueConfig {config}: a cluster gets jobs by its first name alone, "
-    "whichever configs list it",
-)
+@check("only-second-names")
 def only_second_names(facts: Facts) -> Iterator[Spot]:
     """A MultiKueueConfig lists nothing but second names of clusters: its jobs are offered to nobody. They are named."""
     known = facts.objects.clusters_by_name
@@ -225,23 +188,14 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:NAMED])}{f' and {len(names) - NAMED} more' if len(names) > NAMED else ''}"
 
 
-@check(
-    "placement-inactive",
-    Severity.ERROR,
-    "queues with this check admit nothing, or nobody fills their list of workers",
-)
+@check("placement-inactive")
 def inactive_checks(facts: Facts) -> Iterator[Finding]:
     """A placement check is not active, nobody handles it, or OCM's addon handles it as well."""
     for one in filter(is_placement_check, facts.objects.checks):
         yield from inactive_placement(one)
 
 
-@check(
-    "order-unused",
-    Severity.INFO,
-    "scores choose nobody: whoever admits a job first gets it",
-    "set dispatcher.name: kueue.x-k8s.io/multikueue-dispatcher-incremental to have the best cluster asked first",
-)
+@check("order-unused")
 def orders_without_use(facts: Facts) -> Iterator[Spot]:
     """A Placement orders a MultiKueueConfig, and the dispatcher offers jobs to all workers at once."""
     if not facts.settings_known or facts.settings.dispatcher.name == INCREMENTAL:
@@ -253,12 +207,7 @@ def orders_without_use(facts: Facts) -> Iterator[Spot]:
             )
 
 
-@check(
-    "dependencies-unused",
-    Severity.WARNING,
-    "what its jobs need is not copied",
-    "correct dependencies in the daemon's settings: config is the name of a MultiKueueConfig",
-)
+@check("dependencies-unused")
 def dependencies_without_config(facts: Facts) -> Iterator[Spot]:
     """The settings name a MultiKueueConfig for `dependencies` that does not exist."""
     known = {name_of(one) for one in facts.objects.configs}
@@ -267,7 +216,7 @@ def dependencies_without_config(facts: Facts) -> Iterator[Spot]:
             yield Spot("dependencies", f'there is no MultiKueueConfig "{entry.config}"{similar(entry.config, known)}')
 
 
-@check("worker-says", Severity.ERROR, "it is offered no jobs, none of that kind, or some without regard to its room")
+@check("worker-says")
 def what_workers_say(facts: Facts) -> Iterator[Finding]:
     """The daemon says why a worker is not connected, or not usable for a kind; the id is the reason's, as
     `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.

@@ -13,19 +13,13 @@ from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.remedies.earlier_runs import DOES_NOT_END
-from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.worker_facts import WorkerFacts
 
 MOST: Final = 5
 """Job copies with one cause that are named."""
 
 
-@check(
-    DOES_NOT_END,
-    Severity.ERROR,
-    "it may go on to run there, its job starts nowhere else, and worker drain waits for it",
-    side="worker",
-)
+@check(DOES_NOT_END)
 def do_not_end(facts: Facts) -> Iterator[Spot]:
     """A job copy on a worker was deleted longer ago than its pods' longest grace period and a minute: a finalizer
     holds it, or a pod that has not ended, as on a node that is down; or its Workload is gone, and the worker refuses
@@ -40,8 +34,8 @@ def do_not_end(facts: Facts) -> Iterator[Spot]:
                 by_cause[one.finalizers, nodes, one.pods_unseen, one.orphaned].append(one)
         for first, *others in by_cause.values():
             told = f"{first}: {first.why(facts.now)}{_same(others)}"
-            remedy = first.way_out(worker.name, known=first.workload in known)
-            yield Spot(f"{worker.name}, {first.kind} {first.key}", told, remedy=remedy)
+            words = {"way_out": first.way_out(worker.name, known=first.workload in known)}
+            yield Spot(f"{worker.name}, {first.kind} {first.key}", told, words, instead=f"{DOES_NOT_END}@there")
 
 
 def _same(others: list[EndingCopy]) -> str:

@@ -27,12 +27,7 @@ def rejected(objects: ManagerObjects) -> list[Json]:
     return [one for one in objects.dispatched if state_of(one, objects) in ended]
 
 
-@check(
-    "annotation-unreadable",
-    Severity.WARNING,
-    "workers that refuse the job are not asked again before their time",
-    "multikueue retry JOB -n NAMESPACE writes it as it must be; multikueue doctor --fix takes it off",
-)
+@check("annotation-unreadable")
 def unreadable_annotations(facts: Facts) -> Iterator[Spot]:
     """A Workload's annotation `multikueue.dev/retry-at` is no time."""
     for workload in misdated(facts):
@@ -40,11 +35,7 @@ def unreadable_annotations(facts: Facts) -> Iterator[Spot]:
         yield Spot(f"Workload {key}", f"its annotation {RETRY_ANNOTATION} is {noted!r}, which is no time (RFC 3339)")
 
 
-@check(
-    ToldFinding.STATUS_REFUSED,
-    Severity.ERROR,
-    "these jobs do not show what becomes of them, and a finished one may look as if it ran",
-)
+@check(ToldFinding.STATUS_REFUSED)
 def statuses_are_refused(facts: Facts) -> Iterator[Finding]:
     """The manager's API server refuses the status of a job, for what somebody else wrote there, or by a definition of
     another version. Told for as long as the event of it is kept, and until a later status is taken.
@@ -52,11 +43,7 @@ def statuses_are_refused(facts: Facts) -> Iterator[Finding]:
     yield from _told(facts, ToldFinding.STATUS_REFUSED)
 
 
-@check(
-    ToldFinding.CONTESTED_FIELD,
-    Severity.WARNING,
-    "the job does not have there what it says here, and the worker's Kueue may stop it for that",
-)
+@check(ToldFinding.CONTESTED_FIELD)
 def fields_are_contested(facts: Facts) -> Iterator[Finding]:
     """Something on a worker, as an autoscaler, has set a field of a copy each time that it was set back: it is left
     alone. Told for as long as the event of it is kept, and until the job is changed or ends.
@@ -64,11 +51,7 @@ def fields_are_contested(facts: Facts) -> Iterator[Finding]:
     yield from _told(facts, ToldFinding.CONTESTED_FIELD)
 
 
-@check(
-    ToldFinding.COPY_WAITS,
-    Severity.INFO,
-    "these jobs start later; those of other namespaces do not wait for them",
-)
+@check(ToldFinding.COPY_WAITS, Severity.INFO)
 def copies_wait(facts: Facts) -> Iterator[Finding]:
     """A large job has waited a minute for its turn to be copied, as its namespace has its share of what is kept in
     memory. Told for as long as the event of it is kept, and until the job is offered.
@@ -90,7 +73,7 @@ def misdated(facts: Facts) -> list[Json]:
     return [one for one, text in noted if text is not None and parse_timestamp(text) is None]
 
 
-@check("job-waits", Severity.ERROR, "these jobs do not run")
+@check("job-waits")
 def jobs_that_wait(facts: Facts) -> Iterator[Finding]:
     """Jobs wait or were rejected for a reason that somebody has to mend, as `multikueue explain` tells it; the
     id is the reason's, as `kind-not-enabled`, `not-delegated`, `name-taken`, `webhook`, `namespace-missing`.
@@ -98,14 +81,7 @@ def jobs_that_wait(facts: Facts) -> Iterator[Finding]:
     yield from why_jobs_wait(facts.objects, facts.now, facts.daemon_namespace, facts.jobs)
 
 
-@check(
-    NEED_MISSING.id,
-    Severity.ERROR,
-    "pods that name it do not start there, and their jobs look as if they ran",
-    "create it there, as in the job's namespace here; dependencies of the settings has ConfigMaps copied, and a worker "
-    "that lacks a Secret is then offered no such job",
-    side="worker",
-)
+@check(NEED_MISSING.id)
 def needs_are_missing(facts: Facts) -> Iterator[Spot]:
     """A Secret or ConfigMap that pods of a job name is not on the worker that runs it, in the job's namespace there.
     Looked for by name, as far as the user of the worker's kubeconfig may get it.

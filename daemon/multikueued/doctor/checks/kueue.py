@@ -15,7 +15,6 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import OLDEST, version_of
 from multikueued.doctor.facts import Facts, KueueFacts
 from multikueued.doctor.findings import Spot, check
-from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.typenames import title
 from multikueued.settings import frameworks
 
@@ -39,26 +38,14 @@ def gate_is_on(kueue: KueueFacts) -> bool | None:
     return set_to is not False
 
 
-@check(
-    "gate-on",
-    Severity.ERROR,
-    "two controllers work on the same checks: copies are made and removed in turns",
-    "turn it off: --feature-gates=MultiKueue=false, or featureGates.MultiKueue: false in its Configuration, where its "
-    "other gates are; read docs/migration.md first if jobs run through it",
-)
+@check("gate-on")
 def gate_on(facts: Facts) -> Iterator[Spot]:
     """Kueue's own MultiKueue is on, and the daemon has Kueue's `controllerName`."""
     if str(facts.settings.controller_name) == CONTROLLER_NAME and gate_is_on(facts.kueue):
         yield Spot("Deployment kueue-controller-manager", "its feature gate MultiKueue is on (without a word it is)")
 
 
-@check(
-    "gate-seems-on",
-    Severity.WARNING,
-    "two controllers may work on the same checks",
-    "look at the feature gates of Deployment kueue-controller-manager: MultiKueue=false is needed; if it is so, this "
-    "passes with the daemon's next write",
-)
+@check("gate-seems-on")
 def kueue_writes(facts: Facts) -> Iterator[Spot]:
     """The gate cannot be seen, and Kueue wrote a worker's status last."""
     if gate_is_on(facts.kueue) is not None:
@@ -71,12 +58,7 @@ def kueue_writes(facts: Facts) -> Iterator[Spot]:
             yield Spot(f"MultiKueueCluster {worker}", told)
 
 
-@check(
-    "kueue-too-old",
-    Severity.ERROR,
-    "it does not serve v1beta2, which the daemon speaks",
-    "upgrade Kueue, here and on workers",
-)
+@check("kueue-too-old")
 def old_kueue(facts: Facts) -> Iterator[Spot]:
     """Kueue is older than 0.15."""
     found = version_of(facts.kueue.image)
@@ -84,12 +66,7 @@ def old_kueue(facts: Facts) -> Iterator[Spot]:
         yield Spot("Deployment kueue-controller-manager", f"its image is {facts.kueue.image}")
 
 
-@check(
-    "kind-not-served",
-    Severity.INFO,
-    "there can be no jobs of that kind here, and it is watched nowhere",
-    "install its CustomResourceDefinition, or leave it out of the settings",
-)
+@check("kind-not-served")
 def kinds_not_served(facts: Facts) -> Iterator[Spot]:
     """A kind in the settings is not served by the manager."""
     for kind in facts.kinds:
@@ -98,12 +75,7 @@ def kinds_not_served(facts: Facts) -> Iterator[Spot]:
             yield Spot("the manager", f"it does not serve {kind.resource}, which the settings enable")
 
 
-@check(
-    "kind-without-managed-by",
-    Severity.ERROR,
-    "its own controller would run each job here, too, so the daemon rejects them",
-    "upgrade the operator of that kind to a version whose jobs have the field",
-)
+@check("kind-without-managed-by")
 def kinds_without_managed_by(facts: Facts) -> Iterator[Spot]:
     """The definition of a kind lacks the field that says who runs a job."""
     for kind in facts.kinds:
@@ -138,12 +110,7 @@ def _has_field(schema: Any, path: list[str]) -> bool:
     return True
 
 
-@check(
-    "starts-here",
-    Severity.ERROR,
-    "without Kueue's gate MultiKueue their pods run here as well",
-    "let them end, or delete them, before the gate is turned off (docs/migration.md)",
-)
+@check("starts-here")
 def starting_here(facts: Facts) -> Iterator[Spot]:
     """Pods, or kinds made of them, run on a worker and have a check that is Ready."""
     if facts.settings.pods.check == "Ready":

@@ -10,10 +10,6 @@ import attrs
 
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
-from multikueued.reports.remedies.remedy import Severity
-
-LOST: Final = "on the manager, logs of every job and exec fail"
-SEE: Final = "by kind of cluster: docs/mirror-network.md"
 
 
 @attrs.frozen
@@ -59,24 +55,14 @@ def _spots(facts: Facts, cause: Cause | None) -> Iterator[Spot]:
     yield Spot(f"Node {way.node}", f"{what}: {way.said}", {"node": way.node})
 
 
-@check(
-    "mirror-policy",
-    Severity.ERROR,
-    "the daemon makes no mirrors without it",
-    "apply what multikueue rbac manager prints for the daemon's settings, or upgrade the chart's release",
-)
+@check("mirror-policy")
 def policy(facts: Facts) -> Iterator[Spot]:
     """Mirrors are on, and the ValidatingAdmissionPolicy that bounds them, or its binding, is not there."""
     if facts.mirrors is not None and facts.mirrors.is_bounded is False:
         yield Spot(f"ValidatingAdmissionPolicy {facts.settings.mirrors_policy}", "it, or its binding, does not exist")
 
 
-@check(
-    "mirror-node",
-    Severity.ERROR,
-    LOST,
-    "look in the daemon's log for why it makes no Nodes: the policy, a permission, or a daemon without these settings",
-)
+@check("mirror-node")
 def node(facts: Facts) -> Iterator[Spot]:
     """Mirrors are on, and there is no Node of a worker."""
     way = facts.mirrors.way if facts.mirrors is not None else None
@@ -84,71 +70,37 @@ def node(facts: Facts) -> Iterator[Spot]:
         yield Spot(f"Node {way.node}", "it does not exist")
 
 
-@check(
-    "mirror-client-certificate",
-    Severity.ERROR,
-    LOST,
-    "start the manager's API server with --kubelet-client-certificate and --kubelet-client-key, signed by its "
-    f"--client-ca-file, and let that user ask nodes/proxy (role system:kubelet-api-admin); {SEE}",
-)
+@check("mirror-client-certificate")
 def client_certificate(facts: Facts) -> Iterator[Spot]:
     """The manager's API server shows no client certificate to kubelets, or one that may not ask them."""
     yield from _spots(facts, CLIENT)
 
 
-@check(
-    "mirror-certificate",
-    Severity.ERROR,
-    LOST,
-    "have the certificate signed by the authority of the API server's --kubelet-certificate-authority, for "
-    f"mirrorPods.address: mirrorPods.signer asks for one, mirrorPods.certificateSecret brings one; {SEE}",
-)
+@check("mirror-certificate")
 def certificate(facts: Facts) -> Iterator[Spot]:
     """The manager's API server does not accept the certificate of who answers for mirrors."""
     yield from _spots(facts, CERTIFICATE)
 
 
-@check(
-    "mirror-firewall",
-    Severity.ERROR,
-    LOST,
-    "let the manager's API server reach mirrorPods.address at mirrorPods.port: security groups, firewall rules, a "
-    f"NetworkPolicy of our pods; {SEE}",
-)
+@check("mirror-firewall")
 def firewall(facts: Facts) -> Iterator[Spot]:
     """The manager's API server gets no packet back from who answers for mirrors."""
     yield from _spots(facts, FIREWALL)
 
 
-@check(
-    "mirror-address",
-    Severity.ERROR,
-    LOST,
-    "set mirrorPods.address to one that the manager's API server reaches and multikueue api-server listens on, with "
-    f"mirrorPods.port; and look whether that runs with the daemon's settings (--config); {SEE}",
-)
+@check("mirror-address")
 def address(facts: Facts) -> Iterator[Spot]:
     """Nobody listens at the address of who answers for mirrors."""
     yield from _spots(facts, ADDRESS)
 
 
-@check(
-    "mirror-way",
-    Severity.ERROR,
-    LOST,
-    f"look at what answers at mirrorPods.address and mirrorPods.port: kubectl get node {{node}} -o wide; {SEE}",
-)
+@check("mirror-way")
 def way(facts: Facts) -> Iterator[Spot]:
     """Something else than multikueue answers for mirrors, or it is not known what."""
     yield from _spots(facts, None)
 
 
-@check(
-    "mirror-logs-not-kept",
-    Severity.WARNING,
-    "programs that read a log at its end find nothing: kubectl logs, Airflow, GitLab",
-    "retention.finished: 10m in the daemon's settings, or however long your clients take to read",
-)
+@check("mirror-logs-not-kept")
 def not_kept(facts: Facts) -> Iterator[Spot]:
     """Mirrors are on, and copies of jobs that have succeeded go at once: their logs with them."""
     if facts.mirrors is not None and not facts.settings.retention.finished:

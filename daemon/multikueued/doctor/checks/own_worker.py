@@ -10,16 +10,9 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.objects import dig, name_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
-from multikueued.reports.remedies.remedy import Severity
 
 
-@check(
-    "own-worker-queue",
-    Severity.ERROR,
-    "the scored dispatcher offers it nothing; with others copies wait for ever, or take the quota of their originals",
-    "make a ClusterQueue for copies, with no AdmissionCheck of MultiKueue and no cohort of one that has: "
-    "docs/manager-as-worker.md",
-)
+@check("own-worker-queue")
 def unfit_queue(facts: Facts) -> Iterator[Spot]:
     """A worker is the manager itself, and a queue for copies there leads to workers, or shares a cohort with one."""
     flaws = unfit(facts.objects.cluster_queues, facts.objects.cohorts, facts.objects.our_checks)
@@ -34,12 +27,7 @@ def unfit_queue(facts: Facts) -> Iterator[Spot]:
             yield Spot(f"{name}, ClusterQueue {target}", f"copies would be in it, and {why}")
 
 
-@check(
-    "own-worker-unknown",
-    Severity.WARNING,
-    "if it is, copies are refused there one by one, and nothing says why",
-    "let the daemon get the one namespace kube-system on both sides: multikueue rbac manager and rbac worker print it",
-)
+@check("own-worker-unknown")
 def unknown_identity(facts: Facts) -> Iterator[Spot]:
     """It cannot be told whether a worker is the manager itself."""
     for cluster in facts.objects.clusters:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from multikueue.core.config.quota import cohort_of
 from multikueue.core.dispatchers.dispatcher import SCORED
@@ -16,19 +15,11 @@ from multikueue.core.model.quantities import written
 from multikueued.doctor.facts import Facts, KueueFacts
 from multikueued.doctor.findings import Spot, check
 from multikueued.reports.quotas import nominal
-from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.dispatcher import dispatcher_name
 
-on_worker = partial(check, side="worker")
 
-
-@check(
-    "hold-blocks-admission",
-    Severity.ERROR,
-    "a held job has quota and no ready pods, so Kueue gives nobody else any until it runs",
-    "set waitForPodsReady.blockAdmission: false in Kueue's Configuration, or hold: never in the profile",
-)
+@check("hold-blocks-admission")
 def hold_blocks_admission(facts: Facts) -> Iterator[Spot]:
     """The dispatcher holds jobs, and the manager's Kueue waits for the pods of each (`blockAdmission`)."""
     if blocks_admission(facts.kueue):
@@ -36,12 +27,7 @@ def hold_blocks_admission(facts: Facts) -> Iterator[Spot]:
             yield Spot(f"AdmissionCheck {name}", "its jobs are held, and Kueue has waitForPodsReady.blockAdmission")
 
 
-@on_worker(
-    "pool-spoiled",
-    Severity.WARNING,
-    "the manager's quotas decide who runs there, and this decides as well",
-    "docs/fair-share.md says what such a queue looks like",
-)
+@check("pool-spoiled")
 def spoiled(facts: Facts) -> Iterator[Spot]:
     """Several ClusterQueues here share one ClusterQueue of a worker, and something there decides beside the manager."""
     for worker in facts.workers.values():
@@ -51,12 +37,7 @@ def spoiled(facts: Facts) -> Iterator[Spot]:
                 yield Spot(f"{worker.name}, ClusterQueue {pool}", "; ".join(found))
 
 
-@on_worker(
-    "pools-too-small",
-    Severity.WARNING,
-    "a tenant that is entitled to it is held, though its quota is not used up",
-    "lower nominalQuota on the manager to what the workers have, or raise theirs",
-)
+@check("pools-too-small")
 def too_small(facts: Facts) -> Iterator[Spot]:
     """The ClusterQueues that share the workers' are entitled to more than these have together."""
     for name in sorted(facts.objects.our_checks):

@@ -31,24 +31,14 @@ def ours(facts: Facts) -> dict[str, Json]:
     }
 
 
-@check(
-    "webhook-not-registered",
-    Severity.ERROR,
-    "jobs without managedBy are rejected",
-    "look whether the daemon runs, and in its log for 'cannot register the webhook': it registers it itself",
-)
+@check("webhook-not-registered")
 def not_registered(facts: Facts) -> Iterator[Spot]:
     """The webhook is enabled, and API servers are not told to ask it."""
     if facts.webhooks is not None and facts.settings_known and facts.settings.webhook.enabled and not ours(facts):
         yield Spot(f"MutatingWebhookConfiguration {facts.settings.webhook.configuration_name}", "it does not exist")
 
 
-@check(
-    "webhook-off",
-    Severity.INFO,
-    "jobs of programs that cannot set managedBy (Metaflow, Snakemake, kubeflow's train()) are rejected",
-    "webhook.enabled: true in the daemon's settings; nothing, if everybody sets managedBy",
-)
+@check("webhook-off")
 def off(facts: Facts) -> Iterator[Spot]:
     """Queues lead to workers, and nobody fills in managedBy of new jobs."""
     known = facts.webhooks is not None and facts.settings_known and not facts.settings.webhook.enabled
@@ -66,12 +56,7 @@ def stale(facts: Facts) -> dict[str, Json]:
     return {name: entry for name, entry in ours(facts).items() if name != kept}
 
 
-@check(
-    "webhook-left-over",
-    Severity.WARNING,
-    "API servers ask somebody who does not answer",
-    "remove it: multikueue doctor --fix, or kubectl delete mutatingwebhookconfiguration {name}",
-)
+@check("webhook-left-over")
 def left_over(facts: Facts) -> Iterator[Spot]:
     """Our webhook is registered, and the settings have it off or name it otherwise; an error with
     `failurePolicy: Fail`.
@@ -85,13 +70,7 @@ def left_over(facts: Facts) -> Iterator[Spot]:
         yield Spot(f"MutatingWebhookConfiguration {name}", what, severity=severity, words={"name": name})
 
 
-@check(
-    "webhook-order",
-    Severity.ERROR,
-    "a job that gets its queue from Kueue is not seen by ours, and is rejected",
-    "give it a later name: webhook.configurationName in the daemon's settings; the old one is removed by multikueue "
-    "doctor --fix once it is left over",
-)
+@check("webhook-order")
 def before_kueues(facts: Facts) -> Iterator[Spot]:
     """Our webhook is asked before Kueue's."""
     known = facts.webhooks.configurations if facts.webhooks is not None else {}
@@ -100,13 +79,7 @@ def before_kueues(facts: Facts) -> Iterator[Spot]:
             yield Spot(f"MutatingWebhookConfiguration {name}", f"its name comes before {KUEUES}: it is asked first")
 
 
-@check(
-    "webhook-authority",
-    Severity.ERROR,
-    "API servers cannot call it",
-    "look whether the daemon runs and may write MutatingWebhookConfiguration {name}; with webhook.certDir, put ca.crt "
-    "beside the certificate",
-)
+@check("webhook-authority")
 def without_authority(facts: Facts) -> Iterator[Spot]:
     """Our webhook has no certificate authority, or one that has expired."""
     for name, entry in ours(facts).items():
@@ -133,12 +106,7 @@ def is_gone(facts: Facts, service: ObjectKey) -> bool:
     return facts.webhooks is not None and facts.webhooks.services.get(service) is False
 
 
-@check(
-    "webhook-service",
-    Severity.ERROR,
-    "API servers cannot call it",
-    "correct webhook.serviceName and serviceNamespace in the daemon's settings, or make that Service",
-)
+@check("webhook-service")
 def without_service(facts: Facts) -> Iterator[Spot]:
     """Our webhook names a Service that does not exist."""
     for name, entry in ours(facts).items():
@@ -146,12 +114,7 @@ def without_service(facts: Facts) -> Iterator[Spot]:
             yield Spot(f"MutatingWebhookConfiguration {name}", f"it names Service {key}, which does not exist")
 
 
-@check(
-    "webhook-kinds",
-    Severity.WARNING,
-    "jobs of that kind without managedBy are rejected",
-    "look whether the daemon runs with these settings: it registers the kinds itself",
-)
+@check("webhook-kinds")
 def kinds_not_asked_about(facts: Facts) -> Iterator[Spot]:
     """Our webhook is not asked about a kind that is enabled."""
     if not facts.settings_known or not facts.settings.webhook.enabled:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
 from multikueue.core.dispatchers.reasons import Why
@@ -19,8 +18,7 @@ from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
 from multikueued.reports.jobs import WAITING_STATES, state_of
-from multikueued.reports.remedies.remedy import Finding, Severity, filled
-from multikueued.reports.remedies.remedy_table import MAKE_CLUSTER_QUEUE
+from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
 from multikueued.reports.worker_queues import is_stopped, queue_flaw, quota_mismatch
@@ -31,10 +29,7 @@ SLOW: Final = 1.0
 """Seconds that a small request may take."""
 
 
-on_worker = partial(check, side="worker")
-
-
-@on_worker("worker-answers", Severity.ERROR, "it is offered no jobs")
+@check("worker-answers")
 def silent(facts: Facts) -> Iterator[Finding]:
     """A worker does not answer here, or refuses the credentials, and the daemon is not connected to it, either;
     the id is the reason's, as for `worker-says`.
@@ -45,13 +40,7 @@ def silent(facts: Facts) -> Iterator[Finding]:
             yield about_error(*said, facts.objects, facts.daemon_namespace, connected=False)
 
 
-@on_worker(
-    "worker-permission-missing",
-    Severity.ERROR,
-    "the daemon cannot make, follow or remove copies there",
-    "grant it there: multikueue rbac worker prints all rules; {command} applies them",
-    command="multikueue worker add {worker} --worker-context CONTEXT{outside}",
-)
+@check("worker-permission-missing")
 def on_workers(facts: Facts) -> Iterator[Spot]:
     """The user of a worker's kubeconfig lacks a verb there."""
     alike: dict[str, list[str]] = defaultdict(list)
@@ -64,12 +53,7 @@ def on_workers(facts: Facts) -> Iterator[Spot]:
         yield Spot(", ".join(names), told, words, workers=tuple(names))
 
 
-@on_worker(
-    "worker-takes-anybody",
-    Severity.WARNING,
-    "who may create jobs in a namespace here runs pods in the namespace of that name there, with its service accounts",
-    "apply what multikueue rbac worker --binding --config FILE prints, and annotate its namespaces: docs/security.md",
-)
+@check("worker-takes-anybody")
 def takes_anybody(facts: Facts) -> Iterator[Spot]:
     """With `managerName`, a worker has no policy by which its namespaces say whose copies they take."""
     for worker in facts.workers.values():
@@ -77,7 +61,7 @@ def takes_anybody(facts: Facts) -> Iterator[Spot]:
             yield Spot(worker.name, "no ValidatingAdmissionPolicy there asks its namespaces whose copies they take")
 
 
-@on_worker("worker-without-kueue", Severity.ERROR, "nobody there admits anything", "install Kueue 0.15 or later there")
+@check("worker-without-kueue")
 def without_kueue(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve Kueue's kinds in v1beta2."""
     for worker in facts.workers.values():
@@ -85,13 +69,7 @@ def without_kueue(facts: Facts) -> Iterator[Spot]:
             yield Spot(worker.name, f"it does not serve {', '.join(lacking)}", workers=(worker.name,))
 
 
-@on_worker(
-    "worker-share-used-up",
-    Severity.WARNING,
-    "jobs wait because their namespaces have all that one may have on a worker",
-    "have some of its jobs end, or delete them; to bound how many it may have: "
-    "kubectl create quota jobs -n {namespace} --hard=count/jobs.batch=100",
-)
+@check("worker-share-used-up")
 def share_used_up(facts: Facts) -> Iterator[Spot]:
     """Jobs are not offered to a worker for want of a share; told is the namespace of the manager with most there."""
     for worker in facts.workers.values():
@@ -101,12 +79,7 @@ def share_used_up(facts: Facts) -> Iterator[Spot]:
             yield Spot(worker.name, told, {"namespace": used.namespace})
 
 
-@on_worker(
-    "worker-kueue-older",
-    Severity.WARNING,
-    "its API server drops such fields without a word",
-    "upgrade Kueue there; docs/versions.md says what each version lacks",
-)
+@check("worker-kueue-older")
 def older_kueue(facts: Facts) -> Iterator[Spot]:
     """A worker's Kueue lacks what jobs may need: preemption gates, slices within slices, names over 63
     characters.
@@ -116,13 +89,7 @@ def older_kueue(facts: Facts) -> Iterator[Spot]:
             yield Spot(worker.name, f"{worker.kueue.name} there lacks {'; '.join(worker.kueue.lacks)}")
 
 
-@on_worker(
-    "worker-without-kind",
-    Severity.WARNING,
-    "jobs of that kind cannot run there",
-    "install the CustomResourceDefinition and its operator there, in the version of this cluster; the daemon notices "
-    "by itself",
-)
+@check("worker-without-kind")
 def without_kind(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve an enabled kind that the manager serves; an error if jobs of the kind wait."""
     waiting = {behind.gvk for one in _waiting(facts) if (behind := workloads.owner(one)) is not None}
@@ -135,13 +102,7 @@ def without_kind(facts: Facts) -> Iterator[Spot]:
             yield Spot(worker.name, told, severity=severity, workers=(worker.name,))
 
 
-@on_worker(
-    "worker-namespace-missing",
-    Severity.WARNING,
-    "jobs of that namespace cannot run there",
-    "make it with its LocalQueue: {command}",
-    command="multikueue queues mirror {queue} -n {here} --worker-context {worker} --worker {worker}",
-)
+@check("worker-namespace-missing")
 def without_namespace(facts: Facts) -> Iterator[Spot]:
     """A namespace with queues here does not exist on a worker."""
     alike: dict[tuple[str, str], dict[tuple[str, ObjectKey], None]] = defaultdict(dict)
@@ -157,12 +118,7 @@ def without_namespace(facts: Facts) -> Iterator[Spot]:
         yield Spot(where, told, words, object=about, workers=tuple(names))
 
 
-@on_worker(
-    "worker-namespace-unnamed",
-    Severity.WARNING,
-    "jobs of that namespace are not offered there",
-    "name it in the annotation multikueue.dev/namespaces of MultiKueueCluster {worker}, if they should be",
-)
+@check("worker-namespace-unnamed")
 def unnamed_namespace(facts: Facts) -> Iterator[Spot]:
     """A worker has names for some namespaces, and none for one with queues that lead to it."""
     for worker in facts.workers.values():
@@ -172,13 +128,7 @@ def unnamed_namespace(facts: Facts) -> Iterator[Spot]:
                 yield Spot(f"{worker.name}, Namespace {namespace}", why, {"worker": worker.name})
 
 
-@on_worker(
-    "worker-local-queue-missing",
-    Severity.WARNING,
-    "jobs of that queue cannot run there",
-    "make it there: {command}",
-    command="multikueue queues mirror {queue} -n {namespace} --worker-context {worker} --worker {worker}",
-)
+@check("worker-local-queue-missing")
 def without_local_queue(facts: Facts) -> Iterator[Spot]:
     """A LocalQueue has no twin on a worker; an error if it has none on any worker."""
     checks = dict(facts.queues_with_check())
@@ -202,12 +152,7 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
         )
 
 
-@on_worker(
-    "worker-cluster-queue",
-    Severity.WARNING,
-    "jobs of that queue wait there for ever",
-    "mend what its condition Active names: kubectl --context {worker} get clusterqueue {name} -o yaml",
-)
+@check("worker-cluster-queue")
 def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
     """A twin leads to a ClusterQueue that does not exist there, is stopped, or is not active."""
     for worker in facts.workers.values():
@@ -223,29 +168,21 @@ def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
                 yield Spot(
                     where,
                     told,
-                    words := {"worker": worker.name, "name": target},
-                    remedy=filled(_mends(worker.queues.cluster.get(target)), words),
+                    {"worker": worker.name, "name": target},
+                    instead=_mends(worker.queues.cluster.get(target)),
                     object=f"ClusterQueue {target} on {worker.name}",
                     workers=(worker.name,),
                 )
 
 
 def _mends(queue: Json | None) -> str:
-    """How to mend a ClusterQueue that is not there, or is stopped; empty: as the row says."""
+    """The key of the row that mends a ClusterQueue that is not there, or is stopped; empty: as the check's does."""
     if queue is None:
-        return MAKE_CLUSTER_QUEUE
-    resume = (
-        """kubectl --context {worker} patch clusterqueue {name} --type merge -p '{{"spec":{{"stopPolicy":"None"}}}}'"""
-    )
-    return f"let it go on: {resume}" if is_stopped(queue) else ""
+        return "worker-cluster-queue@gone"
+    return "worker-cluster-queue@stopped" if is_stopped(queue) else ""
 
 
-@on_worker(
-    "never-fits",
-    Severity.ERROR,
-    "it waits for ever, and holds quota of the manager",
-    "raise nominalQuota on one of the workers, or request less",
-)
+@check("never-fits")
 def never_fitting(facts: Facts) -> Iterator[Spot]:
     """A waiting job asks for more than any worker could ever give."""
     for one in _waiting(facts):
@@ -265,13 +202,7 @@ def never_fitting(facts: Facts) -> Iterator[Spot]:
             yield Spot(title(one), said, object=f"{namespace_of(one)}/{type_name(one)}", workers=tuple(reasons))
 
 
-@on_worker(
-    "pods-stranded",
-    Severity.WARNING,
-    "they stay for ever, with their names; their job runs nowhere meanwhile, and their namespace cannot be deleted",
-    "with an administrator's context of {worker}: kubectl patch pod {name} -n {namespace} --type=merge "
-    '-p \'{{"metadata":{{"finalizers":null}}}}\'',
-)
+@check("pods-stranded")
 def stranded(facts: Facts) -> Iterator[Spot]:
     """Kueue holds ended pods of a group that an older daemon, or Kueue's own controller, took the Workload from."""
     for worker in facts.workers.values():
@@ -284,11 +215,7 @@ def stranded(facts: Facts) -> Iterator[Spot]:
                 yield Spot(f"{worker.name}, Pod {key}", told, words)
 
 
-@on_worker(
-    "worker-clock",
-    Severity.WARNING,
-    "times of its jobs are wrong, and certificates may not be valid yet or any more",
-)
+@check("worker-clock")
 def skewed(facts: Facts) -> Iterator[Finding]:
     """The clock of a worker differs from the manager's by more than ten seconds."""
     for worker in facts.workers.values():
@@ -296,7 +223,7 @@ def skewed(facts: Facts) -> Iterator[Finding]:
             yield from measured(worker.name, worker.clock.ahead_of(facts.clock))
 
 
-@check("own-clock", Severity.WARNING, "ages shown here are wrong, and so is what has expired", "synchronise it (NTP)")
+@check("own-clock")
 def this_machine_skewed(facts: Facts) -> Iterator[Spot]:
     """The clock of this machine differs from the manager's by more than ten seconds."""
     bound = facts.clock
@@ -305,12 +232,7 @@ def this_machine_skewed(facts: Facts) -> Iterator[Spot]:
         yield Spot("this machine", f"its clock is at least {int(abs(bound.at_least))} s {side} the manager's")
 
 
-@on_worker(
-    "worker-slow",
-    Severity.WARNING,
-    "jobs start and end later than they could",
-    "look at its API server and the network; from where the daemon runs it may be faster",
-)
+@check("worker-slow")
 def slow(facts: Facts) -> Iterator[Spot]:
     """A worker takes more than a second for a small request."""
     for worker in facts.workers.values():

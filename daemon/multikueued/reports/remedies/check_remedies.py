@@ -6,7 +6,6 @@ What the manager's Kueue says of quota stands in its message and nowhere else, s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from multikueue.adapters.registry import AVAILABLE, setting_for
@@ -17,53 +16,16 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.remedy import Finding, Remedy, row
+from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, finding
 
-NOT_COVERED: Final = r"resource (?P<resource>[\w./-]+) unavailable in ClusterQueue"
-NOT_SELECTED: Final = r"namespace doesn't match ClusterQueue selector"
-NO_FLAVOR: Final = r"flavor [\w.-]+ doesn't match node affinity|untolerated taint .* in flavor"
-"""Words of Kueue for what no time changes, here and on workers."""
-MANAGER_RULES: Final = (
-    row(
-        "quota-too-small",
-        r"insufficient quota for (?P<resource>[\w./-]+)|maximum capacity",
-        "the job asks for more {resource} than ClusterQueue {cluster_queue} has here in all",
-        "raise nominalQuota of {resource} here (the sum of the workers', as a rule), or request less",
-    ),
-    row(
-        "quota-in-use",
-        r"insufficient unused quota|waiting|pending|preempt",
-        "the quota of ClusterQueue {cluster_queue} is in use here",
-        "nothing: it gets quota when other jobs end; or raise the quota",
-        blocking=False,
-    ),
-    row(
-        "quota-too-small",
-        NOT_COVERED,
-        "the job asks for {resource}, of which ClusterQueue {cluster_queue} has no quota here",
-        "name {resource} in coveredResources and in each flavor of a resourceGroup here, or do not request it",
-    ),
-    row(
-        "namespace-not-selected",
-        NOT_SELECTED,
-        'ClusterQueue {cluster_queue} takes no jobs of namespace "{namespace}" here',
-        "label the namespace as its spec.namespaceSelector asks, or widen that",
-    ),
-    row(
-        "no-flavor",
-        NO_FLAVOR,
-        "no flavor of ClusterQueue {cluster_queue} takes the job's pods here",
-        "compare nodeSelector, affinity and tolerations of the job with nodeLabels and nodeTaints of its flavors",
-    ),
-)
+MANAGER_RULES: Final = RULES["manager-words"]
 """About quota on the manager."""
 
 
 def time_is_over(workload: Json, where: str, told: str) -> Iterator[Finding]:
     """That a job has run for as long as it may."""
     if workloads.is_out_of_time(workload):
-        remedy = "raise maximumExecutionTimeSeconds, and set spec.active of the Workload to true to have it run again"
-        yield Finding("time-is-over", where, "it ran for longer than it may", told, remedy)
+        yield finding("time-is-over", where, told)
 
 
 def why_rejected(workload: Json, job: Json | None, where: str, told: str, context: Mapping[str, str]) -> Finding:
@@ -92,47 +54,13 @@ def why_rejected(workload: Json, job: Json | None, where: str, told: str, contex
         "gvk": str(owner.gvk),
         "setting": setting_for(owner.gvk),
     }
-    remedy = REJECTED.get(workloads.verdict(workload) or by_job, REJECTED_SOMEHOW)
+    remedy = REJECTED.get(workloads.verdict(workload) or by_job or "", REJECTED_SOMEHOW)
     return remedy.about(where, told, {**context, **words})
 
 
-_RETRY: Final = "multikueue retry {job} -n {namespace}"
-REJECTED_SOMEHOW: Final = Remedy(
-    "rejected",
-    "an AdmissionCheck has rejected it",
-    f"act on what the check says; then {_RETRY}, or create it again if it has to change",
-)
-REJECTED: Final[Mapping[Rejection | None, Remedy]] = MappingProxyType(
-    {
-        Rejection.KIND_NOT_ENABLED: Remedy(
-            "kind-not-enabled",
-            'its check was rejected, because the daemon\'s settings do not name kind "{gvk}"',
-            f"{{setting}} in the daemon's settings, restart it, and then {_RETRY}",
-        ),
-        Rejection.NOT_DELEGATED: Remedy(
-            "not-delegated",
-            "the job does not say that MultiKueue runs it: {refusal}",
-            "create it again with managedBy set to that value, or enable the daemon's webhook, which fills it in "
-            "(webhook.enabled: true)",
-        ),
-        Rejection.ACTED_ON_HERE: Remedy(
-            "acted-on-here",
-            "{acting}",
-            "then create the job again; or remove that controller from the manager, if its definitions are enough",
-        ),
-        Rejection.NOT_COPIED: Remedy(
-            "cannot-be-copied",
-            "no copy can be made of it: {unfit}",
-            "correct the job, or the declaration of its kind in the daemon's settings, and create it again",
-        ),
-        Rejection.NOT_TAKEN: Remedy(
-            "not-taken",
-            "no worker took it for as long as giveUp.after of its dispatch profile says",
-            f"see that a worker has room for it, or give it a profile that waits for longer; then {_RETRY}",
-        ),
-    }
-)
-"""By why our check was Rejected."""
+REJECTED_SOMEHOW: Final = REMEDIES["rejected"]
+REJECTED: Final = {row.rejection: row for row in REMEDIES.values() if row.rejection}
+"""By why our check was Rejected: a `Rejection`."""
 
 
 def waiting_findings(workload: Json, where: str, told: str, objects: ManagerObjects) -> Iterator[Finding]:
@@ -148,20 +76,16 @@ def waiting_findings(workload: Json, where: str, told: str, objects: ManagerObje
     if check is None:
         return
     if not workloads.other_checks_ready(workload, check):
-        why = "another AdmissionCheck of its ClusterQueue is not Ready: copies are made after that"
-        remedy = "look at status.admissionChecks of the Workload: it names that check and what it says"
-        yield Finding("other-checks", where, why, told, remedy)
+        yield finding("other-checks", where, told)
     config, listed = objects.config_of(check), objects.workers_of(check)
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
     known = [objects.clusters_by_name[one] for one in listed if one in objects.clusters_by_name]
     if config is not None and not known:
-        why = "the MultiKueueConfig lists no worker that exists"
-        yield Finding("no-worker-known", where, why, told, "list MultiKueueClusters that exist in spec.clusters")
+        yield finding("no-worker-known", where, told)
     elif _is_unrecorded(workload, check) and len(known) > 1 and all(is_true(one, "Active") for one in known):
         # While a worker is away it may be the one that has it.
-        why, remedy = "several workers have the job", "delete its copies on all but one of them: the check names them"
-        yield Finding("recorded-twice", where, why, told, remedy)
+        yield finding("recorded-twice", where, told)
 
 
 def _is_unrecorded(workload: Json, check: str) -> bool:

@@ -9,11 +9,10 @@ from typing import Final
 from multikueue.core.model.conditions import changed_at, timestamp
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_runs_in
 from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
-from multikueue.core.model.labels import GIVE_UP_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueued.reports.ending_copies import MOST_NAMED, LatePod
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.remedy import Finding, filled
+from multikueued.reports.remedies.remedy import Finding, finding
 
 EARLIER_RUN: Final = "earlier-run"
 """The id while it has time to end."""
@@ -36,16 +35,19 @@ def earlier_run_findings(workload: Json, told: str, objects: ManagerObjects, now
         now: the wall clock.
     """
     for run in earlier_runs(workload, objects):
-        if not _takes_too_long(run, workload, now):
-            wait = "nothing: it is offered to workers once that is gone"
-            yield Finding(EARLIER_RUN, run.worker, f"{_on(run)} {_ends(run)}", told, wait).mild()
-            continue
         key = ObjectKey.of(workload)
-        words = {"namespace": key.namespace, "workload": key.name, "worker": run.worker, "uid": run.uid}
-        give_up = f"kubectl -n {{namespace}} annotate workload {{workload}} {GIVE_UP_ANNOTATION}={{worker}}/{{uid}}"
+        words = {
+            "namespace": key.namespace,
+            "workload": key.name,
+            "worker": run.worker,
+            "uid": run.uid,
+            "run": str(run),
+        }
+        if not _takes_too_long(run, workload, now):
+            yield finding(EARLIER_RUN, run.worker, told, ends=_ends(run), **words)
+            continue
         pods = _late_pods(run, objects)
-        remedy = filled(f"{_look(run, pods)}; if nothing of it runs, give it up: {give_up}", words)
-        yield Finding(DOES_NOT_END, run.worker, f"{_on(run)} {_hangs(run, pods)}", told, remedy)
+        yield finding(DOES_NOT_END, run.worker, told, instead=_way_out(run, pods), hangs=_hangs(run, pods), **words)
 
 
 def _late_pods(run: EarlierRun, objects: ManagerObjects) -> tuple[LatePod, ...]:
@@ -61,10 +63,6 @@ def _takes_too_long(run: EarlierRun, workload: Json, now: datetime) -> bool:
     if run.deleted is not None or since is None:
         return run.is_overdue(now)
     return (now - since - MARGIN).total_seconds() >= DEFAULT_GRACE
-
-
-def _on(run: EarlierRun) -> str:
-    return f'worker cluster "{run.worker}" still has {run}:'
 
 
 def _ends(run: EarlierRun) -> str:
@@ -87,11 +85,10 @@ def _held(run: EarlierRun, pods: Sequence[LatePod]) -> str:
     return f", held by the finalizer{'' if len(run.finalizers) == 1 else 's'} {', '.join(run.finalizers)}{late}"
 
 
-def _look(run: EarlierRun, pods: Sequence[LatePod]) -> str:
+def _way_out(run: EarlierRun, pods: Sequence[LatePod]) -> str:
+    """The key of the row with the way out; empty: nobody knows what holds it."""
     if run.deleted is None:
-        return "the events of the Workload and the daemon's log say what {worker} answers: let it be deleted there"
+        return f"{DOES_NOT_END}@refused"
     if run.finalizers:
-        return "look on {worker} at what the finalizer waits for"
-    if any(pod.node for pod in pods):
-        return "look at that node of {worker}"
-    return "look on {worker} at the pods of that job: the node of one may be down (doctor and worker drain name it)"
+        return f"{DOES_NOT_END}@held"
+    return f"{DOES_NOT_END}@node" if any(pod.node for pod in pods) else ""

@@ -14,11 +14,10 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.outside_text import plain
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.pod_reasons import reason_of_pod
-from multikueued.reports.remedies.remedy import Finding, filled
+from multikueued.reports.remedies.remedy import REMEDIES, Finding, finding
 from multikueued.settings.config import RetentionSettings
 
 FAILED: Final = "job-failed"
-_LOGS: Final = "multikueue logs {job} -n {namespace}"
 _KEPT: Final = RetentionSettings().failed
 """Unless the daemon's settings say otherwise."""
 
@@ -33,29 +32,29 @@ def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Fi
     """
     if report.state is not JobState.FAILED:
         return
-    words = {"job": report.job, "namespace": report.namespace}
     told = plain(_words(job) or report.reason)
-    where = f" on worker cluster {report.worker}" if report.worker else ""
-    yield Finding(FAILED, report.job, f"it has failed{where}", told, _remedy(report, words, now)).mild()
+    there = f" on worker cluster {report.worker}" if report.worker else ""
+    instead, until = _kept(report, now)
+    yield finding(FAILED, report.job, told, instead=instead, there=there, until=until, **_named(report))
 
 
 def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:
     """The same findings; where the pods of a failed job were just seen, its logs are there, whatever the settings."""
-    words = {"job": report.job, "namespace": report.namespace, "worker": report.worker}
-    remedy = filled(f"{_LOGS} has its words, as long as {{worker}} keeps its copy", words)
+    remedy = REMEDIES[f"{FAILED}@seen"].filled([{**_named(report), "worker": report.worker}])
     for one in findings:
         yield attrs.evolve(one, remedy=remedy) if one.id == FAILED and pods else one
 
 
-def _remedy(report: JobReport, words: dict[str, str], now: datetime) -> str:
+def _kept(report: JobReport, now: datetime) -> tuple[str, str]:
+    """The key of the row that says how long its logs are kept, and until when; empty: it is not known."""
     if report.since is None or not report.worker:
-        return filled(f"{_LOGS} has its words, if its copy is still kept", words)
-    until, setting = report.since + _KEPT, "retention.failed"
-    if now < until:
-        return filled(
-            f"{_LOGS} has its words: they are kept until {timestamp(until)}, unless {setting} says otherwise", words
-        )
-    return filled(f"its logs were kept until {timestamp(until)}, unless {setting} says otherwise: {_LOGS}", words)
+        return "", ""
+    until = report.since + _KEPT
+    return f"{FAILED}@{'kept' if now < until else 'over'}", timestamp(until)
+
+
+def _named(report: JobReport) -> dict[str, str]:
+    return {"job": report.job, "namespace": report.namespace}
 
 
 def _words(job: Json) -> str:

@@ -21,7 +21,7 @@ from multikueue.core.model.outside_text import plain
 from multikueued.reports.jobs import WAITING_STATES, JobReport, JobState
 from multikueued.reports.pod_reasons import reason_of_pod
 from multikueued.reports.remedies.pod_remedies import BY_REASON
-from multikueued.reports.remedies.remedy import Finding, Remedy
+from multikueued.reports.remedies.remedy import REMEDIES, Finding, Remedy
 
 Path: TypeAlias = tuple[str, ...]
 """Below `status`; `*` is every entry of a list or an object."""
@@ -34,36 +34,12 @@ RESTARTS_AFTER: Final = timedelta(minutes=10)
 NEVER_READY_AFTER: Final = timedelta(minutes=30)
 """From when on somebody has to look."""
 
-_PODS: Final = "multikueue pods {job} -n {namespace} says which of its pods do not run, and why"
-REFUSED: Final = Remedy(
-    "job-refused",
-    "its own controller on {worker} does not run it as it is",
-    "correct what it names, and create the job again; this one is removed, and gives its quota back, by "
-    "kubectl -n {namespace} delete {job}",
-)
-FAILING: Final = Remedy(
-    "job-failing",
-    "its own controller on {worker} says that it fails, and ends its pods",
-    "nothing stops that: multikueue logs {job} -n {namespace} has its last words; then correct it, and create it again",
-)
-UNHEALTHY: Final = Remedy(
-    "job-unhealthy",
-    "its own controller on {worker} says that it is in trouble",
-    f"{_PODS}, and multikueue logs {{job}} -n {{namespace}} has their words; what the job names wrongly, correct here, "
-    "and create it again",
-)
-STUCK: Final = Remedy(
-    "job-stuck",
-    "its own controller on {worker} has waited for long for a part of it to start",
-    _PODS,
-)
-NOT_READY: Final = Remedy(
-    "job-not-ready",
-    "none of its pods on {worker} is ready, minutes after it got there",
-    _PODS,
-    blocking=False,
-)
-NEVER_READY: Final = attrs.evolve(NOT_READY, blocking=True)
+REFUSED: Final = REMEDIES["job-refused"]
+FAILING: Final = REMEDIES["job-failing"]
+UNHEALTHY: Final = REMEDIES["job-unhealthy"]
+STUCK: Final = REMEDIES["job-stuck"]
+NOT_READY: Final = REMEDIES["job-not-ready"]
+NEVER_READY: Final = REMEDIES["job-not-ready@long"]
 
 
 @attrs.frozen(kw_only=True)
@@ -271,13 +247,10 @@ def trouble_findings(job: Json, report: JobReport, needs: Iterable[object], now:
     trouble = job_trouble(job, report, now)
     if trouble is None:
         return
-    context = {"namespace": report.namespace, "job": report.job, "worker": report.worker or "its worker"}
-    finding = trouble.remedy.about(report.job, trouble.told, context)
     named = ", ".join(sorted(map(str, needs)))
-    if trouble.remedy.id == NOT_READY.id and named:
-        there = f"its pods name {named}: without these in the job's namespace on {report.worker} they do not start"
-        finding = attrs.evolve(finding, remedy=f"{finding.remedy}; {there}")
-    yield finding
+    without = f"; they name {named}, and do not start where that is not in the job's namespace" if named else ""
+    context = {"namespace": report.namespace, "job": report.job, "worker": report.worker or "its worker"}
+    yield trouble.remedy.about(report.job, trouble.told, {**context, "needs": without})
 
 
 def kind_of(job: Json) -> str:

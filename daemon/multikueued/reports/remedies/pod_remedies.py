@@ -4,82 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import UNSCHEDULABLE
 from multikueue.core.model.outside_text import plain
 from multikueued.reports.pod_reasons import PodReason
-from multikueued.reports.remedies.remedy import Finding, Remedy
+from multikueued.reports.remedies.remedy import REMEDIES, Finding
 
-_AGAIN: Final = "then create the job again"
-_LOGS: Final = "multikueue logs {job} -n {namespace} -c {container}"
-IMAGE: Final = Remedy(
-    "image-not-pulled",
-    "the image of {what} cannot be pulled on {worker}",
-    f"correct the image's name, or give the pods' ServiceAccount there a Secret for its registry; {_AGAIN}",
-)
-CRASHES: Final = Remedy(
-    "container-crashes",
-    "{what} ends again and again on {worker}",
-    f"{_LOGS} has its words, with --previous those before its last restart; correct it, {_AGAIN}",
-)
-_CREATE: Final = (
-    "create it there, in the job's namespace, and its pods start by themselves; Secrets are never copied, ConfigMaps "
-    "where dependencies of the daemon's settings says so"
-)
-NEEDS: Final = Remedy("dependency-missing", "{what} names what is not on {worker}", _CREATE)
-NEED_MISSING: Final = Remedy("dependency-missing", "its pods name {kind} {name}, which is not on {worker}", _CREATE)
-NOT_STARTED: Final = Remedy(
-    "container-not-started",
-    "{what} cannot be started on {worker}",
-    f"correct its command, user or mounts as it says; {_AGAIN}",
-)
-MEMORY: Final = Remedy(
-    "out-of-memory",
-    "{what} has used more memory than its limit, on {worker}",
-    f"raise resources.limits.memory of the container, {_AGAIN}",
-)
-ENDED_BADLY: Final = Remedy(
-    "container-failed",
-    "{what} has failed on {worker}",
-    f"{_LOGS} has its words",
-)
-NO_NODE: Final = Remedy(
-    "no-node",
-    "no node of {worker} has room for it",
-    "nothing, if nodes are added there by themselves; else the quota there is larger than its nodes, or the pods ask "
-    "for a node that there is none of",
-    blocking=False,
-)
-STARTS: Final = Remedy(
-    "pod-starts",
-    "{what} waits on {worker} for its image or its volumes",
-    "nothing, if the image is large; a Secret, ConfigMap or volume claim that is not there holds it up, too: the pod's "
-    "events on {worker} say so",
-    blocking=False,
-)
-
-BY_REASON: Final[Mapping[str, Remedy]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"), IMAGE
-        ),
-        **dict.fromkeys(("ImageInspectError", "SignatureValidationFailed"), IMAGE),
-        "CrashLoopBackOff": CRASHES,
-        "CreateContainerConfigError": NEEDS,
-        **dict.fromkeys(
-            ("CreateContainerError", "RunContainerError", "StartError", "ContainerCannotRun", "PostStartHookError"),
-            NOT_STARTED,
-        ),
-        "OOMKilled": MEMORY,
-        "Error": ENDED_BADLY,
-        UNSCHEDULABLE: NO_NODE,
-        **dict.fromkeys(("ContainerCreating", "PodInitializing"), STARTS),
-    }
-)
+NEED_MISSING: Final = REMEDIES["dependency-missing"]
+STARTS: Final = REMEDIES["pod-starts"]
+BY_REASON: Final = {reason: row for row in REMEDIES.values() for reason in row.reasons}
 """By reason; of others only their words are told."""
 MOST: Final = 3
 """Findings about pods: they have one cause as a rule."""

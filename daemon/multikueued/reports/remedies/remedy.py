@@ -1,15 +1,17 @@
-"""What is wrong and what to do about it, as values; `remedy_table` has the rows."""
+"""What is wrong and what to do about it, as values; `remedies.toml` has the rows."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import string
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
-from typing import Final, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
@@ -61,35 +63,63 @@ class Finding:
         return attrs.evolve(self, severity=Severity.WARNING) if is_so and self.blocking else self
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Remedy:
-    """What to do about one kind of finding."""
+    """A row of `remedies.toml`, which says what each field is for."""
 
-    id: str
-    why: str
-    remedy: str
-    """With `{command}` where the command stands."""
-    blocking: bool = True
+    key: str
+    why: str = ""
+    remedy: str = ""
     command: str = ""
-    """What to type, once for each worker that shows it."""
-    object: str = ""
-    """See `Finding`."""
+    audience: str = ""
+    otherwise: str = ""
+    severity: Severity = attrs.field(default=Severity.ERROR, converter=Severity)
     side: Side = "manager"
-    """See `Finding`."""
+    object: str = ""
+    matters: str = ""
+    cause: str = ""
+    rejection: str = ""
+    reasons: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...])
 
-    def about(self, where: str, told: str, context: Mapping[str, str]) -> Finding:
-        """The finding, with everything filled in."""
-        words = defaultdict(str, {**context, "told": told})
+    @property
+    def id(self) -> str:
+        """Of the finding."""
+        return self.key.partition("@")[0]
+
+    @property
+    def blocking(self) -> bool:
+        """Whether somebody has to act."""
+        return self.severity is Severity.ERROR
+
+    def about(self, where: str, told: str, context: Mapping[str, str], instead: str = "") -> Finding:
+        """The finding, with everything filled in.
+
+        Args:
+            where: what it is about.
+            told: the words that say so.
+            context: what is filled in.
+            instead: the key of a row whose remedy holds here; empty: its own.
+        """
+        words, other = defaultdict(str, {**context, "told": told}), REMEDIES[instead or self.key]
         return Finding(
             self.id,
             where,
             self.why.format_map(words),
             told,
-            filled_for_all(self.remedy, [words], self.command),
-            Severity.ERROR if self.blocking else Severity.WARNING,
+            other.filled([words]),
+            self.severity,
             self.object.format_map(words),
             side=self.side,
         )
+
+    def filled(self, each: Sequence[Mapping[str, str]]) -> str:
+        """What to do, with the words of each worker that shows it; see `filled_for_all`."""
+        return filled_for_all(self.remedy, each, self.command)
+
+
+def finding(key: str, where: str, told: str = "", /, *, instead: str = "", **words: str) -> Finding:
+    """What a row says, with these words filled in; see `Remedy.about`."""
+    return REMEDIES[key].about(where, told, words, instead)
 
 
 @attrs.frozen
@@ -128,7 +158,7 @@ def _finding(alike: Sequence[Trouble]) -> Finding:
     return attrs.evolve(
         made,
         why=first.remedy.why.format_map(defaultdict(str, {**together, "told": told})),
-        remedy=filled_for_all(first.remedy.remedy, each, first.remedy.command),
+        remedy=first.remedy.filled(each),
         workers=workers,
     )
 
@@ -148,9 +178,8 @@ class RemedyRule:
 
 MOST_COMMANDS: Final = 3
 """Commands of one remedy; for the other workers it is the same with their names."""
-_OURS: Final = frozenset({"setting", "command", "outside"})
-"""Slots that take texts of ours."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+_AND: Final = " and "
 _NO_COMMAND: Final = "mend what it names; no command is shown, as a name in these words is none that Kubernetes allows"
 
 
@@ -158,18 +187,21 @@ def filled(remedy: str, words: Mapping[str, str]) -> str:
     """A remedy with names filled in; people paste it into a shell, so nothing but names enters it.
 
     Args:
-        remedy: `{name}` stands for a word.
-        words: names, or TYPE/NAME; `setting`, `command` and `outside` are ours. An empty one is left out.
+        remedy: `{name}` stands for a word; the table says which slots take a list of names, or texts of ours.
+        words: names, or TYPE/NAME. An empty one is left out.
 
     Returns:
         The remedy; another one without a command if a word is no name.
     """
     asked = {field for _, field, _, _ in string.Formatter().parse(remedy) if field}
-    names = {field: words[field] for field in asked - _OURS}
-    if not all(is_name(part) for name in names.values() if name for part in name.split("/")):
-        return _NO_COMMAND
-    quoted = {field: shlex.quote(name) if name else "" for field, name in names.items()}
-    return remedy.format_map(quoted | {field: words[field] for field in asked & _OURS})
+    quoted: dict[str, str] = {}
+    for slot in asked:
+        kind, word = SLOTS.get(slot, "name"), words[slot]
+        parts = word.split(_AND) if kind == "names" else [word]
+        if kind != "ours" and not all(is_name(part) for one in parts if one for part in one.split("/")):
+            return _NO_COMMAND
+        quoted[slot] = word if kind == "ours" else _AND.join(shlex.quote(one) if one else "" for one in parts)
+    return remedy.format_map(quoted)
 
 
 def filled_for_all(remedy: str, each: Sequence[Mapping[str, str]], command: str = "") -> str:
@@ -207,12 +239,6 @@ def command_for(job: str, verb: str, namespace: str) -> str:
     return f"multikueue {verb} {named} -n {namespace}"
 
 
-RETRY: Final = (
-    "then multikueue retry {job} -n {namespace} (by itself it is asked again after five minutes, then ever more rarely)"
-)
-"""How a remedy goes on where a worker has refused the job."""
-
-
 def trouble_by(rules: tuple[RemedyRule, ...], worker: str, told: str, context: Mapping[str, str]) -> Trouble | None:
     """The trouble that the first rule knows which knows these words; see `found_by`."""
     for rule in rules:
@@ -235,20 +261,27 @@ def found_by(rules: tuple[RemedyRule, ...], where: str, told: str, context: Mapp
     return known.remedy.about(where, told, known.words) if known is not None else None
 
 
-def row(
-    id: str,
-    pattern: str,
-    why: str,
-    remedy: str,
-    *,
-    blocking: bool = True,
-    object: str = "",
-    side: Side = "manager",
-) -> RemedyRule:
-    """A row: patterns ignore case, and `.` is any character."""
-    return said(pattern, Remedy(id, why, remedy, blocking, object=object, side=side))
+def _read(table: dict[str, Any]) -> tuple[Mapping[str, Remedy], Mapping[str, tuple[RemedyRule, ...]]]:
+    """The rows of the table, and the words of others that lead to them; what several rows say is put in."""
+    texts: dict[str, str] = table.pop("texts")
+
+    def whole(fields: dict[str, Any]) -> dict[str, Any]:
+        for name, text in texts.items():
+            fields["remedy"] = fields.get("remedy", "").replace(f"{{{name}}}", text)
+        return {"audience": fields.pop("for", ""), **fields}
+
+    rows = {key: Remedy(key=key, **whole(fields)) for key, fields in table.items() if isinstance(fields, dict)}
+    rules = {
+        name: tuple(RemedyRule(re.compile(one["pattern"], _AS_TOLD), rows[one["row"]]) for one in words)
+        for name, words in table.items()
+        if isinstance(words, list)
+    }
+    return rows, rules
 
 
-def said(pattern: str, remedy: Remedy) -> RemedyRule:
-    """A row of words of others that lead to a remedy of ours."""
-    return RemedyRule(re.compile(pattern, re.IGNORECASE | re.DOTALL), remedy)
+_AS_TOLD: Final = re.IGNORECASE | re.DOTALL
+_TABLE: Final = tomllib.loads(Path(__file__).with_name("remedies.toml").read_text(encoding="utf-8"))
+SLOTS: Final[Mapping[str, str]] = _TABLE.pop("slots")
+"""What slots of remedies take that take no name: `names`, or `ours`, a text of ours."""
+REMEDIES, RULES = _read(_TABLE)
+"""By key; and the tables of words, by name."""

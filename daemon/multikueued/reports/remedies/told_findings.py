@@ -17,12 +17,11 @@ from multikueue.core.model.labels import ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueued.reports.events import EventReport
-from multikueued.reports.remedies.remedy import Finding, Remedy
+from multikueued.reports.remedies.remedy import REMEDIES, Finding
 
 
 @attrs.frozen
 class _Told:
-    remedy: Remedy
     ended_by: str
     """The part of the manager's job of which a later write ends it: a subresource; empty: the job itself."""
     is_over: Callable[[Json], bool]
@@ -41,42 +40,12 @@ def _is_offered(workload: Json) -> bool:
 
 TOLD: Final[Mapping[ToldFinding, _Told]] = MappingProxyType(
     {
-        ToldFinding.STATUS_REFUSED: _Told(
-            Remedy(
-                ToldFinding.STATUS_REFUSED,
-                "the manager's API server refuses what the worker says of the job, so the job does not show it",
-                "compare these words with its status: kubectl -n {namespace} get {job} -o yaml --show-managed-fields; "
-                "somebody else wrote there what rules it out, or the kind's definition here is older than the "
-                "workers'. Mend that; the status is written again within a few minutes, or once the job changes",
-            ),
-            ended_by="status",
-            is_over=_never,
-        ),
-        ToldFinding.CONTESTED_FIELD: _Told(
-            Remedy(
-                ToldFinding.CONTESTED_FIELD,
-                "something on the worker sets a field of the copy that follows the job here, so it is set back no more",
-                "let one of the two set it: take what these words name, as a rule an autoscaler, off the copy there. "
-                "Quota is what the job says here; once the field of {job} is changed here, it is copied again",
-                blocking=False,
-            ),
-            ended_by="",
-            is_over=workloads.is_finished,
-        ),
-        ToldFinding.COPY_WAITS: _Told(
-            Remedy(
-                ToldFinding.COPY_WAITS,
-                "it is large, and other large jobs of its namespace are copied first: of a namespace one or two are at "
-                "a time",
-                "wait: it is copied in its turn. Keep large texts in a ConfigMap or a volume instead of in {job}, and "
-                "it needs no turn",
-                blocking=False,
-            ),
-            ended_by="",
-            is_over=_is_offered,
-        ),
+        ToldFinding.STATUS_REFUSED: _Told("status", is_over=_never),
+        ToldFinding.CONTESTED_FIELD: _Told("", is_over=workloads.is_finished),
+        ToldFinding.COPY_WAITS: _Told("", is_over=_is_offered),
     }
 )
+"""What ends each; the rows of remedies have these ids, too."""
 
 
 def told_findings(
@@ -97,7 +66,7 @@ def told_findings(
         if event is None or row.is_over(workload) or _was_written_after(event, job, row.ended_by):
             continue
         words = {"namespace": key.namespace, "job": name}
-        yield told, row.remedy.about(f"Workload {key.name}", event.note, words)
+        yield told, REMEDIES[told].about(f"Workload {key.name}", event.note, words)
 
 
 def _was_written_after(event: EventReport, job: Json | None, part: str) -> bool:
