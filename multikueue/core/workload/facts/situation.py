@@ -121,7 +121,8 @@ class Situation:
 
     def copy_for(self, worker: Worker) -> Json:
         """The Workload to create on a worker, to be read only: all but its mark is shared with the other workers'."""
-        made, stamp = self._new_copy, self.stamp_on(worker)
+        name_mark = self.marks.of_name(self.snapshot.key, worker.name)
+        made, stamp = self._new_copy, attrs.evolve(self.stamp_on(worker), copy_of=name_mark)
         marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
         return placed_workload({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
 
