@@ -70,6 +70,7 @@ def test_every_operation_of_the_standard_works(step: Json, spec: Json) -> None:
         ({"op": "add", "path": "/metadata/name", "value": "x"}, "is not ours to change"),
         ({"op": "add", "path": "/metadata/labels", "value": {}}, "is not ours to change"),
         ({"op": "remove", "path": "/metadata/labels/kueue.x-k8s.io~1multikueue-origin"}, "marks the copy as ours"),
+        ({"op": "remove", "path": "/metadata/annotations/multikueue.dev~1copy-of"}, "marks the copy as ours"),
         ({"op": "add", "path": "/status/phase", "value": "Done"}, "belongs to the worker"),
     ],
 )

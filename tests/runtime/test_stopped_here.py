@@ -11,7 +11,10 @@ import pytest
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import uid
+from multikueue.core.model.workloads import evictions, has_quota
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver.faults import Match, Reset
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.testing.waiting import background
 from tests.runtime.fleet import Fleet, until
@@ -98,6 +101,36 @@ class TestWhatDoesNotMatchItsWorkload:
                 await until(self.has_succeeded(fleet))
                 await anyio.sleep(30)
                 assert fleet.requests("worker1", "create", JOB) == 1
+
+    async def test_it_is_waited_for_on_a_lost_worker_though_no_status_says_that_it_ran(self) -> None:
+        """No daemon ran while Kueue made its Workload again, and none had shown a status before: it ran twice."""
+        fleet = await Fleet.connected("worker1", "worker2")
+        async with fleet.kueues():
+            async with fleet.dispatching():
+                await fleet.submit(pods=2)
+                await until(fleet.running_on)
+                await until(fleet.ready)
+            former, (where,) = await fleet.workload(), await fleet.running_on()
+            await resize(fleet, 1)
+
+            async def is_suspended() -> bool:
+                return bool((await fleet.admin.get(JOB, KEY))["spec"]["suspend"])
+
+            await until(is_suspended)
+            await fleet.admin.merge_patch(JOB, KEY, {"status": None}, subresource="status")
+
+            async def is_made_anew() -> bool:
+                found = (await fleet.admin.list(WORKLOAD)).items
+                return bool(found) and uid(found[0]) != uid(former) and has_quota(found[0])
+
+            await until(is_made_anew)
+            assert evictions(await fleet.workload()) == 0
+            fleet.workers[where].faults.add(Reset(), on=Match(user="multikueue"))
+            async with fleet.running():
+                await anyio.sleep(600)
+                assert list(await fleet.running_on()) == [where]
+                await anyio.sleep(600)
+                assert len(await fleet.running_on()) == 2, "the worker counts as lost"
 
     def has_succeeded(self, fleet: Fleet) -> Callable[[], Awaitable[bool]]:
         async def holds() -> bool:

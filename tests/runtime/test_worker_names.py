@@ -233,6 +233,26 @@ async def test_a_job_is_stopped_where_neither_its_new_workload_nor_the_mapping_l
             assert await copies(fleet) == ["Job other", "Workload other"]
 
 
+async def test_an_offer_goes_from_where_neither_its_new_workload_nor_the_mapping_leads() -> None:
+    """No worker has room for it. Its Workload was deleted and made again, and the mapping had changed: the copy stayed
+    in its namespace, perhaps with quota, until the Workload went."""
+    async with renamed(MAPPED, "mk-default", "other", beside=("worker2",)) as fleet:
+
+        async def is_offered_in_other() -> bool:
+            return await copies(fleet) == ["Workload other"]
+
+        async with fleet.running():
+            await fleet.submit(pods=10)
+            await until(lambda: copies(fleet))
+            assert await copies(fleet) == ["Workload mk-default"]
+        former = await fleet.workload()
+        await say(fleet, {"default": "other"})
+        await fleet.admin.delete(WORKLOAD, ObjectKey.of(former), propagation="Background")
+        async with fleet.running():
+            await until(is_offered_in_other)
+            assert uid(await fleet.workload()) != uid(former)
+
+
 async def _is_recorded(fleet: Fleet) -> bool:
     return cluster_name(await fleet.workload()) is not None
 

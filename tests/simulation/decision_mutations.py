@@ -518,7 +518,12 @@ def earlier_ends_do_not_count() -> AbstractContextManager[Any]:
 
 def ends_without_a_workload_do_not_count() -> AbstractContextManager[Any]:
     """Where a Workload is gone nobody looks whether its job has ended: it is removed, and the next runs it again."""
-    return mock.patch.object(ending, "end_of_gone", return_value=())
+
+    def decide(seen: Situation) -> Plan | None:
+        refused = attrs.evolve(seen.snapshot, refused_for=graces.SYNC_GRACE)
+        return evicting.clean_up_gone(attrs.evolve(seen, snapshot=refused))
+
+    return _rows("gone", decide=decide)
 
 
 def jobs_are_deleted_in_the_background() -> AbstractContextManager[Any]:

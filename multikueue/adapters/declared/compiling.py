@@ -25,13 +25,7 @@ from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import CopyRules, Delegation, FieldsSet, StatusRules, SyncRules
 from multikueue.adapters.templates import PodTemplates
-from multikueue.core.model.labels import (
-    ATTEMPT_ANNOTATION,
-    JOB_MARK_ANNOTATION,
-    ORIGIN_LABEL,
-    PREBUILT_WORKLOAD,
-    QUEUE_LABEL,
-)
+from multikueue.core.model.labels import MARKS_OF_COPIES, QUEUE_LABEL
 from multikueue.core.model.names import GVK, Resource
 from multikueue.core.model.objects import json_fault
 from multikueue.errors import AdapterError
@@ -50,7 +44,7 @@ _LABEL: Final = re.compile(
     r"(=[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?"
 )
 _PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_FIXED: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL, ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION))
+_FIXED: Final = frozenset((*MARKS_OF_COPIES, QUEUE_LABEL))
 """What a copy is found by: it cannot follow the manager's job."""
 
 

@@ -11,7 +11,7 @@ import jsonpointer
 
 from multikueue.adapters.declared.expressions import MAX_TOLD, Expression
 from multikueue.adapters.paths import MAPS
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.model.labels import MARKS_OF_COPIES
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import json_fault, shortened
 from multikueue.errors import RuleError
@@ -22,7 +22,6 @@ _OPERATIONS: Final = {
     **dict.fromkeys(("move", "copy"), ("path", "from")),
 }
 """What each operation needs."""
-_MARKS: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION))
 
 
 @attrs.frozen
@@ -147,7 +146,7 @@ def _forbidden(steps: Sequence[str]) -> str:
         return ""
     if tuple(steps[:2]) not in MAPS or len(steps) != 3:
         return "is not ours to change: of the metadata only single labels and annotations are"
-    return "marks the copy as ours" if steps[2] in _MARKS else ""
+    return "marks the copy as ours" if steps[2] in MARKS_OF_COPIES else ""
 
 
 def _reason(error: Exception) -> str:

@@ -45,7 +45,7 @@ class Stamp:
     job_mark: str = attrs.field(default="", kw_only=True)
     """The mark of any attempt's job there, which Workload copies do not have; empty: none."""
     copy_of: str = attrs.field(default="", kw_only=True)
-    """The mark of the job's copies there; empty: none, or that which is there stays."""
+    """The mark of the job's copies there, or of the Workload's name; empty: none, or that which is there stays."""
     counts: Mapping[str, int] = attrs.field(factory=dict)
     """How many pods an elastic job's Workload has quota for, by pod set; empty for other jobs."""
     pod_sets: tuple[Json, ...] = ()

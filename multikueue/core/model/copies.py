@@ -85,11 +85,8 @@ def _placed(metadata: Json, stamp: Stamp) -> Json:
         annotations = {**annotations, labels.SLICE_REPLACEMENT_ANNOTATION: str(slice_there)}
     if namespace == own:
         return {**metadata, "annotations": annotations}
-    return {
-        **metadata,
-        "namespace": namespace,
-        "annotations": {**annotations, labels.ORIGIN_NAMESPACE_ANNOTATION: own},
-    }
+    noted = {labels.ORIGIN_NAMESPACE_ANNOTATION: own, labels.COPY_OF_ANNOTATION: stamp.copy_of}
+    return {**metadata, "namespace": namespace, "annotations": {**annotations, **noted}}
 
 
 def _as_here(remote: Json) -> Json:

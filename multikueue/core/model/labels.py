@@ -88,7 +88,10 @@ ATTEMPT_ANNOTATION: Final = "multikueue.dev/attempt"
 JOB_MARK_ANNOTATION: Final = "multikueue.dev/job-mark"
 """On every copy of a job: it was made for its Workload on its worker, whatever the attempt (`core.model.marks`)."""
 COPY_OF_ANNOTATION: Final = "multikueue.dev/copy-of"
-"""On every copy of a job: it was made of that very job on its worker, whatever its Workload (`core.model.marks`)."""
+"""On every copy of a job: it was made of that very job on its worker, whatever its Workload (`core.model.marks`). On a
+Workload copy in a namespace of another name: it was made there for whichever Workload has its name here."""
+MARKS_OF_COPIES: Final = (ORIGIN_LABEL, PREBUILT_WORKLOAD, ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION, COPY_OF_ANNOTATION)
+"""By what a job copy is found, and proven to be ours."""
 SPEC_ANNOTATION: Final = "multikueue.dev/spec"
 """On a Workload copy: digest of the manager's spec it was made from."""
 

@@ -4,7 +4,8 @@ Whoever may create objects on a worker can write our origin label. A mark they c
 Workload's UID, the attempt and the worker's name. So one worker's mark is worth nothing on another, nor in another
 attempt. It begins with a fingerprint of the key: a mark of a key that is lost is told from one that is wrong. A job has
 two more. One is without the attempt: it was ours, whenever that was. The other is of the job's UID: Kueue makes a
-Workload again under the same name, and then that one's UID proves nothing of what was made before.
+Workload again under the same name, and then that one's UID proves nothing of what was made before. So a Workload's copy
+has one of its name where it is in a namespace of another name: nothing else may lead there.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, COPY_OF_ANNOTATION, JOB_MARK_ANNOTATION
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import attempt
 
@@ -90,6 +91,19 @@ class Marks:
         noted = annotations_of(copied).get(COPY_OF_ANNOTATION)
         return job is not None and noted == self.of_copy(job, cluster)
 
+    def of_name(self, name: ObjectKey, cluster: str) -> str:
+        """The other mark of a Workload's copies in a namespace of another name: the same for whichever Workload has it.
+
+        Args:
+            name: the manager's.
+            cluster: the worker.
+        """
+        return _mark(self.key, str(name), "name", cluster)
+
+    def made_under(self, copied: Json, name: ObjectKey, cluster: str) -> bool:
+        """Whether we have made a Workload copy for whichever has that name. Versions up to 8a40b177 marked none so."""
+        return annotations_of(copied).get(COPY_OF_ANNOTATION) == self.of_name(name, cluster)
+
     def are_on(self, obj: Json) -> bool:
         """Whether an object carries a mark of this key, of any attempt at any Workload."""
         return mark_of(obj).startswith(_fingerprint(self.key))
@@ -105,8 +119,8 @@ def mark_of(copy: Json) -> str:
 
 
 @functools.lru_cache(maxsize=2_048)  # plans of one Workload ask for the same few marks again and again
-def _mark(key: bytes, workload_uid: str, of_attempt: str, cluster: str) -> str:
-    told = "\0".join(("mark", workload_uid, of_attempt, cluster)).encode()
+def _mark(key: bytes, of: str, of_attempt: str, cluster: str) -> str:
+    told = "\0".join(("mark", of, of_attempt, cluster)).encode()
     return _fingerprint(key) + hmac.digest(key, told, "sha256").hex()[:32]
 
 

@@ -79,6 +79,11 @@ def resource_version(obj: Json) -> str:
     return _of_metadata(obj, "resourceVersion") or ""
 
 
+def was_changed(obj: Json) -> bool:
+    """Whether its spec was changed since it was made, or it was deleted."""
+    return (_of_metadata(obj, "generation") or 1) > 1
+
+
 def identity(obj: Json) -> Json:
     """Its key, UID and resourceVersion: what an informer needs of an object that nobody reads, and an apply of any."""
     kept = ("name", "namespace", "uid", "resourceVersion")

@@ -62,6 +62,11 @@ def last_place(workload: Json) -> ClusterName | None:
     return ClusterName(worker) if isinstance(worker, str) else None
 
 
+def former_places(workload: Json) -> set[str]:
+    """The workers of the placements that are over, as far as they are kept."""
+    return {one["worker"] for one in placements(workload) if "worker" in one}
+
+
 def is_fault(copy: Json) -> bool:
     """Whether a worker evicted its copy because something is wrong there. A lost worker is at fault, too."""
     evicted = condition(copy, "Evicted") or {}

@@ -15,7 +15,7 @@ from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of, resource_version, uid
-from multikueue.core.model.placements import placements
+from multikueue.core.model.placements import former_places
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
@@ -102,7 +102,7 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     former = copy is not None and situation.marks.are_on(copy) and not situation.whose(worker, copy).runs_for_it
     if copy is not None and former and worker.reachable and facts.has_ended:
         # It is known to have been recorded there: without a job, any user of a worker could say so.
-        had_it = worker.name in (situation.last_worker, *(one.get("worker") for one in placements(situation.workload)))
+        had_it = names_of(situation, worker) & {situation.last_worker, *former_places(situation.workload)}
         listed = had_it or isinstance(worker.kind, Syncing)  # its jobs are read after its Workloads
         if not worker.in_sight and listed and (left := until_end_counts(situation, worker)):
             return Plan(row="job out of sight").within(left)
@@ -113,19 +113,26 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether we have made a job there for this Workload, or one before it, and not for the recorded attempt."""
-    local, own, marks = situation.snapshot.jobs.get(name_of(job)), situation.workload, situation.marks
-    made = any(marks.made_copy(job, local, n) or marks.made_job(job, own, n) for n in names_of(situation, worker))
+    own, marks = situation.workload, situation.marks
+    made = _is_made_of(situation, worker, job) or any(marks.made_job(job, own, n) for n in names_of(situation, worker))
     stray = situation.assigned_to is None and not worker.can_run and situation.is_this(worker, job)
     return made and (stray or not situation.whose(worker, job).runs_for_it)
 
 
-def end_of_gone(situation: Situation) -> Iterator[Effect]:
-    """What shows how a job has ended whose Workload is gone, or goes: nothing tells it once its copies are gone."""
+def _is_made_of(situation: Situation, worker: Worker, copied: Json) -> bool:
+    """Whether we have made a copy there of the manager's job, whichever Workload that had."""
+    local = situation.snapshot.jobs.get(name_of(copied))
+    return any(situation.marks.made_copy(copied, local, name) for name in names_of(situation, worker))
+
+
+def end_of_gone(situation: Situation) -> Plan | None:
+    """Show how a job has ended whose Workload is gone, or goes: nothing tells it once its copies are gone."""
     for worker in situation.workers if situation.snapshot.refused_for < SYNC_GRACE else ():
-        made = [one.object for one in worker.jobs if situation.is_made_of(worker, one.object)]
+        made = [one.object for one in worker.jobs if _is_made_of(situation, worker, one.object)]
         if own_end(situation, made) is not None:
-            return sync_status(situation, made)  # of one worker: there is one write of a job at a time
-    return iter(())
+            shown = tuple(sync_status(situation, made))  # of one worker: there is one write of a job at a time
+            return Plan(shown) if shown else None
+    return None
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:

@@ -332,11 +332,6 @@ def _jobs_that_stay(situation: Situation) -> list[Json]:
     return [job for job in situation.snapshot.jobs.values() if not is_terminating(job)]
 
 
-def _end_of_gone(situation: Situation) -> Plan | None:
-    ended = tuple(ending.end_of_gone(situation))
-    return Plan(ended) if ended else None
-
-
 def _wait_for_run_of_gone(situation: Situation) -> Plan | None:
     """No Workload tells which worker had the job: none may show a copy of it."""
     stay, quiet_for = _jobs_that_stay(situation), situation.snapshot.quiet_for
@@ -354,7 +349,7 @@ def _is_anothers(situation: Situation) -> bool:
 
 clean_up_gone: Final = first_of(
     Way("its job is another's", _is_anothers, ending.clean_up),
-    Way("has ended", always, _end_of_gone),
+    Way("has ended", always, ending.end_of_gone),
     Way("goes", lambda seen: seen.snapshot.workload is not None, _release_stopped),
     Way("may still run", always, _wait_for_run_of_gone),
     Way("released", always, _released),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
+from typing import Final
 
 import attrs
 
@@ -27,7 +28,7 @@ from multikueue.core.workload.facts.eligible import with_company, with_own_copie
 from multikueue.core.workload.facts.places import is_own_copy, with_places_written, without_foreign
 from multikueue.core.workload.facts.runs import possible_runs
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker, hidden
+from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, hidden
 from multikueue.core.workload.leftovers import clean_stale
 from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
@@ -38,7 +39,7 @@ from multikueue.errors import RuleError
 
 
 def guarded_plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Plan:
-    """Decide as `plan` does. If that raises, decide once more, without the workers for each of which alone it raises.
+    """Decide as `plan` does. If that raises, decide without the workers that make it raise, alone or together.
 
     What comes from workers is checked where it comes in, and code of others is asked through a guard:
     rows by `adapters.safe`, dispatchers by `core.dispatchers.guarded`. So what raises all the same is a defect of ours;
@@ -51,18 +52,18 @@ def guarded_plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, disp
         return plan(snapshot, now, settings, dispatcher)
     except Exception:  # of any code: adapters may come from elsewhere
         odd: dict[ClusterName, Exception] = {}
-        for worker in snapshot.workers:
+        seen = snapshot.with_workers(lambda worker: hidden(worker, _UNUSABLE) if worker.copies else worker)
+        decided = plan(seen, now, settings, dispatcher)
+        for shown in (worker for worker in snapshot.workers if worker.copies):
+            more = attrs.evolve(seen, workers=tuple(shown if one.name == shown.name else one for one in seen.workers))
             try:
-                plan(attrs.evolve(snapshot, workers=(worker,)), now, settings, dispatcher)
+                decided, seen = plan(more, now, settings, dispatcher), more
             except Exception as error:
-                odd[worker.name] = error
-        without = snapshot.with_workers(lambda worker: _left_out(worker, odd.get(worker.name)))
-        return attrs.evolve(plan(without, now, settings, dispatcher), left_out=odd)
+                odd[shown.name] = error
+        return attrs.evolve(decided, left_out=odd)
 
 
-def _left_out(worker: Worker, error: Exception | None) -> Worker:
-    why = f"what it shows of this Workload cannot be used ({type(error).__name__}), see the log of the controller"
-    return worker if error is None else hidden(worker, why)
+_UNUSABLE: Final = "what it shows of this Workload cannot be used, see the log of the controller"
 
 
 def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Plan:

@@ -10,7 +10,7 @@ from multikueue.core.machinery.resync import runs_on
 from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, namespace_of
-from multikueue.core.model.placements import placements
+from multikueue.core.model.placements import former_places
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import (
@@ -113,7 +113,7 @@ LEFT: Final = "left"
 
 
 def _left_entries(workload: Json) -> list[str]:
-    before = {noted_worker(workload), *(one.get("worker") for one in placements(workload))}
+    before = {noted_worker(workload), *former_places(workload)}
     return [sys.intern(name) for name in before if name]
 
 

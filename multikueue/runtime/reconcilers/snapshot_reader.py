@@ -326,8 +326,8 @@ class SnapshotReader:
         shared: Sequence[str],
     ) -> str:
         """The namespace on a worker in which a Workload's copies are: as it says or, where it is not there, of one with
-        our mark of this attempt, of others of its job, or of a copy that was made of the job for a former Workload.
-        Somebody may have removed or changed what it said, or Kueue has made it anew, and its job runs.
+        our mark of this attempt, of others of its job, or of a copy that was made for a former Workload: of the job, or
+        under its name. Somebody may have removed or changed what it said, or Kueue has made it anew, and its job runs.
 
         An earlier attempt's mark counts where nothing is in the namespace that it says, in the namespace that is its
         own there, as it counts where both have one name: anybody there could have written one.
@@ -340,7 +340,8 @@ class SnapshotReader:
         proofs = [(namespace_of(one), marks.proof(one, workload, cluster.name, of_attempt)) for one in copies]
         exact = [place for place, proof in proofs if proof is Proof.EXACT]
         former = (namespace_of(one) for one in copies if marks.made_copy(one, jobs.get(name_of(one)), cluster.name))
-        if places := exact or shared or [*former]:
+        offered = (namespace_of(one) for one in copies if marks.made_under(one, key, cluster.name))
+        if places := exact or shared or [*former, *offered]:
             return said if said in places else places[0]
         own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)
         unreadable = known.workloads.unreadable_note(ObjectKey(said, key.name))

@@ -178,7 +178,30 @@ def test_a_plan_that_raises_is_made_without_the_workers_it_raises_for() -> None:
     assert words.count("warn") == 2
     assert "record w2" in words
     assert not any(word.endswith((" w1", " w3")) for word in words), "they are left alone"
-    assert any("(ZeroDivisionError)" in one.note for one in those(AnnounceWorkload, made.effects))
+    assert any("cannot be used" in one.note for one in those(AnnounceWorkload, made.effects))
+
+
+class Incomparable(str):
+    """A UID that cannot be compared with another such one."""
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Incomparable) and other is not self:
+            raise ZeroDivisionError("nobody expects it")
+        return super().__eq__(other)
+
+    __hash__ = str.__hash__
+
+
+def test_a_plan_that_raises_for_two_workers_together_is_made_without_one_of_them() -> None:
+    """It raised again and again, and the Workload was held up everywhere."""
+    local = workload(nominated=("w1", "w3"), evictions=1)
+    two = [worker(name, copy_of(local, attempt=EARLIER, uid=Incomparable(f"of-{name}"))) for name in ("w1", "w2")]
+    seen = snapshot(local, two[0], attrs.evolve(two[1], second_of="w1"), worker("w3", copy_of(local, admitted=True)))
+    with pytest.raises(ZeroDivisionError):
+        decide(seen)
+    made = guarded(seen)
+    assert list(made.left_out) == ["w2"]
+    assert in_words(seen, made) == ["warn", "delete workload on w1", "warn"], "an earlier attempt may run on w2"
 
 
 def test_what_runs_stays_on_a_worker_that_makes_the_plan_raise() -> None:

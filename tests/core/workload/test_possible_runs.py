@@ -301,6 +301,13 @@ class TestAfterAStart:
         assert decided(away, local=first, job=job(status={"active": 1}))[0] == ["warn"]
         assert decided(away, local=first, job=job(status={"active": 0}))[0][:1] == RECORD
 
+    def test_so_it_is_where_its_spec_has_changed(self) -> None:
+        """Kueue makes a Workload again for that, and its job may have run before any status was shown."""
+        first, away = workload(nominated=("w1", "w2")), worker("w2", reach=unseen(minutes=5))
+        for generation, waits in ((1, False), (2, True)):
+            its = with_value(job(), ("metadata", "generation"), generation)
+            assert (decided(away, local=first, job=its)[0] == ["warn"]) is waits
+
     def test_of_a_set_which_never_shows_that_it_ran_the_age_tells(self) -> None:
         """Kueue makes a Workload as the set is made: a later one has another before it, that somebody has deleted."""
         sets = attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, rule=None))

@@ -80,6 +80,7 @@ def test_once_it_is_evicted_it_is_stopped_there_and_starts_under_the_first() -> 
 
 
 LOST = Lost(NOW - timedelta(hours=1))
+ENDED: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
 
 
 def lost_name(local: Json, **facts: Any) -> tuple[Worker, Worker]:
@@ -113,14 +114,32 @@ def test_nobody_else_gets_it_while_another_name_shows_it(elastic: bool) -> None:
 @pytest.mark.parametrize("evicted", [True, False], ids=["being evicted", "quota again"])
 def test_what_has_ended_under_a_lost_name_has_ended(evicted: bool) -> None:
     """It was removed under the name in reach, which is not the one it was made for, and ran again."""
-    ended = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
-    has = worker("w2", copy_of(RECORDED, admitted=True, owned=True), job_copy_of(RECORDED, status=ended))
+    has = worker("w2", copy_of(RECORDED, admitted=True, owned=True), job_copy_of(RECORDED, status=ENDED))
     shown, lost = named("w1", has), attrs.evolve(has, reach=LOST, second_of="w1")
     local = workload(evicted="AdmissionCheck" if evicted else None, evictions=1)
     seen = snapshot(local, shown, lost, worker("w3"), job=job(suspended=False, status={"active": 1}))
     found = in_words(seen, decide(attrs.evolve(seen, last_worker=ClusterName("w2"))))
     assert "copy job status" in found, found
     assert not any(word.startswith(("delete", "stop on")) and " on w1" in word for word in found), found
+
+
+@pytest.mark.parametrize("deleting", [False, True], ids=["gone", "being deleted"])
+def test_what_has_ended_under_a_lost_name_has_ended_though_its_workload_is_gone(deleting: bool) -> None:
+    """It was removed, and ran again for the Workload that came next."""
+    has = worker("w2", copy_of(RECORDED, admitted=True, owned=True), job_copy_of(RECORDED, status=ENDED))
+    shown, lost = named("w1", has), attrs.evolve(has, reach=LOST, second_of="w1")
+    local = workload(cluster="w2", check="Ready", deleting=True) if deleting else None
+    seen = snapshot(local, shown, lost, worker("w3"), job=job(suspended=True, status={"active": 1}))
+    assert in_words(seen, decide(seen))[0] == "copy job status"
+
+
+def test_its_copy_alone_tells_it_under_another_name_too() -> None:
+    """The job has a TTL, and the Workload is known to have been on that cluster."""
+    has = worker("w2", copy_of(RECORDED, admitted=True, owned=True, finished="Succeeded"))
+    shown, lost = named("w1", has), attrs.evolve(has, reach=LOST, second_of="w1")
+    seen = snapshot(workload(evictions=1), shown, lost, worker("w3"), quiet_for=timedelta(minutes=1))
+    found = in_words(seen, decide(attrs.evolve(seen, last_worker=ClusterName("w2"))))
+    assert any(word.startswith("finish Succeeded") for word in found), found
 
 
 def test_other_slices_of_an_elastic_job_are_spared_under_their_name() -> None:

@@ -118,8 +118,7 @@ def with_places_written(snapshot: Snapshot, decided: Plan) -> Plan:
         return decided
     on_workers = [one for one in decided.effects if one.cluster != MANAGER]
     kept = [one for one in on_workers if one.cluster not in missing or not isinstance(one, _CREATIONS)]
-    places = namespaces_on_workers(workload)
-    places.update(missing)
+    places = {**namespaces_on_workers(workload), **missing}
     places = {name: there for name, there in places.items() if there != snapshot.key.namespace}
     noted = json.dumps(places, sort_keys=True) if places else None
     # The whole of it is written: what another process has written meanwhile must not go.

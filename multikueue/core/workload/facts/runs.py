@@ -19,7 +19,7 @@ from multikueue.core.model import giving_up, workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import is_terminating, uid
+from multikueue.core.model.objects import is_terminating, uid, was_changed
 from multikueue.core.model.placements import last_place
 from multikueue.core.workload.facts import graces
 from multikueue.core.workload.facts import worker_states as states
@@ -203,15 +203,16 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
 
 
 def _shows_a_run(situation: Situation) -> bool:
-    """Whether the manager's job says that it runs: with another Workload, that somebody has deleted.
+    """Whether the manager's job may have run with another Workload, that is gone: it says so, or its spec has changed.
 
-    One that does not show its copy's status is older than a Workload that is not its first.
+    Kueue makes a Workload again as somebody changes its job, and has written `spec.suspend` by then: perhaps before any
+    status was shown. One that does not show its copy's status is older than a Workload that is not its first.
     """
     adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
     if adapter is None:
         return False
     if not adapter.traits.keeps_status:
-        return any(adapter.release_patch(job) is not None for job in jobs)
+        return any(adapter.release_patch(job) is not None or was_changed(job) for job in jobs)
     made, *of_jobs = (parse_timestamp(one["metadata"].get("creationTimestamp")) for one in (situation.workload, *jobs))
     return made is not None and any(at is not None and made - at > graces.OLDER_THAN_ITS_WORKLOAD for at in of_jobs)
 

@@ -18,7 +18,7 @@ from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_wo
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, dig, is_terminating, name_of
+from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.facts.places import namespace_for
@@ -121,7 +121,8 @@ class Situation:
 
     def copy_for(self, worker: Worker) -> Json:
         """The Workload to create on a worker, to be read only: all but its mark is shared with the other workers'."""
-        made, stamp = self._new_copy, self.stamp_on(worker)
+        name_mark = self.marks.of_name(self.snapshot.key, worker.name)
+        made, stamp = self._new_copy, attrs.evolve(self.stamp_on(worker), copy_of=name_mark)
         marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
         return placed_workload({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
 
@@ -261,10 +262,6 @@ class Situation:
         """The manager's job that a copy was made of; None if it cannot be seen, or is another by now."""
         job = self.snapshot.jobs.get(copy["metadata"]["name"])
         return job if job is not None and is_copy_of(copy, job) else None
-
-    def is_made_of(self, worker: Worker, copied: Json) -> bool:
-        """Whether we have made a copy there of the manager's job, whichever Workload that had."""
-        return self.marks.made_copy(copied, self.snapshot.jobs.get(name_of(copied)), worker.name)
 
     def jobs_on(self, worker: Worker) -> list[Json]:
         """The copies of its jobs on that worker: one for most kinds. The Workloads of a group share one."""
