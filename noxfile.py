@@ -32,6 +32,8 @@ PURE = ("tests/core", "tests/adapters")
 """The layers that do no I/O: run with coverage, and on every Python."""
 ELSEWHERE = ("tests/integration", "tests/dashboard/test_page.py", *NIGHTLY)
 """What needs more than Python, in sessions of its own."""
+HANGS = "--timeout=1200"
+"""What ends a test that hangs in an `untimed` session: `.ci/run` gives those what the others leave of the machine."""
 SEEDS, OF_NOX = 300, 60
 """How many seeds of the simulation are run, and how many of them `nox` runs: the others are the gate's."""
 
@@ -118,25 +120,27 @@ def gate(session: nox.Session) -> None:
     those(session, "gate or hypothesis", *(f"--ignore={folder}" for folder in PURE))
 
 
-@nox.session(tags=["gate"])
+@nox.session(tags=["gate", "untimed"])
 def coverage(session: nox.Session) -> None:
     """The tests of the pure layers once more: do they reach every branch?"""
     install(session, "tests")
     for stale in Path().glob(".coverage*"):
         stale.unlink()
-    session.run("coverage", "run", "-m", "pytest", "-n", "auto", *timed("coverage"), *PURE)
+    session.run("coverage", "run", "-m", "pytest", "-n", "auto", HANGS, *timed("coverage"), *PURE)
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", "--include=multikueue/core/*,multikueue/adapters/*", "--fail-under=95")
 
 
-@nox.session(python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"], tags=["gate"])
+@nox.session(
+    python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"], tags=["gate", "untimed"]
+)
 def versions(session: nox.Session) -> None:
     """The pure layers on each other Python that is installed. One, and more of it: `nox -s versions-3.13 -- tests`.
 
     With few examples of the properties: what another Python does otherwise, it does with all; `coverage` draws all.
     """
     install(session, "tests")
-    few = ("-n", "auto", "--hypothesis-profile=few", *timed(session.name))
+    few = ("-n", "auto", HANGS, "--hypothesis-profile=few", *timed(session.name))
     session.run("pytest", *(session.posargs or (*few, *PURE)))
 
 
@@ -152,7 +156,7 @@ def nightly(session: nox.Session) -> None:
     session.run("python", "-m", "tests.dispatch.family", "--all", "--seeds", "3", "--limit", "1.05")
 
 
-@nox.session(tags=["gate", "virtual"])
+@nox.session(tags=["gate", "untimed"])
 def simulation(session: nox.Session) -> None:
     """A fleet on virtual time, from seeds: `nox -s simulation -- --seeds 20000 --first-seed 1`."""
     install(session, "tests")
@@ -160,7 +164,7 @@ def simulation(session: nox.Session) -> None:
     session.run("python", "-m", "tests.simulation", *(session.posargs or rest))
 
 
-@nox.session(tags=["gate", "virtual"])
+@nox.session(tags=["gate", "untimed"])
 def dispatch(session: nox.Session) -> None:
     """What choosing workers costs and brings, beside AllAtOnce: seed 1 alone; `-- --seeds 3` is all of it."""
     install(session, "tests")

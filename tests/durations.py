@@ -31,6 +31,8 @@ SECONDS: Final = 10.0
 """... if it takes so many seconds more: two runs on one machine differ by less."""
 SLOWEST: Final = 3
 """How many tests are named of what is over its budget."""
+BESIDE: Final = "nox-untimed.json"
+"""nox's report of what `.ci/run` runs beside the other sessions, at the lowest priority."""
 _ROW: Final = re.compile(r"^\| `([\w.-]+(?:: [\w./]+)?)` \| (\d+) \| (\S.*) \|$", re.MULTILINE)
 
 
@@ -53,6 +55,8 @@ class Durations:
     """Milliseconds of a fixed piece of work: how fast the machine was."""
     slowest: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """The slowest tests of each folder, with their seconds. They are not stored."""
+    beside: Mapping[str, float] = attrs.field(factory=dict)
+    """Sessions that had what others left of the machine: their time says nothing, and is not stored."""
 
     @property
     def all(self) -> Mapping[str, float]:
@@ -62,22 +66,28 @@ class Durations:
 
 def measured(folder: Path, reference: float) -> Durations:
     """What nox and pytest have written into a folder."""
-    sessions = {
-        str(session["name"]): float(session["duration"])
-        for report in sorted(folder.glob("nox-*.json"))
-        for session in json.loads(report.read_text())["sessions"]
-        if session["result"] != "skipped"
-    }
+    reports = sorted(folder.glob("nox-*.json"))
+    beside = _sessions(report for report in reports if report.name == BESIDE)
     tests: dict[str, list[tuple[float, str]]] = defaultdict(list)
-    for report in sorted(folder.glob("*.xml")):
+    for report in sorted(file for file in folder.glob("*.xml") if file.stem not in beside):
         for module, name, seconds in _tests(report):
             tests[f"{report.stem}: {_folder(module)}"].append((seconds, f"{module}::{name}"))
     return Durations(
-        sessions,
+        _sessions(report for report in reports if report.name != BESIDE),
         {where: sum(seconds for seconds, _ in taken) for where, taken in tests.items()},
         reference,
         {where: tuple(_words(sorted(taken, reverse=True)[:SLOWEST])) for where, taken in tests.items()},
+        beside,
     )
+
+
+def _sessions(reports: Iterable[Path]) -> dict[str, float]:
+    return {
+        str(session["name"]): float(session["duration"])
+        for report in reports
+        for session in json.loads(report.read_text())["sessions"]
+        if session["result"] != "skipped"
+    }
 
 
 def _tests(report: Path) -> Iterator[tuple[str, str, float]]:
@@ -113,6 +123,7 @@ def report(now: Durations, before: Mapping[str, float], allowed: Mapping[str, Bu
             yield f"{seconds:8.1f} s  {where} ({', '.join(notes)})"
         if over:
             yield from (f"{'':12}{line}" for line in now.slowest.get(where, ()))
+    yield from (f"{seconds:8.1f} s  {where} (beside the others)" for where, seconds in now.beside.items())
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -121,7 +132,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--store", action="store_true")
     given = parser.parse_args(arguments)
-    now = measured(given.folder, reference_cpu_ms())
+    noted = given.folder / "durations.json"
+    # The gate's own look at the machine: whoever stores its run may do so while that does other things.
+    reference = json.loads(noted.read_text())["reference_cpu_ms"] if noted.exists() else reference_cpu_ms()
+    now = measured(given.folder, reference)
     before = json.loads(STORED.read_text()) if STORED.exists() else {}
     seconds = {where: took for part in ("sessions", "folders") for where, took in before.get(part, {}).items()}
     sys.stdout.writelines(f"{line}\n" for line in report(now, seconds, budgets(PAGE.read_text())))
@@ -129,7 +143,7 @@ def main(arguments: list[str] | None = None) -> None:
         part: {where: round(took, 1) for where, took in getattr(now, part).items()} for part in ("sessions", "folders")
     }
     text = json.dumps({"reference_cpu_ms": now.reference, **kept}, indent=1)
-    for target in (given.folder / "durations.json", *([STORED] if given.store else ())):
+    for target in (noted, *([STORED] if given.store else ())):
         target.write_text(text + "\n")
 
 

@@ -38,6 +38,19 @@ def test_seconds_are_added_up_by_session_and_folder(tmp_path: Path) -> None:
     assert taken.slowest["gate: tests/runtime"] == slowest
 
 
+def test_what_ran_beside_the_others_is_told_and_neither_compared_nor_stored(tmp_path: Path) -> None:
+    """It had what they left of the machine."""
+    ran = {"name": "coverage", "duration": 900, "result": "success"}
+    (tmp_path / "nox-untimed.json").write_text(json.dumps({"sessions": [ran]}))
+    case = CASE.format("tests.core.test_a", "a", 600)
+    (tmp_path / "coverage.xml").write_text(f"<testsuites><testsuite>{case}</testsuite></testsuites>")
+
+    now = measured(tmp_path, 45.0)
+
+    assert now.all == {}
+    assert said(now, Durations({"coverage": 60.0}, {}, 45.0)) == ["900.0 s coverage (beside the others)"]
+
+
 def test_every_session_is_told_and_a_folder_that_has_become_slower() -> None:
     assert said(LINT) == ["20.0 s lint (20.0 s)"]
     assert said(attrs.evolve(LINT, sessions={"types": 3.0})) == ["3.0 s types (new)"]
@@ -66,7 +79,10 @@ def test_what_was_stored_is_compared_with(
         durations.main([str(tmp_path), *options])
         return capsys.readouterr().out.splitlines()[-1].strip()
 
-    assert [told(), told("--store"), told()] == ["2.0 s  lint (new)", "2.0 s  lint (new)", "2.0 s  lint (2.0 s)"]
+    assert told() == "2.0 s  lint (new)"
+    monkeypatch.setattr(durations, "reference_cpu_ms", lambda: 1000.0)  # it does other things by now
+    assert [told("--store"), told()] == ["2.0 s  lint (new)", "2.0 s  lint (2.0 s)"]
+    assert json.loads((tmp_path / "stored.json").read_text())["reference_cpu_ms"] < 1000
 
 
 def test_every_session_and_every_folder_has_a_budget_with_a_reason() -> None:

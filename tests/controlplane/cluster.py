@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -30,7 +31,6 @@ class ControlPlane(Cluster):
     Args:
         name: names the kubeconfig's context and the folder.
         controller_manager: whether Jobs make pods and owners' deletion deletes dependents.
-        controller_flags: further flags of it; `--controllers=NAME` adds one to those that run.
         users: static-token users and the rules of each one's ClusterRole.
         crds: applied before the controller manager starts. The garbage collector looks for new kinds only every 30 s,
             so objects of a kind that is applied later are not collected at once.
@@ -43,7 +43,6 @@ class ControlPlane(Cluster):
     """
 
     controller_manager: bool = attrs.field(default=False, kw_only=True)
-    controller_flags: Sequence[str] = attrs.field(default=(), kw_only=True, repr=False)
     users: Mapping[str, Sequence[Json]] = attrs.field(factory=dict, kw_only=True, repr=False)
     crds: Sequence[Json] = attrs.field(default=(), kw_only=True, repr=False)
     watch_cache: bool = attrs.field(default=True, kw_only=True)
@@ -86,6 +85,21 @@ class ControlPlane(Cluster):
     async def resume_apiserver(self) -> None:
         """Let it go on after `pause_apiserver`."""
         self._parts.apiserver.process.resume()
+
+    @asynccontextmanager
+    async def controllers(self, *flags: str) -> AsyncIterator[None]:
+        """kube-controller-manager with these flags while the context lasts, beside none of the plane's own.
+
+        Some controllers look around every 20 s or more, and at their start: what is there by then waits for no round.
+
+        Args:
+            flags: further ones; `--controllers=NAME` adds one to those that run.
+        """
+        process = await self._start_controllers((self.binaries or binaries.find()).controllers_or_raise(), flags)
+        try:
+            yield
+        finally:
+            await process.kill()
 
     async def compact(self) -> None:
         """Make every older resourceVersion answer 410.
@@ -132,11 +146,11 @@ class ControlPlane(Cluster):
             if manager is not None:
                 tasks.start_soon(self._start_controllers, manager)
 
-    async def _start_controllers(self, binary: Path) -> None:
+    async def _start_controllers(self, binary: Path, flags: Sequence[str] = ()) -> ChildProcess:
         config = write_kubeconfig(self.folder / "controllers.kubeconfig", self.kubeconfig(CONTROLLER_MANAGER))
         process = self._process("kube-controller-manager", self.folder)
-        flags = tuple(self.controller_flags)
-        await ControllerManager(binary, self._parts.credentials, config, process, flags).start(self.admin)
+        await ControllerManager(binary, self._parts.credentials, config, process, tuple(flags)).start(self.admin)
+        return process
 
     async def _read_static_tokens(self) -> None:
         self._parts.credentials.write_tokens(self._static_tokens)

@@ -49,29 +49,17 @@ async def test_a_namespace_or_a_job_that_is_deleted_waits_for_nobody(clusters: C
 
 async def test_what_the_pod_garbage_collector_takes_and_what_is_left_for_it() -> None:
     """Ended pods beyond its threshold, oldest first; and, once mirrors are off and their Node is gone, pods of others
-    there, which have ended by then."""
+    there, which have ended by then. It looks every 20 s, and at its start: it is started when there is something."""
     collector = ("--controllers=pod-garbage-collector-controller", "--terminated-pod-gc-threshold=1")
     rights = [*mirroring_rules("mirrors"), *node_lease_rules()]
-    plane = ControlPlane("manager", users={"daemon": rights}, controller_manager=True, controller_flags=collector)
     async with (
-        plane,
+        ControlPlane("manager", users={"daemon": rights}) as plane,
         KubeClient(connection(plane.kubeconfig("admin")), name="manager") as admin,
         KubeClient(connection(plane.kubeconfig("daemon")), name="manager") as client,
     ):
-        await admin.create(NODE, node_body("worker1"))
-        for name in ("theirs", "going"):
-            await admin.create(POD, _theirs(name))
-        for obj in mirror_policy_objects("mirrors", "daemon"):
-            await plane.admin.apply(obj)
-        mirrors = list[ObjectKey]()
-        for namespace in ("team-a", "team-b"):
-            await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-            account = {"namespace": namespace, "name": "default"}
-            await plane.admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
-            mirrors.append(await _mirrored(admin, client, namespace))
-            await client.merge_patch(POD, mirrors[-1], {"status": {"phase": "Succeeded"}}, subresource="status")
-            await anyio.sleep(1.1)  # creation times are whole seconds, by which it tells the oldest
-        await _gone(admin, POD, mirrors[0])
+        mirrors = await _two_that_ended_and_pods_of_others(plane, admin, client)
+        async with plane.controllers(*collector):
+            await _gone(admin, POD, mirrors[0])
         assert await read(admin, POD, mirrors[1]) is not None
         await admin.delete(POD, ObjectKey("default", "going"))
         await take_away(client, "multikueue")
@@ -83,7 +71,30 @@ async def test_what_the_pod_garbage_collector_takes_and_what_is_left_for_it() ->
             (POD, ObjectKey("default", "going")),
         ):
             assert await read(admin, resource, key) is None
-        await _gone(admin, POD, ObjectKey("default", "theirs"))
+        async with plane.controllers(*collector):
+            await _gone(admin, POD, ObjectKey("default", "theirs"))
+
+
+async def _two_that_ended_and_pods_of_others(
+    plane: ControlPlane, admin: KubeClient, client: KubeClient
+) -> list[ObjectKey]:
+    """Two mirrors, the older one first; beside them the pods `theirs` and `going`."""
+    await admin.create(NODE, node_body("worker1"))
+    for name in ("default", "team-a", "team-b"):
+        if name != "default":
+            await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        account = {"namespace": name, "name": "default"}
+        await plane.admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+    for name in ("theirs", "going"):
+        await admin.create(POD, _theirs(name))
+    for obj in mirror_policy_objects("mirrors", "daemon"):
+        await plane.admin.apply(obj)
+    mirrors = list[ObjectKey]()
+    for namespace in ("team-a", "team-b"):
+        mirrors.append(await _mirrored(admin, client, namespace))
+        await client.merge_patch(POD, mirrors[-1], {"status": {"phase": "Succeeded"}}, subresource="status")
+        await anyio.sleep(1.1)  # creation times are whole seconds, by which it tells the oldest
+    return mirrors
 
 
 def _theirs(name: str) -> Json:
