@@ -176,8 +176,9 @@ class Writer(Protocol):
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
+        grace: int | None = None,
     ) -> Json | None:
-        """DELETE with preconditions.
+        """DELETE with preconditions; of a pod that has stopped a kubelet says `grace=0`: it has no more seconds.
 
         Returns:
             The object as it stands now, with its deletionTimestamp, where it has still to end; None: it is gone.

@@ -16,9 +16,10 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.kube import Informer
+from multikueue.protocols import ApiClient
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.crds import load_crds
-from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION, JobRunner, NodeClient
+from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION, JobRunner
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.declared import kind_of_row
 from multikueue.sandbox.kueue import SmallKueue
@@ -88,7 +89,7 @@ def _jobs(kind: SandboxKind, *, delegated: bool, fails: bool) -> list[Json]:
 
 
 @asynccontextmanager
-async def _versions(client: NodeClient, kind: SandboxKind) -> AsyncIterator[dict[str, list[Json]]]:
+async def _versions(client: ApiClient, kind: SandboxKind) -> AsyncIterator[dict[str, list[Json]]]:
     """Of every object of the kind; of one that is gone there are none."""
     versions: dict[str, list[Json]] = {}
 
@@ -106,7 +107,7 @@ async def _versions(client: NodeClient, kind: SandboxKind) -> AsyncIterator[dict
         tasks.cancel_scope.cancel()
 
 
-async def _stages(client: NodeClient, kind: SandboxKind, jobs: list[Json]) -> Stages:
+async def _stages(client: ApiClient, kind: SandboxKind, jobs: list[Json]) -> Stages:
     """Play it. What is stopped runs again, and ends; pods that are stopped never do."""
     seen: dict[str, list[Json]] = {}
     names = [name_of(job) for job in jobs]
@@ -141,12 +142,12 @@ async def _stages(client: NodeClient, kind: SandboxKind, jobs: list[Json]) -> St
     return seen
 
 
-async def _hold(client: NodeClient, policy: str) -> None:
+async def _hold(client: ApiClient, policy: str) -> None:
     """With the checks that its Workloads get, but no quota."""
     await client.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), {"spec": {"stopPolicy": policy}})
 
 
-async def _activate(client: NodeClient, active: bool) -> None:
+async def _activate(client: ApiClient, active: bool) -> None:
     for workload in (await client.list(WORKLOAD)).items:
         await client.merge_patch(WORKLOAD, ObjectKey.of(workload), {"spec": {"active": active}})
 

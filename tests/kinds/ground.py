@@ -19,7 +19,8 @@ from multikueue.core.model.objects import clone, dig, labels_of, uid, with_value
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Conflict
 from multikueue.kube import Informer
-from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION, TRAP_ANNOTATION, JobRunner, NodeClient
+from multikueue.protocols import ApiClient
+from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION, TRAP_ANNOTATION, JobRunner
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
@@ -61,7 +62,7 @@ class Cluster:
     """One cluster, and everything it ever showed."""
 
     name: str
-    client: NodeClient
+    client: ApiClient
     now: dict[tuple[Resource, str], Json] = attrs.field(factory=dict, init=False)
     """What there is, by kind and name."""
     first: dict[tuple[Resource, str], Json] = attrs.field(factory=dict, init=False)

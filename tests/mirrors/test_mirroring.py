@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from multikueue import PlanSettings
-from multikueue.core.model.kinds import JOB, LEASE, MULTIKUEUE_CLUSTER, POD
+from multikueue.core.model.kinds import EVENT, JOB, LEASE, MULTIKUEUE_CLUSTER, POD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, uid
 from multikueue.protocols import ApiClient
@@ -184,6 +184,7 @@ def _ports(count: int) -> list[Json]:
 
 
 async def test_a_refused_mirror_costs_one_request_for_each_status_and_the_job_nothing() -> None:
+    """As by a quota on pods: one event on the job, a metric, and no more requests while nothing changes."""
     async with showing() as shown:
         shown.fleet.manager.faults.add(Refuse(403), on=Match(user="mirrors", verbs=("create",), resource="pods"))
         await shown.fleet.submit()
@@ -192,10 +193,34 @@ async def test_a_refused_mirror_costs_one_request_for_each_status_and_the_job_no
         assert shown.writes("create") == 1
         assert len(shown.refused) == 1
         assert shown.counted() == {"worker1": ShownPods(0, 1)}
+        assert await _events(shown) == [("Warning", "Job", "job", None)]
+        job = await shown.fleet.admin.get(JOB, ObjectKey("default", "job"))
+        assert (dig(job, "status", "active"), dig(job, "spec", "suspend")) == (1, False)
         (pod,) = await shown.pods()
         shown.fleet.manager.faults.clear()
         await shown.write(pod, message="on")
         await shown.count(1, 10)
+        assert shown.counted() == {"worker1": ShownPods(1, 0)}
+
+
+async def _events(shown: Shown) -> list[tuple[str, str, str, int | None]]:
+    """Type, kind and name of the job, and how often it was said, of each that says that a pod is not shown."""
+    found = [one for one in (await shown.fleet.admin.list(EVENT)).items if one["reason"] == "PodNotShown"]
+    about = [(one, one["regarding"]) for one in found]
+    return [(one["type"], of["kind"], of["name"], dig(one, "series", "count")) for one, of in about]
+
+
+async def test_what_was_refused_is_tried_again_after_ten_minutes_whatever_its_status() -> None:
+    """A quota has room by then; a pod that runs for days may not change its status meanwhile."""
+    async with showing() as shown:
+        shown.fleet.manager.faults.add(Refuse(403), on=Match(user="mirrors", verbs=("create",), resource="pods"))
+        await shown.fleet.submit()
+        await until(shown.pods)
+        await anyio.sleep(1500)
+        assert shown.writes("create") == 3
+        assert shown.counted() == {"worker1": ShownPods(0, 1)}
+        shown.fleet.manager.faults.clear()
+        await shown.count(1, 700)
         assert shown.counted() == {"worker1": ShownPods(1, 0)}
 
 

@@ -106,9 +106,11 @@ def test_places_are_counted_in_all_and_for_each_job() -> None:
 def test_what_is_held_is_so_until_the_status_changes() -> None:
     held = Held()
     held.hold("pod", "status")
-    assert held.holds("pod", "status")
-    assert not held.holds("pod", "another")
-    assert not held.holds("other", "status")
+    assert held.holds("pod", lambda: "status", 1e9)
+    assert not held.holds("pod", lambda: "another", 0.0)
+    assert not held.holds("other", lambda: "status", 0.0)
+    held.hold("pod", "status", until=10.0)
+    assert [held.holds("pod", lambda: "status", now) for now in (9.0, 10.0)] == [True, False]
     held.forget("pod")
     assert len(held) == 0
 

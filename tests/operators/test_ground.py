@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.sandbox.jobs import NodeClient
+from multikueue.protocols import ApiClient
 from tests.integration.view import POD
 from tests.operators.ground import Recorded
 from tests.operators.kinds.ray_journeys import CLUSTERS
@@ -13,7 +13,7 @@ from tests.operators.kinds.ray_journeys import CLUSTERS
 
 def _seen(*objects: tuple[Resource, Json]) -> Recorded:
     """A cluster that showed these one after the other."""
-    cluster = Recorded("worker1", cast(NodeClient, None))
+    cluster = Recorded("worker1", cast(ApiClient, None))
     for number, (resource, obj) in enumerate(objects, 1):
         obj["metadata"]["resourceVersion"] = str(number)
         cluster.observe(resource, ObjectKey("default", obj["metadata"]["name"]), None, obj)

@@ -43,6 +43,7 @@ class Unasked:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
+        grace: int | None = None,
     ) -> None:
         _refuse(resource)
 

@@ -155,13 +155,14 @@ class Session:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
+        grace: int | None = None,
     ) -> Json | None:
         """See `Writer`."""
         return await self._call(
             "delete",
             resource,
             lambda: self.link.client.delete(
-                resource, key, uid=uid, resource_version=resource_version, propagation=propagation
+                resource, key, uid=uid, resource_version=resource_version, propagation=propagation, grace=grace
             ),
             writes=True,
         )

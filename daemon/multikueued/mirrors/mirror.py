@@ -57,6 +57,7 @@ NOT_SHOWN: Final = (
 LARGEST: Final = 64 << 10
 """Bytes of what is kept of a pod, as JSON. A job is one object, its pods are many, with its arguments in each: a larger
 one is shown without them, and not at all if that is not enough."""
+_REFERENCE: Final = ("apiVersion", "kind", "name", "uid")
 _NOTHING: Final = {"cpu": "0", "memory": "0"}
 _CONTAINER: Final = ("name", "image", "command", "args")
 _PORT: Final = ("name", "containerPort", "protocol")
@@ -88,7 +89,11 @@ class Run:
 
 
 def shown_of(pod: Json) -> Json | None:
-    """What is kept in memory of a worker's pod, `LARGEST` at most; None: it has no controller, so it is of no job."""
+    """What is kept in memory of a worker's pod, `LARGEST` at most; None: it has no controller, so it is of no job.
+
+    Args:
+        pod: one that `pod_flaw` has nothing against.
+    """
     if controller_of(pod) is None:
         return None
     kept = ("namespace", "name", "uid", "resourceVersion", "labels", "ownerReferences", "deletionTimestamp")
@@ -100,11 +105,19 @@ def shown_of(pod: Json) -> Json | None:
     for container in spec["containers"]:
         container.pop("restartPolicy", None)  # rules of single containers need a feature of the manager's API server
     made: Json = {"metadata": metadata, "spec": spec, "status": comparable(pod)}
-    if len(orjson.dumps(made)) > LARGEST:
-        for container in (*spec["containers"], *spec["initContainers"]):
-            container.pop("command", None)
-            container.pop("args", None)
-    return made if len(orjson.dumps(made)) <= LARGEST else _core_of(made)
+    if _is_small(made):
+        return made
+    for container in (*spec["containers"], *spec["initContainers"]):
+        container.pop("command", None)
+        container.pop("args", None)
+    return made if _is_small(made) else _core_of(made)
+
+
+def _is_small(kept: Json) -> bool:
+    try:
+        return len(orjson.dumps(kept)) <= LARGEST
+    except orjson.JSONEncodeError:  # it nests deeper than any pod
+        return False
 
 
 def is_too_large(pod: Json) -> bool:
@@ -115,7 +128,8 @@ def is_too_large(pod: Json) -> bool:
 def _core_of(pod: Json) -> Json:
     """Whose it is, and its phase."""
     metadata = {name: value for name, value in pod["metadata"].items() if name not in ("labels", "annotations")}
-    metadata["ownerReferences"] = [controller_of(pod)]
+    controller = controller_of(pod) or {}
+    metadata["ownerReferences"] = [{field: controller.get(field) or "" for field in _REFERENCE} | {"controller": True}]
     status = {"phase": dig(pod, "status", "phase")}
     return {"metadata": metadata, "spec": {"containers": [], "initContainers": []}, "status": status}
 

@@ -20,6 +20,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import controller_of, name_of, namespace_of, uid
+from multikueue.core.model.shape import object_flaw
 from multikueue.core.model.worker_names import namespace_on, origin_key
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Forbidden, NotFound
@@ -112,7 +113,7 @@ class Owners:
                 self._told.add(resource)
                 log.warning("pods of runs are not shown", error=str(error), advice="grant get of that kind there")
             return None
-        if uid(between) != owner_uid:
+        if object_flaw(between) or uid(between) != owner_uid:
             return None
         while len(self._between) >= MOST:
             del self._between[next(iter(self._between))]

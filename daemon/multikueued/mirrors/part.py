@@ -21,7 +21,6 @@ from multikueue.kube import ClientOptions, KubeClient
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.kube.informers.informer import Informer
-from multikueue.kube.node_client import NodeClient
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, RequestHook
 from multikueue.runtime.caches.mutation_cache import MutationCache
@@ -74,7 +73,7 @@ class MirrorOptions:
     """What mirrors are made with."""
 
     settings: Settings
-    connect: Callable[[], AbstractAsyncContextManager[NodeClient]]
+    connect: Callable[[], AbstractAsyncContextManager[ApiClient]]
     """Makes a client of the manager that only mirrors use."""
     mark_key: bytes = attrs.field(repr=False)
     """By which copies are marked."""
@@ -270,7 +269,7 @@ def _is_shown(mirrors: MutationCache, worker: str) -> bool:
     return any(shows(one)[0] == worker for one in mirrors.informer.values())
 
 
-def own_client(client: NodeClient, hook: RequestHook) -> AbstractAsyncContextManager[NodeClient]:
+def own_client(client: ApiClient, hook: RequestHook) -> AbstractAsyncContextManager[ApiClient]:
     """A client of the same server with connections of its own: nobody's writes wait behind those of mirrors."""
     if not isinstance(client, KubeClient):
         return nullcontext(client)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import anyio
@@ -25,7 +26,7 @@ from multikueue.core.model.objects import (
     uid,
 )
 from multikueue.errors import ApiError, Conflict, NotFound
-from multikueue.kube.node_client import NodeClient
+from multikueue.protocols import ApiClient
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.loop import loop_time
@@ -46,6 +47,8 @@ A_SECOND: Final = 100
 """Requests to the manager, of all mirrors together."""
 WHILE_BUSY: Final = 20
 """How many times slower they come while Workloads are looked at or wait for that: both take the same CPU."""
+TRIED_AGAIN: Final = 600.0
+"""Seconds after which what was refused is tried once more, whatever its status: a quota may have room by then."""
 NO_PLACE: Final = "NoPlace"
 """Why a pod is not shown for which there is no room, or whose name is taken: a word for machines."""
 
@@ -59,7 +62,7 @@ Tell = Callable[[Json, str, str], None]
 class MirrorReconciler:
     """Implements `multikueue.protocols.Reconciler` for pods on workers."""
 
-    client: NodeClient
+    client: ApiClient
     manager: ManagerCluster
     mirrors: MutationCache
     sight: Callable[[str], Sight]
@@ -125,7 +128,7 @@ class MirrorReconciler:
             unseen=sight.pods is None and not sight.removed,
             lost_since=sight.lost_since,
             proven=mirror is not None and proven(self.key, mirror) is not None,
-            held=pod is not None and self.held.holds(uid(pod), _digest_of(pod)),
+            held=pod is not None and self.held.holds(uid(pod), partial(_digest_of, pod), loop_time()),
             room=room,
         )
 
@@ -235,7 +238,7 @@ class MirrorReconciler:
         if error.retryable:
             raise error
         if seen.pod is not None:
-            self.held.hold(uid(seen.pod), _digest_of(seen.pod))
+            self.held.hold(uid(seen.pod), _digest_of(seen.pod), loop_time() + TRIED_AGAIN)
         reason = error.reason or type(error).__name__
         self._count(seen, reason)
         self._tell(seen, reason, str(error))
@@ -299,5 +302,5 @@ def entries(mirror: Json) -> tuple[str, ...]:
     return (str(pod_key(worker, there)),) if worker and there.name else ()
 
 
-def _digest_of(pod: Json | None) -> str:
-    return digest(mirror_status(pod)) if pod is not None else ""
+def _digest_of(pod: Json) -> str:
+    return digest(mirror_status(pod))

@@ -8,8 +8,8 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.errors import Conflict, Forbidden, NotFound
-from multikueue.kube.node_client import NodeClient
 from multikueue.logs import get_logger
+from multikueue.protocols import ApiClient
 from multikueued.mirror_names import MIRROR, NODE_PREFIX, WORKER
 from multikueued.mirrors.foreign import end_foreign
 from multikueued.mirrors.node import NODE, is_ours
@@ -21,7 +21,7 @@ ADVICE = f"kubectl delete pods -A -l {MIRROR}; kubectl delete nodes -l {SELECTOR
 log = get_logger(__name__)
 
 
-async def take_away(client: NodeClient, origin: str) -> None:
+async def take_away(client: ApiClient, origin: str) -> None:
     """Delete all mirrors, then their nodes; their Leases go with these. Pods of others there end first.
 
     Raises:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from math import inf
 
 import attrs
 
@@ -49,19 +50,20 @@ class Places:
 class Held:
     """Pods whose mirror was refused, or removed by somebody, as they were then: the next status is tried again."""
 
-    _as_it_was: dict[str, str] = attrs.field(factory=dict, init=False)
-    """By the UID of the worker's pod, the digest of its status."""
+    _as_it_was: dict[str, tuple[str, float]] = attrs.field(factory=dict, init=False)
+    """By the UID of the worker's pod, the digest of its status, and until when it counts."""
 
     def __len__(self) -> int:
         return len(self._as_it_was)
 
-    def hold(self, pod_uid: str, status: str) -> None:
-        """Do not try again while the status is this one."""
-        self._as_it_was[pod_uid] = status
+    def hold(self, pod_uid: str, status: str, until: float = inf) -> None:
+        """Do not try again while the status is this one, until then."""
+        self._as_it_was[pod_uid] = status, until
 
-    def holds(self, pod_uid: str, status: str) -> bool:
-        """Whether it is not to be tried now."""
-        return self._as_it_was.get(pod_uid) == status
+    def holds(self, pod_uid: str, status: Callable[[], str], now: float) -> bool:
+        """Whether it is not to be tried now; of most pods nobody needs the digest of their status."""
+        known = self._as_it_was.get(pod_uid)
+        return known is not None and now < known[1] and known[0] == status()
 
     def forget(self, pod_uid: str) -> None:
         """The pod is gone, or its mirror was taken."""

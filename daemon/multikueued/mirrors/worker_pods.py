@@ -15,6 +15,7 @@ import attrs
 
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.shape import pod_flaw
 from multikueue.kube import AnswerLimits
 from multikueue.kube.informers.informer import Handler, Informer
 from multikueue.protocols import ApiClient
@@ -103,6 +104,7 @@ class WorkerPods:
             POD,
             label_selector=f"{RUNS_POD}=true",
             transform=shown_of,
+            flaw=pod_flaw,
             keeps_unreadable=True,
             limits=self.limits,
             on_change=tell,

@@ -30,7 +30,6 @@ from multikueue import (
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.kube.informers.list_pages import InitialList
-from multikueue.kube.node_client import NodeClient
 from multikueue.runtime.inventory_part import InventoryOptions
 from multikueue.runtime.loop import utc_now
 from multikueue.runtime.manager import Manager, ManagerSettings
@@ -154,7 +153,7 @@ def _elector(settings: Settings, client: ApiClient) -> Elector:
     return Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
 
 
-async def _builder(settings: Settings, client: NodeClient, metrics: Metrics, granting: ApiClient | None) -> Build:
+async def _builder(settings: Settings, client: ApiClient, metrics: Metrics, granting: ApiClient | None) -> Build:
     """What builds the managers of one term: they mark copies with the key that all replicas share."""
     key = await shared_key(client, _marks(settings), settings.origin)
     return functools.partial(build_manager, settings, client, metrics, key, granting=granting)
@@ -213,7 +212,7 @@ def _secure_metrics(settings: Settings, client: ApiClient, metrics: Metrics) -> 
 
 def build_manager(
     settings: Settings,
-    client: NodeClient,
+    client: ApiClient,
     metrics: Metrics,
     mark_key: bytes,
     adapters: AdapterRegistry,
@@ -261,7 +260,7 @@ def build_manager(
     )
 
 
-def _mirrors(settings: Settings, client: NodeClient, metrics: Metrics, mark_key: bytes) -> MirrorOptions:
+def _mirrors(settings: Settings, client: ApiClient, metrics: Metrics, mark_key: bytes) -> MirrorOptions:
     """What shows the pods of runs; with that off, what takes away what is left of it."""
     options = MirrorOptions(settings, functools.partial(own_client, client, metrics), mark_key, server_version)
     if not settings.mirror_pods.logs:

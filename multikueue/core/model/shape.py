@@ -154,6 +154,21 @@ _PODS: Final[Schema] = {
     "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": _TERMS}}},
     "tolerations": _TAINTS,
 }
+_CONTAINERS: Final[Schema] = [
+    {
+        "name": str,
+        "image": str,
+        "command": [str],
+        "args": [str],
+        "restartPolicy": str,
+        "ports": [{"name": str, "containerPort": int, "protocol": str}],
+    },
+]
+_POD: Final[Schema] = {
+    **_OBJECT,
+    "spec": {"containers": _CONTAINERS, "initContainers": _CONTAINERS, "restartPolicy": str},
+    "status": {"phase": str, "conditions": _CONDITIONS},
+}
 
 Check: TypeAlias = Callable[[Json], str]
 """What is wrong with an object's shape, by its path; empty: nothing that matters."""
@@ -192,6 +207,11 @@ def flavor_flaw(obj: Json) -> str:
 def pods_flaw(spec: Json) -> str:
     """What is wrong with the spec of a pod template: what decides which flavors its pods may use."""
     return _flaw(spec, _PODS)
+
+
+def pod_flaw(pod: Json) -> str:
+    """What is wrong with a pod: what is shown of it."""
+    return _flaw(pod, _POD)
 
 
 def has_name(obj: Any) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from multikueue.kube.node_client import NodeClient
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION, OUTCOME_ANNOTATION, TRAP_ANNOTATION, RunnerOptions
 from multikueue.sandbox.jobs.running import JobRunner
 
-__all__ = ["DURATION_ANNOTATION", "OUTCOME_ANNOTATION", "TRAP_ANNOTATION", "JobRunner", "NodeClient", "RunnerOptions"]
+__all__ = ["DURATION_ANNOTATION", "OUTCOME_ANNOTATION", "TRAP_ANNOTATION", "JobRunner", "RunnerOptions"]

@@ -8,7 +8,7 @@ from typing import Final
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, uid
 from multikueue.errors import Conflict, NotFound
-from multikueue.kube.node_client import NodeClient
+from multikueue.protocols import ApiClient
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 
 BINDING: Final = Resource(GVK("", "v1", "Binding"), "bindings")
@@ -20,7 +20,7 @@ def is_bound(pod: Json) -> bool:
     return bool(dig(pod, "spec", "nodeName"))
 
 
-async def bind(client: NodeClient, pod: Json, node: str) -> None:
+async def bind(client: ApiClient, pod: Json, node: str) -> None:
     """Give a pod a node, as the scheduler does. A server gives grace to pods that have one, and deletes others at once.
 
     Raises:
@@ -33,7 +33,7 @@ async def bind(client: NodeClient, pod: Json, node: str) -> None:
         await client.create(BINDING, {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target})
 
 
-async def remove(client: NodeClient, pod: Json) -> None:
+async def remove(client: ApiClient, pod: Json) -> None:
     """Tell the server that a pod has stopped: all that keeps it now is its finalizers.
 
     Raises:

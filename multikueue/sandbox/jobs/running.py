@@ -20,8 +20,7 @@ from multikueue.core.model.objects import annotations_of, dig, is_terminating, u
 from multikueue.errors import AlreadyExists
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
-from multikueue.kube.node_client import NodeClient
-from multikueue.protocols import Subresource
+from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.jobs.deciding import (
@@ -54,7 +53,7 @@ class JobRunner:
     (`deciding.is_waiting`). It never changes a spec.
     """
 
-    client: NodeClient
+    client: ApiClient
     """Its writes should be known to the server as `kube-controller-manager`'s."""
     seed: int = attrs.field(default=0, kw_only=True)
     """Of what is drawn: the same seed lets the same jobs run for the same times."""

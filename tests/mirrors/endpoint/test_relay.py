@@ -315,7 +315,7 @@ async def test_streams_are_bounded_in_all_of_a_mirror_and_of_a_program() -> None
         (Places(most=1), b"1 streams of all pods"),
         (Places(of_a_mirror=1), b"1 streams of this pod"),
         (Places(of_a_namespace=1), b"1 streams of this namespace"),
-        (Places(of_a_program=1), b"1 streams of this program"),
+        (Places(of_a_program=1, few=0), b"1 streams of this program"),
     ):
         async with stage(places=places) as here:
             here.worker.more = anyio.Event()

@@ -1,0 +1,80 @@
+"""Whoever opens streams without end leaves others their logs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import anyio
+import pytest
+
+from multikueued.mirrors.endpoint.heads import RefusedError
+from multikueued.mirrors.endpoint.places import Places
+from tests.mirrors.endpoint.test_relay import LOGS, rest, stage
+
+KUBECTL = "kubectl/v1.36.3 (linux/amd64) kubernetes/1e2c1f9"
+
+
+def flooded(places: Places, stack: ExitStack, *namespaces: str, program: str = KUBECTL) -> int:
+    """Open streams of as many pods as it takes to be refused; return how many are open."""
+    number = 0
+    for namespace in namespaces:
+        while True:
+            try:
+                stack.enter_context(places.taken(f"{namespace}/{number}", namespace, program))
+            except RefusedError:
+                break
+            number += 1
+    return number
+
+
+def test_a_tenant_of_two_namespaces_leaves_others_with_the_same_program_their_logs() -> None:
+    """Everybody's is called kubectl."""
+    places = Places()
+    with ExitStack() as stack:
+        assert flooded(places, stack, "theirs-1", "theirs-2") == 256
+        for number in range(places.few):
+            stack.enter_context(places.taken("mirror", f"ours-{number}", KUBECTL))
+
+
+def test_a_tenant_of_many_namespaces_leaves_others_some_places() -> None:
+    places = Places()
+    with ExitStack() as stack:
+        opened = flooded(places, stack, *(f"theirs-{number}" for number in range(8)))
+        assert places.of_a_program <= opened < places.most
+        for number in range(20):
+            stack.enter_context(places.taken(f"ours-{number}", f"ours-{number}", KUBECTL))
+
+
+def test_a_tenant_of_many_programs_leaves_others_some_places() -> None:
+    places = Places()
+    with ExitStack() as stack:
+        for number in range(8):
+            flooded(places, stack, f"theirs-{number}", program=f"program {number}")
+        for number in range(20):
+            stack.enter_context(places.taken(f"ours-{number}", f"ours-{number}", KUBECTL))
+
+
+def test_all_together_are_bounded() -> None:
+    places = Places(most=100, kept_for_few=20)
+    with ExitStack() as stack:
+        assert flooded(places, stack, *(f"of-{number}" for number in range(200))) == 100
+        with pytest.raises(RefusedError, match="100 streams of all pods are open already"):
+            stack.enter_context(places.taken("one more", "ours", KUBECTL))
+    with places.taken("one more", "ours", KUBECTL):
+        pass
+
+
+async def test_a_followed_log_of_another_namespace_is_served_while_a_tenant_floods() -> None:
+    """By the bytes: those of the others come, and who floods is told why not in words that kubectl prints."""
+    places = Places(most=16, of_a_namespace=6, of_a_program=8, few=2, kept_for_few=6)
+    async with stage(places=places) as here, anyio.create_task_group() as tasks:
+        here.worker.more = anyio.Event()
+        follow = LOGS.replace("main ", "main?follow=true ")
+        with ExitStack() as stack:
+            flooded(places, stack, "theirs-1", "theirs-2")
+            async with here.asking(follow, f"User-Agent: {KUBECTL}") as stream:
+                head = await stream.receive()
+                assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+                here.worker.more.set()
+                assert (await rest(stream)).endswith(b"more\n\r\n0\r\n\r\n")
+        tasks.cancel_scope.cancel()
