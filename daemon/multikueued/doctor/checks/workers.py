@@ -14,7 +14,7 @@ from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import namespace_of
-from multikueued.doctor.checks.access import refused
+from multikueued.doctor.checks.access import granting_there, refused
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
@@ -49,7 +49,7 @@ def silent(facts: Facts) -> Iterator[Finding]:
     "worker-permission-missing",
     Severity.ERROR,
     "the daemon cannot make, follow or remove copies there",
-    "grant it there: multikueue rbac worker prints all rules; {command} applies them",
+    "grant it to that user there, by a role such as multikueue rbac worker prints, or give it an account: {command}",
     command="multikueue worker add {worker} --worker-context CONTEXT{outside}",
 )
 def on_workers(facts: Facts) -> Iterator[Spot]:
@@ -61,7 +61,9 @@ def on_workers(facts: Facts) -> Iterator[Spot]:
     for lacking, names in alike.items():
         words = [{"worker": name, "outside": facts.outside} for name in names]
         told = f"the user of its kubeconfig may not {lacking}"
-        yield Spot(", ".join(names), told, words, workers=tuple(names))
+        grants = [granting_there(facts, name) for name in names]
+        remedy = f"grant it there: {'; '.join(grants)}" if all(grants) else ""
+        yield Spot(", ".join(names), told, words, remedy=remedy, workers=tuple(names))
 
 
 @on_worker(

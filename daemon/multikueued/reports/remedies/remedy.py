@@ -242,11 +242,12 @@ def row(
     remedy: str,
     *,
     blocking: bool = True,
+    command: str = "",
     object: str = "",
     side: Side = "manager",
 ) -> RemedyRule:
     """A row: patterns ignore case, and `.` is any character."""
-    return said(pattern, Remedy(id, why, remedy, blocking, object=object, side=side))
+    return said(pattern, Remedy(id, why, remedy, blocking, command, object, side))
 
 
 def said(pattern: str, remedy: Remedy) -> RemedyRule:

@@ -36,7 +36,16 @@ UNKNOWN: Final = "unknown"
 """The id of words that no row knows."""
 _DENIED: Final = r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?: in API group "(?P<group>[^"]*)")?'
 _MAY_NOT: Final = 'the daemon\'s identity on {worker} may not {verb} {resource} (API group "{group}")'
-_GRANT: Final = "grant that verb there: multikueue rbac worker prints all rules"
+_ITS_ACCOUNT: Final = r'User "system:serviceaccount:(?P<home>[^":]+):(?P<account>[^":]+)" '
+_GRANT: Final = "grant that verb there (with --config FILE, if the daemon has settings): {command}"
+_GRANTING: Final = (
+    "multikueue rbac worker --least --service-account {home}/{account} --name {home}-{account} | "
+    "kubectl --context {worker} auth reconcile -f -"
+)
+_GRANT_USER: Final = (
+    "grant that verb there to the user of its kubeconfig, by a role such as multikueue rbac worker prints"
+)
+_NOTICED: Final = "the daemon notices within six minutes"
 MAKE_CLUSTER_QUEUE: Final = (
     "make it there, or have the LocalQueue lead to one of these: kubectl --context {worker} get clusterqueues"
 )
@@ -44,8 +53,11 @@ MAKE_CLUSTER_QUEUE: Final = (
 _there: Final = partial(row, side="worker")
 WORKER_RULES: Final = (
     said(r"\bUnauthorized\b", BY_CAUSE[Cause.BAD_TOKEN]),
-    _there("rbac", _DENIED.replace(r"\w+", "list|watch"), _MAY_NOT, f"{_GRANT}; the daemon notices within six minutes"),
-    _there("rbac", _DENIED, _MAY_NOT, f"{_GRANT}; {RETRY}"),
+    *(
+        _there("rbac", f"{user}{denied}", _MAY_NOT, f"{grant}; {then}", command=command)
+        for user, grant, command in ((_ITS_ACCOUNT, _GRANT, _GRANTING), ("", _GRANT_USER, ""))
+        for denied, then in ((_DENIED.replace(r"\w+", "list|watch"), _NOTICED), (_DENIED, RETRY))
+    ),
     _there(
         "webhook",
         r'admission webhook "(?P<webhook>[^"]+)" denied the request(?:: (?P<said>.*))?',
