@@ -126,7 +126,12 @@ def ours(told: Iterable[tuple[str, str]] | None = None, *, is_filled: bool = Fal
 
 
 def _read(where: str, path: list[str], command: click.Command, words: list[str], is_filled: bool) -> Printed:
-    options = {name: one for one in command.params if isinstance(one, click.Option) for name in one.opts}
+    options = {
+        name: one
+        for one in command.params
+        if isinstance(one, click.Option)
+        for name in (*one.opts, *one.secondary_opts)
+    }
     places = [str(one.name) for one in command.params if isinstance(one, click.Argument) and one.required]
     given, lacks, rest = list[str](), list[str](), iter(words)
     for word in rest:

@@ -14,6 +14,8 @@ from tests.commands.test_people import ENDLESS, LAST, with_a_job
 VALUES: Final = {
     "-c": "main",
     "-n": "default",
+    "--name": "kueue-system-multikueue",
+    "--service-account": "kueue-system/multikueue",
     "--worker": "worker1",
     "--worker-context": "manager",
     "add": "worker3",

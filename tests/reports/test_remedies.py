@@ -26,10 +26,14 @@ CONTEXT = {
 }
 DENIED = 'pods is forbidden: User "x" cannot create resource "pods" in API group "" in the namespace "team"'
 UNWATCHED = 'pods is forbidden: User "x" cannot watch resource "pods" in API group "" at the cluster scope'
+ACCOUNT = "system:serviceaccount:kueue-system:multikueue"
 WORKERS = [
     ("bad-token", "w1: list workloads.kueue.x-k8s.io: Unauthorized"),
-    ("rbac", f"w1: watch pods: {UNWATCHED}"),
-    ("rbac", f"w1: create pods: {DENIED}"),
+    *(
+        ("rbac", told.replace('"x"', f'"{user}"'))
+        for user in (ACCOUNT, "x")
+        for told in (f"w1: watch pods: {UNWATCHED}", f"w1: create pods: {DENIED}")
+    ),
     ("webhook", 'admission webhook "v.example.com" denied the request: no namespaces "x" not found'),
     ("webhook-down", 'Internal error occurred: failed calling webhook "v.example.com": connection refused'),
     ("namespace-missing", 'namespaces "team" not found'),
@@ -89,6 +93,17 @@ def test_a_retry_of_a_job_is_no_remedy_where_its_kind_cannot_be_watched(told: st
 
     assert found is not None
     assert ("multikueue retry" in found.remedy) is helps
+
+
+@pytest.mark.parametrize("told", [DENIED, UNWATCHED])
+def test_a_right_that_is_missing_is_granted_to_the_account_that_is_named(told: str) -> None:
+    found = about_worker("w1", told.replace('"x"', f'"{ACCOUNT}"'), CONTEXT)
+    command = (
+        "multikueue rbac worker --least --service-account kueue-system/multikueue --name kueue-system-multikueue | "
+        "kubectl --context w1 auth reconcile -f -;"
+    )
+    assert command in found.remedy
+    assert "--service-account" not in about_worker("w1", told, CONTEXT).remedy, "a user that is none gets no such role"
 
 
 @pytest.mark.parametrize(("rules", "rows"), [(WORKER_RULES, WORKERS), (MANAGER_RULES, MANAGER)])

@@ -16,6 +16,8 @@ from multikueue.kube import ClusterConfig
 from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from multikueued.clusters import Lack, NoAccess, access_to
 from multikueued.doctor.cluster_reader import Sight
+from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
+from multikueued.reports.remedies.remedy import is_name
 from multikueued.reports.worker_facts import KubeconfigFacts
 from multikueued.tokens.bound import bound_in, claims_of
 from multikueued.workers.addresses import is_own_machine
@@ -51,7 +53,9 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> HeldCredentia
         return None
     name, config = name_of(access.secret), access.config
     if access.profile:  # without a digest: the daemon may use another way
-        found = KubeconfigFacts(name, token_expires=token_expires(config.token), renewed=True)
+        found = KubeconfigFacts(
+            name, token_expires=token_expires(config.token), renewed=True, account=account_of(config.token)
+        )
         return HeldCredentials(found, config)
     return HeldCredentials(kubeconfig_facts(name, config, access.secret, credentials_digest(config)), config)
 
@@ -60,7 +64,19 @@ def kubeconfig_facts(name: str, config: ClusterConfig, secret: Json, digest: str
     """When the credentials of a kubeconfig expire, and what its Secret says of that."""
     dates = token_expires(config.token), certificate_expires(config.client_cert_pem)
     renewed, outside = OWNER_LABEL in labels_of(secret), is_own_machine(config.server)
-    return KubeconfigFacts(name, digest, *dates, bound_in(secret), renewed=renewed, outside=outside)
+    account = account_of(config.token)
+    return KubeconfigFacts(name, digest, *dates, bound_in(secret), renewed=renewed, outside=outside, account=account)
+
+
+def account_of(token: str) -> str:
+    """NAMESPACE/NAME of the service account that a JWT says it is of; empty: of none."""
+    subject = str(claims_of(token).get("sub") or "")
+    namespace, _, name = subject.removeprefix(SERVICE_ACCOUNT_USER).partition(":")
+    return (
+        f"{namespace}/{name}"
+        if subject.startswith(SERVICE_ACCOUNT_USER) and all(map(is_name, (namespace, name)))
+        else ""
+    )
 
 
 def token_expires(token: str) -> datetime | None:

@@ -14,6 +14,7 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import Forbidden, SettingsError
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.facts import SETTINGS_FIELD
+from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings, parse_settings
 
@@ -61,7 +62,7 @@ async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: 
     if not who:
         told = "nobody knows its service account"
         sight.blind("the daemon's permissions on the manager", told, "name it with --service-account NAMESPACE/NAME")
-    return Daemon(settings, known, f"system:serviceaccount:{who.replace('/', ':', 1)}" if who else "", source)
+    return Daemon(settings, known, f"{SERVICE_ACCOUNT_USER}{who.replace('/', ':', 1)}" if who else "", source)
 
 
 async def _deployment(sight: Sight) -> Json | None:

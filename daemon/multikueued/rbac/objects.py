@@ -88,6 +88,8 @@ ROLE_BINDING: Final = Resource(GVK(RBAC_GROUP, "v1", "RoleBinding"), "rolebindin
 FRONT_PROXY_READER: Final = "extension-apiserver-authentication-reader"
 """Kubernetes' own Role in `kube-system`: who signs the certificate of the API servers' front proxy."""
 SERVICE_ACCOUNT: Final = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
+SERVICE_ACCOUNT_USER: Final = "system:serviceaccount:"
+"""What the name of a service account begins with, as API servers have it."""
 RESOURCES: Final = {
     one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT)
 }
@@ -109,7 +111,7 @@ class Account:
     @property
     def user(self) -> str:
         """As API servers name it."""
-        return f"system:serviceaccount:{self.namespace}:{self.name}"
+        return f"{SERVICE_ACCOUNT_USER}{self.namespace}:{self.name}"
 
     @property
     def object(self) -> Json:

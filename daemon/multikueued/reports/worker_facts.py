@@ -175,3 +175,5 @@ class KubeconfigFacts:
     """Whether who manages the clusters renews it: it is that of a ClusterProfile, or made for a ManagedCluster."""
     outside: bool = False
     """Whether its server is on the machine that the daemon runs on."""
+    account: str = ""
+    """NAMESPACE/NAME of the service account whose token it has, as the token says; empty: it has no such token."""

@@ -593,11 +593,21 @@ def test_one_place_is_told_once_in_the_words_of_the_first() -> None:
     assert [one.id for one in found] == ["bad-token"]
 
 
-def test_a_daemon_that_may_not_hold_its_lease_is_told_as_that() -> None:
-    """Nobody leads then: that is what follows."""
-    refused = attrs.evolve(ALLOWED, verb="update", resource="leases", group="coordination.k8s.io", allowed=False)
+@pytest.mark.parametrize(
+    ("verb", "group", "follows"),
+    [
+        ("update", "coordination.k8s.io", True),
+        ("get", "coordination.k8s.io", True),
+        ("create", "coordination.k8s.io", False),  # its Lease is there
+        ("patch", "coordination.k8s.io", False),  # of the Nodes of mirrors
+        ("update", "example.com", False),
+    ],
+)
+def test_a_daemon_that_may_not_hold_its_lease_is_told_as_that(verb: str, group: str, follows: bool) -> None:
+    """Nobody leads then: that is what follows. What it lacks beside does not hide that it is off."""
+    refused = attrs.evolve(ALLOWED, verb=verb, resource="leases", group=group, allowed=False)
     found = findings(attrs.evolve(with_objects(lease=lease(3600)), permissions=(ALLOWED, refused)))
-    assert [one.id for one in found] == ["permission-missing"]
+    assert [one.id for one in found] == ["daemon-not-running"] * (not follows) + ["permission-missing"]
 
 
 def test_the_gate_is_not_asked_for_with_a_controller_name_of_ones_own() -> None:

@@ -11,6 +11,7 @@ from multikueue.core.model.conditions import is_true, timestamp
 from multikueue.core.model.names import ObjectKey
 from multikueued.doctor.facts import SETTINGS_FIELD, Facts
 from multikueued.doctor.findings import Spot, check
+from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
 from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.worker_facts import Permission
 from multikueued.workers.connection_wait import digest_in_use
@@ -31,15 +32,31 @@ def on_manager(facts: Facts) -> Iterator[Spot]:
 
 def granting(facts: Facts) -> str:
     """What to type to grant the daemon all that it needs on the manager, with its settings and for its account."""
+    account = facts.account.removeprefix(SERVICE_ACCOUNT_USER).replace(":", "/")
+    return f"{_printing(facts, 'manager', '--service-account', account)} | {facts.kubectl} apply -f -"
+
+
+def granting_there(facts: Facts, worker: str) -> str:
+    """What to type to grant the daemon what it lacks on a worker: `auth reconcile` adds that to the account's role, and
+    takes nothing away. Empty: it is not known whose token its kubeconfig has.
+    """
+    held = facts.credentials.get(worker)
+    if held is None or not held.account:
+        return ""
+    bound = ["--bound"] if held.bound is not None else []
+    role = ["--service-account", held.account, "--name", held.account.replace("/", "-")]
+    return f"{_printing(facts, 'worker', '--least', *bound, *role)} | kubectl --context {worker} auth reconcile -f -"
+
+
+def _printing(facts: Facts, side: str, *options: str) -> str:
+    """What to type to have `multikueue rbac` print the rules of one side, for the daemon's settings."""
     given, read = facts.settings_source, ""
     config = ["--config", str(given)] if given is not None else []
     if isinstance(given, ObjectKey):
         field = "-o jsonpath='{.data." + SETTINGS_FIELD.replace(".", r"\.") + "}'"
         read = f"{facts.kubectl} {shlex.join(['-n', given.namespace, 'get', 'configmap', given.name])} {field} | "
         config = ["--config", "/dev/stdin"]
-    account = facts.account.removeprefix("system:serviceaccount:").replace(":", "/")
-    command = shlex.join(["multikueue", "rbac", "manager", *config, "--service-account", account])
-    return f"{read}{command} | {facts.kubectl} apply -f -"
+    return read + shlex.join(["multikueue", "rbac", side, *config, *options])
 
 
 def refused(permissions: Sequence[Permission]) -> str:

@@ -49,7 +49,12 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
     """Nobody leads: the daemon's Lease is free, or was not renewed; `origin-changed` if the daemon does not start, as
     its setting `origin` is another one than before; nothing where it may not hold that Lease, which is told.
     """
-    if any(one.resource == LEASE.plural and not one.allowed for one in facts.permissions):
+    leases = LEASE.plural, LEASE.gvk.group
+    lacking = {one.verb for one in facts.permissions if (one.resource, one.group) == leases and not one.allowed}
+    if lacking & {
+        "get",
+        "update",
+    }:  # the Lease is there, so none has to be created; patched are those of mirrors' Nodes
         return
     origin, secret = str(facts.settings.origin), ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
     is_other = facts.settings_known and facts.noted_origin not in ("", origin)

@@ -13,7 +13,7 @@ from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import namespace_of
-from multikueued.doctor.checks.access import refused
+from multikueued.doctor.checks.access import granting_there, refused
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
@@ -48,9 +48,10 @@ def on_workers(facts: Facts) -> Iterator[Spot]:
         if lacking := refused(worker.permissions):
             alike[lacking].append(worker.name)
     for lacking, names in alike.items():
-        words = [{"worker": name, "outside": facts.outside} for name in names]
+        words = [{"worker": name, "outside": facts.outside, "grant": granting_there(facts, name)} for name in names]
         told = f"the user of its kubeconfig may not {lacking}"
-        yield Spot(", ".join(names), told, words, workers=tuple(names))
+        instead = "worker-permission-missing@account" if all(each["grant"] for each in words) else ""
+        yield Spot(", ".join(names), told, words, instead=instead, workers=tuple(names))
 
 
 @check("worker-takes-anybody")
