@@ -52,9 +52,13 @@ def sync_end(situation: Situation, jobs: Sequence[Json], finished: Effect) -> Pl
 
 
 def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:
-    """How job copies ended by themselves, whatever their Workload copy says: a pod that is deleted did not."""
-    ended = have_ended(situation, jobs) and not any(map(is_terminating, jobs))
-    return situation.adapter.outcome_of(jobs) if ended else None
+    """How job copies ended by themselves, whatever their Workload copy says.
+
+    One that is being deleted may have failed of that, and pods exit as they like when they are told to.
+    """
+    outcome = situation.adapter.outcome_of(jobs) if have_ended(situation, jobs) else None
+    succeeded = outcome is not None and outcome.reason == "Succeeded" and not situation.traits.keeps_check_pending
+    return outcome if succeeded or not any(map(is_terminating, jobs)) else None
 
 
 def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
@@ -90,10 +94,9 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     pods, jobs = situation.traits.keeps_check_pending, situation.jobs_on(worker)
     if situation.traits.workload_only:
         jobs = []
-    goes = any(map(is_terminating, jobs))
-    if (pods and goes) or not all(_is_former_job(situation, worker, job) for job in jobs):
+    if not all(_is_former_job(situation, worker, job) for job in jobs):
         return None
-    outcome = situation.adapter.outcome_of(jobs) if have_ended(situation, jobs) else None
+    outcome, goes = own_end(situation, jobs), any(map(is_terminating, jobs))
     copy, facts = worker.workload, worker.copy
     gave_up = facts.is_finished and (not facts.is_over or facts.finish_reason == SLICE_REPLACED)
     stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
