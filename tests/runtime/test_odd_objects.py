@@ -186,8 +186,8 @@ async def _goes_on_without(scene: Scene, resource: Resource, name: str, before: 
 
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_a_job_whose_workload_is_gone_is_waited_for_where_its_copies_cannot_be_read(restarted: bool) -> None:
-    """For as long as for a lost worker: it was waited for without end, and its Kueue makes the next Workload after that.
-    No Kueue runs meanwhile, which would write on its job."""
+    """For as long as for a lost worker: it was waited for without end, and Kueue makes the next Workload after that. No
+    Kueue runs meanwhile, which would write on its job."""
     scene = await Scene.set_up()
     fleet, key = scene.fleet, ObjectKey("default", "first")
 

@@ -265,8 +265,8 @@ async def test_a_name_that_nobody_could_ask_for_its_cluster_takes_no_job_either(
 
 
 async def test_what_has_ended_under_a_name_that_is_gone_does_not_run_again() -> None:
-    """Its MultiKueueCluster was made anew under another name while no daemon ran: its job counted as lost, and ran again
-    on the same cluster, which showed that it had ended."""
+    """Its MultiKueueCluster was made anew under another name while no daemon ran: its job counted as lost, and ran
+    again on the same cluster, which showed that it had ended."""
     fleet = await with_two_accounts()
     async with fleet.kueues(RunnerOptions(minimum=300.0, maximum=300.0)):
         async with fleet.dispatching():

@@ -57,7 +57,7 @@ def test_the_first_attempt_has_left_none() -> None:
 
 
 def test_they_are_looked_for_though_kueue_has_made_the_workload_again() -> None:
-    """It stops a job that was resized, and deletes its Workload: the next one names no placement, and its pods run on."""
+    """It stops a job that was resized, and deletes its Workload: the next one names no placement while its pods run."""
     local = workload()
     decided = decide(seen(None, local, last_worker="w1"))
     assert [look.cluster for look in those(LookForPods, decided.effects)] == ["w1"]

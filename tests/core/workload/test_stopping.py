@@ -203,7 +203,7 @@ class TestStoppedHere:
 
     @pytest.mark.parametrize("gone", [True, False], ids=["no Workload", "its Workload"])
     def test_so_is_one_that_has_succeeded_and_is_being_deleted(self, gone: bool) -> None:
-        """Its TTL there is over, and a finalizer holds it: it ran again. One that has failed may have failed of that."""
+        """Its TTL there is over, a finalizer holds it, and it ran again. What has failed may have failed of that."""
         failed: Json = {"failed": 1, "conditions": [{"type": "Failed", "status": "True"}]}
         for status, shown in ((self.DONE, True), (failed, False)):
             goes = worker("w1", None, job_copy_of(READY, status=status, deleting=True))
