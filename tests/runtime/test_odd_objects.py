@@ -184,6 +184,46 @@ async def _goes_on_without(scene: Scene, resource: Resource, name: str, before: 
     await scene.until_running("second")
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_job_whose_workload_is_gone_is_waited_for_where_its_copies_cannot_be_read(restarted: bool) -> None:
+    """For as long as for a lost worker: it was waited for without end, and Kueue makes the next Workload after that. No
+    Kueue runs meanwhile, which would write on its job."""
+    scene = await Scene.set_up()
+    fleet, key = scene.fleet, ObjectKey("default", "first")
+
+    async def active() -> int:
+        return int(((await fleet.admin.get(JOB, key)).get("status") or {}).get("active") or 0)
+
+    async def stop() -> None:
+        await fleet.admin.merge_patch(JOB, key, {"spec": {"suspend": True}})
+        workload = ObjectKey.of(await fleet.workload())
+        await fleet.admin.merge_patch(WORKLOAD, workload, {"metadata": {"finalizers": None}})
+        await fleet.admin.delete(WORKLOAD, workload, propagation="Background")
+
+    async with fleet.running(scene.build()):
+        async with fleet.kueues():
+            await fleet.submit("first")
+            await scene.until_running("first")
+            await until(active)
+        await scene.worker.spoil(WORKLOAD, await scene.name(WORKLOAD, "first"), None)
+        if not restarted:
+            await stop()
+            await _is_waited_for(fleet, active)
+    if restarted:
+        await stop()
+        async with fleet.running(scene.build()):
+            await _is_waited_for(fleet, active)
+
+
+async def _is_waited_for(fleet: Fleet, active: Callable[[], Awaitable[int]]) -> None:
+    await anyio.sleep(14 * 60)
+    assert await active() == 1
+    events = [one for one in (await fleet.admin.list(EVENT)).items if one["regarding"]["kind"] == "Job"]
+    assert any("it may still run a job whose Workload is gone" in one["note"] for one in events)
+    await anyio.sleep(2 * 60)
+    assert await active() == 0
+
+
 async def test_what_a_tenant_of_a_worker_names_like_a_workload_keeps_nobody_from_it() -> None:
     """Odd Workloads of their names with our label: the other worker gets them."""
     fleet = await Fleet.connected("worker1", "worker2")

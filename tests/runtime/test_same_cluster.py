@@ -262,3 +262,19 @@ async def test_a_name_that_nobody_could_ask_for_its_cluster_takes_no_job_either(
         await anyio.sleep(30)
         assert (await placed(fleet, "job"), await placed(fleet, "next")) == ("worker1", "worker1")
         assert sum(fleet.requests("worker1", verb, JOB) for verb in ("create", "delete")) == 2
+
+
+async def test_what_has_ended_under_a_name_that_is_gone_does_not_run_again() -> None:
+    """Its MultiKueueCluster was made anew under another name while no daemon ran: its job counted as lost, and ran
+    again on the same cluster, which showed that it had ended."""
+    fleet = await with_two_accounts()
+    async with fleet.kueues(RunnerOptions(minimum=300.0, maximum=300.0)):
+        async with fleet.dispatching():
+            await fleet.submit()
+            await until(fleet.running_on)
+            await until(fleet.ready)
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), propagation="Background")
+        async with fleet.running():
+            await add(fleet, "again", "again")
+            await until(fleet.finished, within=2000)
+            assert fleet.requests("worker1", "create", JOB) == 1

@@ -52,9 +52,13 @@ def sync_end(situation: Situation, jobs: Sequence[Json], finished: Effect) -> Pl
 
 
 def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:
-    """How job copies ended by themselves, whatever their Workload copy says: a pod that is deleted did not."""
-    ended = have_ended(situation, jobs) and not any(map(is_terminating, jobs))
-    return situation.adapter.outcome_of(jobs) if ended else None
+    """How job copies ended by themselves, whatever their Workload copy says.
+
+    One that is being deleted may have failed of that, and pods exit as they like when they are told to.
+    """
+    outcome = situation.adapter.outcome_of(jobs) if have_ended(situation, jobs) else None
+    succeeded = outcome is not None and outcome.reason == "Succeeded" and not situation.traits.keeps_check_pending
+    return outcome if succeeded or not any(map(is_terminating, jobs)) else None
 
 
 def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
@@ -90,10 +94,9 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     pods, jobs = situation.traits.keeps_check_pending, situation.jobs_on(worker)
     if situation.traits.workload_only:
         jobs = []
-    goes = any(map(is_terminating, jobs))
-    if (pods and goes) or not all(_is_former_job(situation, worker, job) for job in jobs):
+    if not all(_is_former_job(situation, worker, job) for job in jobs):
         return None
-    outcome = situation.adapter.outcome_of(jobs) if have_ended(situation, jobs) else None
+    outcome, goes = own_end(situation, jobs), any(map(is_terminating, jobs))
     copy, facts = worker.workload, worker.copy
     gave_up = facts.is_finished and (not facts.is_over or facts.finish_reason == SLICE_REPLACED)
     stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
@@ -112,23 +115,27 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
 
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether we have made a job there for this Workload, or one before it, and not for the recorded attempt."""
-    own, marks = situation.workload, situation.marks
-    made = _is_made_of(situation, worker, job) or any(marks.made_job(job, own, n) for n in names_of(situation, worker))
+    """Whether we have made a job there, and not for the recorded attempt."""
     stray = situation.assigned_to is None and not worker.can_run and situation.is_this(worker, job)
-    return made and (stray or not situation.whose(worker, job).runs_for_it)
+    return _is_made_there(situation, worker, job) and (stray or not situation.whose(worker, job).runs_for_it)
 
 
-def _is_made_of(situation: Situation, worker: Worker, copied: Json) -> bool:
-    """Whether we have made a copy there of the manager's job, whichever Workload that had."""
-    local = situation.snapshot.jobs.get(name_of(copied))
-    return any(situation.marks.made_copy(copied, local, name) for name in names_of(situation, worker))
+def _is_made_there(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether we have made a job there for this Workload, or of the manager's job for one before it.
+
+    It may have been made under a name that no worker has any more, if that had the Workload: as the MultiKueueCluster
+    was made anew under another name.
+    """
+    local, own, marks = situation.snapshot.jobs.get(name_of(job)), situation.snapshot.workload or {}, situation.marks
+    known = {one.name for one in situation.workers if one.reachable or not one.removed}
+    names = names_of(situation, worker) | {*filter(None, (situation.last_worker, *former_places(own)))} - known
+    return any(marks.made_copy(job, local, name) or marks.made_job(job, own, name) for name in names)
 
 
 def end_of_gone(situation: Situation) -> Plan | None:
     """Show how a job has ended whose Workload is gone, or goes: nothing tells it once its copies are gone."""
     for worker in situation.workers if situation.snapshot.refused_for < SYNC_GRACE else ():
-        made = [one.object for one in worker.jobs if _is_made_of(situation, worker, one.object)]
+        made = [one.object for one in worker.jobs if _is_made_there(situation, worker, one.object)]
         if own_end(situation, made) is not None:
             shown = tuple(sync_status(situation, made))  # of one worker: there is one write of a job at a time
             return Plan(shown) if shown else None

@@ -67,7 +67,7 @@ def look_for_pods(situation: Situation) -> Plan | None:
     They are looked for until there are none: nobody is offered this one before that.
     """
     owner, label = situation.facts.owner, situation.traits.pods_label
-    worker = situation.snapshot.worker(last_place(situation.workload) or "")
+    worker = situation.snapshot.worker(last_place(situation.workload) or situation.last_worker or "")
     if not label or owner is None or worker is None or not worker.in_sight or len(owner.name) > MAX_LABEL_VALUE:
         return None  # no label can name a job of a longer name
     why = "of an earlier attempt has not ended"

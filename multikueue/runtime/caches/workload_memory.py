@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -59,6 +59,8 @@ class WorkloadMemory:
     _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
     _gone: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
     """Those that are gone. Kueue may make one again for the same job, under the same name, while that runs."""
+    _missed: dict[ObjectKey, float] = attrs.field(factory=dict, init=False)
+    """Those that were gone when this process saw something of them first, and when that changed last."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -69,16 +71,23 @@ class WorkloadMemory:
 
     def touched(self, key: ObjectKey) -> None:
         """Something of this Workload changed, here or on a worker. One that is gone is not remembered again."""
-        if (known := self._known.get(key)) is not None:
+        if (known := self._known.get(key) or self._gone.get(key)) is not None:
             known.touched_at = loop_time()
+        elif key in self._missed:
+            self._missed[key] = loop_time()
 
     def forget(self, key: ObjectKey) -> None:
         """The Workload is gone."""
         if (known := self._known.pop(key, None)) is not None:
-            self._gone[key] = attrs.evolve(known, placement=None, behind_since=None)
-            if len(self._gone) > _GONE:
-                del self._gone[next(iter(self._gone))]
+            self._gone[key] = attrs.evolve(known, placement=None, behind_since=None, touched_at=loop_time())
+            _drop_first(self._gone)
         self.pace.forget(key)
+
+    def missed(self, key: ObjectKey) -> None:
+        """Something may be left of a Workload that the manager does not have."""
+        if key not in self._gone:
+            self._missed.setdefault(key, loop_time())
+            _drop_first(self._missed)
 
     def was_here(self, key: ObjectKey) -> bool:
         """Whether this process has looked at a Workload that is gone: copies that nothing proves are its."""
@@ -92,8 +101,8 @@ class WorkloadMemory:
 
     def quiet_for(self, key: ObjectKey) -> timedelta:
         """How long nothing of this Workload has changed; zero for one that was not observed."""
-        known = self._known.get(key)
-        return timedelta(seconds=loop_time() - known.touched_at) if known is not None else timedelta(0)
+        known, now = self._known.get(key) or self._gone.get(key), loop_time()
+        return timedelta(seconds=now - (known.touched_at if known is not None else self._missed.get(key, now)))
 
     def observe(self, key: ObjectKey, workload: Json) -> None:
         """Note the worker recorded for the Workload, or that none is recorded for this attempt.
@@ -247,6 +256,13 @@ class WorkloadMemory:
     def _of(self, key: ObjectKey) -> _Remembered:
         known = self._known.get(key)
         if known is None:
+            self._missed.pop(key, None)
             known = self._gone.pop(key) if key in self._gone else _Remembered(0.0)
             known.touched_at, self._known[key] = loop_time(), known
         return known
+
+
+def _drop_first(kept: dict[ObjectKey, Any]) -> None:
+    """Forget what came first if there are too many."""
+    if len(kept) > _GONE:
+        del kept[next(iter(kept))]

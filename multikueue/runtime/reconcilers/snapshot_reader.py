@@ -102,6 +102,7 @@ class SnapshotReader:
                 workers=tuple(self._workers(here, None)),
                 was_here=self.memory.was_here(key),
                 last_worker=self.memory.last_worker(key),
+                quiet_for=self.memory.quiet_for(key),
             )
             if stopped is None:
                 return gone
@@ -191,6 +192,8 @@ class SnapshotReader:
                     informers.want(owned_by.gvk)
         if workload is None and all(one.is_empty and one.reachable and not one.unreadable for one in seen.workers):
             self.memory.left(key)
+        elif workload is None:
+            self.memory.missed(key)
         if self.figures is not None and seen.check is not None and workload is not None and has_quota(workload):
             self._tell_placed(self.figures, seen, workload)
 

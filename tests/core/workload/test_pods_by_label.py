@@ -56,6 +56,14 @@ def test_the_first_attempt_has_left_none() -> None:
     assert not those(LookForPods, decide(seen(None, workload())).effects)
 
 
+def test_they_are_looked_for_though_kueue_has_made_the_workload_again() -> None:
+    """It stops a job that was resized, and deletes its Workload: the next one names no placement while its pods run."""
+    local = workload()
+    decided = decide(seen(None, local, last_worker="w1"))
+    assert [look.cluster for look in those(LookForPods, decided.effects)] == ["w1"]
+    assert not [word for word in words(seen(None, local, last_worker="w1")) if word.startswith(("create", "record"))]
+
+
 def test_while_they_do_not_end_others_get_the_quota() -> None:
     assert any(
         word.startswith("retry: Waiting for worker cluster")

@@ -142,6 +142,15 @@ def test_its_copy_alone_tells_it_under_another_name_too() -> None:
     assert any(word.startswith("finish Succeeded") for word in found), found
 
 
+@pytest.mark.parametrize("gone", [True, False], ids=["gone", "another cluster"])
+def test_so_it_has_under_a_name_that_no_worker_has_any_more(gone: bool) -> None:
+    """Its MultiKueueCluster was made anew under another one. While the name is there, somebody has carried the copy."""
+    has = worker("w2", None, job_copy_of(RECORDED, status=ENDED))
+    facts: dict[str, Any] = {"reach": LOST, "removed": True, "configured": False, "identified": False} if gone else {}
+    seen = snapshot(workload(evictions=1), named("w1", has), worker("w2", **facts), last_worker="w2")
+    assert ("copy job status" in in_words(seen, decide(seen))) is gone
+
+
 def test_other_slices_of_an_elastic_job_are_spared_under_their_name() -> None:
     other = workload(name="other", cluster="w2", check="Ready")
     (job,) = worker("w2", None, job_copy_of(other)).jobs

@@ -201,6 +201,14 @@ class TestStoppedHere:
         ended = worker("w1", copy, job_copy_of(READY, status=self.DONE))
         assert words(of_kind(KINDS["Job"], ended, gone=gone)) == ["copy job status"]
 
+    @pytest.mark.parametrize("gone", [True, False], ids=["no Workload", "its Workload"])
+    def test_so_is_one_that_has_succeeded_and_is_being_deleted(self, gone: bool) -> None:
+        """Its TTL there is over, a finalizer holds it, and it ran again. What has failed may have failed of that."""
+        failed: Json = {"failed": 1, "conditions": [{"type": "Failed", "status": "True"}]}
+        for status, shown in ((self.DONE, True), (failed, False)):
+            goes = worker("w1", None, job_copy_of(READY, status=status, deleting=True))
+            assert (words(of_kind(KINDS["Job"], goes, gone=gone)) == ["copy job status"]) is shown
+
     @pytest.mark.parametrize("attempt", [EARLIER, UNMARKED])
     def test_an_end_that_nothing_proves_is_removed(self, attempt: str) -> None:
         """Whoever may create jobs there could say that it has ended."""

@@ -218,7 +218,7 @@ class Situation:
     @cached_property
     def last_worker(self) -> ClusterName | None:
         """The worker that is recorded, or was recorded last."""
-        return self.assigned_to or self.snapshot.last_worker or self.facts.noted_worker
+        return self.assigned_to or self.snapshot.last_worker or workloads.noted_worker(self.snapshot.workload or {})
 
     @property
     def assigned_worker(self) -> Worker | None:
