@@ -20,7 +20,7 @@ __all__ = ["clusters"]
 
 @pytest.fixture(autouse=True)
 def soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that is away is asked again after half a second, not five: how long that takes, `tests/runtime` proves."""
+    """A worker that is away is asked again after half a second, not five. `tests/runtime` proves how long it takes."""
     monkeypatch.setattr(informers, "CONNECTION_BACKOFF", attrs.evolve(CONNECTION_BACKOFF, base=0.5))
 
 
