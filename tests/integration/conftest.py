@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import attrs
+import pytest
 import pytest_asyncio
 
+from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
+from multikueue.runtime.workers import informers
 from tests.controlplane.fixtures import clusters
 from tests.controlplane.interface import ClusterFactory
 from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 
 __all__ = ["clusters"]
+
+
+@pytest.fixture(autouse=True)
+def soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is away is asked again after half a second, not five. `tests/runtime` proves how long it takes."""
+    monkeypatch.setattr(informers, "CONNECTION_BACKOFF", attrs.evolve(CONNECTION_BACKOFF, base=0.5))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -17,9 +17,11 @@ from multikueue.core.model.objects import annotations_of
 from multikueue.errors import Forbidden, NotFound, Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from multikueued.doctor import publisher
 from multikueued.reports.published import published_in
 from multikueued.settings.sections import BoundTokenSettings
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
+from multikueued.workers import renewal
 from multikueued.workers.connection_wait import digest_in_use, digest_of
 from multikueued.workers.places import decoded
 from multikueued.workers.tokens import token_in
@@ -57,8 +59,12 @@ async def is_published(manager: KubeClient) -> bool:
     return "worker1" in found and found["worker1"].quota_at is not None
 
 
-async def test_a_bound_token_is_renewed_rotated_and_void(planes: Planes, tmp_path: Path) -> None:
+async def test_a_bound_token_is_renewed_rotated_and_void(
+    planes: Planes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The account asks for its own tokens alone, the daemon writes the one Secret that its role names."""
+    monkeypatch.setattr(renewal, "INTERVAL", 1.0)
+    monkeypatch.setattr(publisher, "EVERY", 1.0)
     file, settings = tmp_path / "kubeconfig", tmp_path / "settings.yaml"
     file.write_text(yaml.safe_dump(kubeconfig(planes, "{}")))
     settings.write_text(yaml.safe_dump({"namespace": KUEUE_NAMESPACE, "boundTokens": {"enabled": True}}))

@@ -212,13 +212,13 @@ def _never(_case: Case) -> bool:
     return False
 
 
-def _is_not_alike(case: Case) -> bool:
+def is_not_alike(case: Case) -> bool:
     """The training operator's kinds have common rules: PyTorchJobs end for every reason, the others for three."""
     return case.name not in ("jaxjob", "paddlejob", "tfjob", "xgboostjob")
 
 
 def _is_movable(case: Case) -> bool:
-    return not case.adapter.traits.serves and case.kind.course.ends and _is_not_alike(case)
+    return not case.adapter.traits.serves and case.kind.course.ends and is_not_alike(case)
 
 
 def _is_made_again(case: Case) -> bool:
@@ -245,13 +245,13 @@ class _Row:
 
 
 REASONS: Final = (
-    _Row(deactivated, concerns=_is_not_alike, evicts=True),
+    _Row(deactivated, concerns=is_not_alike, evicts=True),
     _Row(evicted_on_the_manager, of_all=True, evicts=True),
-    _Row(evicted_by_its_worker, concerns=_is_not_alike, evicts=True),
-    _Row(held_by_a_finalizer, concerns=lambda case: case.is_copied and _is_not_alike(case), evicts=True),
+    _Row(evicted_by_its_worker, concerns=is_not_alike, evicts=True),
+    _Row(held_by_a_finalizer, concerns=lambda case: case.is_copied and is_not_alike(case), evicts=True),
     _Row(moved, concerns=_is_movable, evicts=True),
     _Row(deleted, of_all=True, runs_again=_never),
-    _Row(lost_its_workload, concerns=_is_not_alike, runs_again=_is_made_again),
+    _Row(lost_its_workload, concerns=is_not_alike, runs_again=_is_made_again),
     _Row(resized, concerns=lambda case: case.name in SIZES),
     _Row(made_anew, of_all=True, is_another=True),
 )
@@ -284,10 +284,13 @@ async def is_taken_away(ground: Ground, case: Case) -> None:
 
 
 async def is_taken_away_in_turn(ground: Ground, case: Case) -> None:
-    """The same of one job, for one reason after the other: where a run costs much, as on real servers."""
+    """The same for one reason after the other, of one job or of two: where a run costs much, as on real servers."""
     rows = [row for row in REASONS if row.concerns(case) and (row.of_all or decisive(case))]
-    last = [row for row in rows if not row.runs_again(case)]
-    await _goes(ground, case, [*(row for row in rows if row not in last), *last[-1:]], "in-turn")
+    rows.sort(key=lambda row: not row.runs_again(case))  # a job that ends for good has had the other reasons before
+    jobs = 2 if len(rows) > 3 else 1
+    async with anyio.create_task_group() as tasks:
+        for first in range(jobs):
+            tasks.start_soon(_goes, ground, case, rows[first::jobs], f"in-turn-{first}")
 
 
 async def no_quota_is_held(ground: Ground) -> None:

@@ -25,6 +25,7 @@ from multikueue.testing import until
 from multikueued.mirror_names import MIRROR, WORKER, WORKER_POD
 from multikueued.mirrors.mirror import NOT_KUEUES, RUNS_POD
 from tests.adapters.kinds import TEMPLATE, row
+from tests.examples import shared
 from tests.mirrors.objects import a_pod
 from tests.mirrors.showing import LONG, Shown, prepared, showing
 from tests.runtime.fleet import Fleet
@@ -45,10 +46,19 @@ DECLARED = [
     )
 ]
 """By their names alone, with templates, and by a profile."""
-SHOWN = [*(kind for kind in AVAILABLE if kind.resource.gvk.kind not in OWN_PODS), *DECLARED]
+SHOWN = [*DECLARED, *(kind for kind in AVAILABLE if kind.resource.gvk.kind not in OWN_PODS)]
+SORTS = ("Job", "JobSet", "RayJob")
+"""Pods below the job itself, below Jobs of it, and below another kind of copy."""
 
 
-@pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: kind.resource.gvk.kind)
+@pytest.mark.parametrize(
+    "kind",
+    shared(
+        sorted(SHOWN, key=lambda kind: kind.resource.gvk.kind not in SORTS),
+        lambda kind: kind.resource.gvk.kind,
+        first=len(SORTS) + len(DECLARED),
+    ),
+)
 async def test_the_pods_of_a_kind_are_owned_by_the_managers_job(kind: JobKind) -> None:
     """What stands in between on the worker, as a JobSet's Jobs, is not on the manager."""
     shown = await prepared(await Fleet.connected("worker1", cpu=50))

@@ -465,7 +465,9 @@ async def test_the_pods_of_a_job_that_has_ended_are_shown_as_long_as_its_copy_is
             await shown.count(0, 700)
 
 
-@pytest.mark.parametrize(("busy", "least", "most"), [(False, 1.5, 8.0), (True, 20.0, 60.0)])
+@pytest.mark.parametrize(
+    ("busy", "least", "most"), [(False, 1.5, 8.0), pytest.param(True, 20.0, 60.0, marks=pytest.mark.gate)]
+)
 async def test_a_burst_has_a_pace_and_a_pod_few_requests(busy: bool, least: float, most: float) -> None:
     """A slower one while Workloads are looked at, or wait for that."""
     many = attrs.evolve(ON, mirror_pods=attrs.evolve(ON.mirror_pods, max_pods_per_job=200))

@@ -11,10 +11,10 @@ or write. A sandbox serves them if it is asked to.
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from importlib import resources
 
+import orjson
 import yaml
 
 from multikueue.core.model.names import Json
@@ -24,13 +24,13 @@ from multikueue.sandbox.apiserver.verbs.registry import Registry
 
 def load_crds() -> list[Json]:
     """Kueue's definitions, in the order of their names; each call returns objects of its own."""
-    definitions: list[Json] = json.loads(_definitions(""))
+    definitions: list[Json] = orjson.loads(_definitions(""))
     return definitions
 
 
 def load_ocm_crds() -> list[Json]:
     """Those of Open Cluster Management and the ClusterProfile, in the same way."""
-    definitions: list[Json] = json.loads(_definitions("ocm"))
+    definitions: list[Json] = orjson.loads(_definitions("ocm"))
     return definitions
 
 
@@ -49,9 +49,9 @@ def install_ocm(registry: Registry) -> None:
 
 
 @cache
-def _definitions(folder: str) -> str:
+def _definitions(folder: str) -> bytes:
     """The files as one JSON text: reading YAML takes a tenth of a second, and a fleet loads them for each cluster."""
     place = resources.files(__name__).joinpath(folder)
     files = (file for file in place.iterdir() if file.name.endswith(".yaml"))
     texts = [file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)]
-    return json.dumps([yaml.safe_load(text) for text in texts])
+    return orjson.dumps([yaml.safe_load(text) for text in texts])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import attrs
-import yaml
 
-import multikueue.sandbox.crds
 from multikueue.core.inventory.names import PLACEMENT_LABEL
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER, PlacementSettings
 from multikueue.core.model.conditions import condition, new_condition
@@ -33,20 +30,13 @@ from multikueue.protocols import ApiClient, PlacementHook
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.inventory_part import InventoryOptions
 from multikueue.runtime.manager import Manager
-from multikueue.sandbox.apiserver import ApiServer
+from multikueue.sandbox.crds import install_ocm
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from tests.runtime.fleet import Fleet, now
 
-OCM_CRDS = Path(multikueue.sandbox.crds.__file__).parent / "ocm"
 SCORE = "resource-usage-score"
 PLACED = "placed"
 """The name of the placement check."""
-
-
-def install_ocm(server: ApiServer) -> None:
-    """Have a server serve OCM's kinds."""
-    for file in sorted(OCM_CRDS.glob("*.yaml")):
-        server.registry.create_object(yaml.safe_load(file.read_text()))
 
 
 def bare(resource: Resource, name: str, namespace: str = "", **fields: Any) -> Json:
@@ -99,7 +89,7 @@ class Hub:
         """A hub with these workers, both checks on its queue, and a Placement that has selected nothing yet."""
         made = cls(Fleet.of(*workers))
         if ocm:
-            install_ocm(made.fleet.manager)
+            install_ocm(made.fleet.manager.registry)
         await made.fleet.connect()
         await set_up(made.admin)
         if ocm:

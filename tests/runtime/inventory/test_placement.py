@@ -28,10 +28,11 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.runtime import inventory_part as inventories
 from multikueue.runtime.inventory.service import Inventory, PlacementController, PlacementOptions
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
+from multikueue.sandbox.crds import install_ocm
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, cluster
 from multikueue.testing import running
 from tests.runtime.fleet import now, until
-from tests.runtime.inventory.placing import PLACED, Hub, install_ocm, placement_check
+from tests.runtime.inventory.placing import PLACED, Hub, placement_check
 
 pytestmark = pytest.mark.looptime
 
@@ -168,7 +169,7 @@ async def test_ocm_is_installed_later() -> None:
     hub = await Hub.of("c1", ocm=False)
     async with hub.running():
         await until(says(hub, "PlacementError", f"Failed to get placement {CHECK}: "))
-        install_ocm(hub.fleet.manager)
+        install_ocm(hub.fleet.manager.registry)
         await until(says(hub, "PlacementNotFound", f"looked for in namespace {KUEUE_NAMESPACE}"), 600)
         placement = {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "spec": {}}
         named = {**placement, "metadata": {"name": CHECK, "namespace": KUEUE_NAMESPACE}}

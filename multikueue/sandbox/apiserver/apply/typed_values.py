@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.apply.fieldsets import UnkeyedItemError, display_step, item_step, tree_of
-from multikueue.sandbox.apiserver.kinds.shapes import BOOLEAN, NUMERIC, STRING, ListShape, MapShape, Path, Shape
+from multikueue.sandbox.apiserver.kinds.shapes import (
+    BOOLEAN,
+    DEDUCED,
+    NUMERIC,
+    STRING,
+    UNTYPED_ATOMIC,
+    ListShape,
+    MapShape,
+    Path,
+    Shape,
+)
 
 _WORDS = {NUMERIC: "numeric (int or float)", STRING: "string", BOOLEAN: "boolean"}
 
@@ -17,66 +27,74 @@ _WORDS = {NUMERIC: "numeric (int or float)", STRING: "string", BOOLEAN: "boolean
 def misfits(shape: Shape, value: Any, *, duplicates: bool = False) -> list[str]:
     """What does not fit, in the server's words; `duplicates` allows items of a list that are the same."""
     checking = _Checking(duplicates)
-    checking.check(shape, value, ())
+    checking.check(shape, value, None)
     return checking.found
+
+
+_Steps: TypeAlias = "tuple[_Steps, str | int] | None"
+"""Where a value is: the steps to what holds it, and the last one, an index where the list is atomic."""
 
 
 @attrs.define(eq=False)
 class _Checking:
-    """One look at a whole value. Paths become text only where something is wrong: as a rule nothing is."""
+    """One look at a whole value. Steps become paths and text only where something is wrong: as a rule nothing is."""
 
     duplicates: bool
     found: list[str] = attrs.field(factory=list)
 
-    def check(self, shape: Shape, value: Any, path: Path) -> None:
+    def check(self, shape: Shape, value: Any, steps: _Steps) -> None:
         """Check a value and what is below it."""
-        if value is None:
+        if value is None or shape is DEDUCED or shape is UNTYPED_ATOMIC:  # any value fits those
             return
         narrowed = shape.deduced(value)
         if narrowed.map:
-            self._check_map(narrowed.map, value, path)
+            self._check_map(narrowed.map, value, steps)
         elif narrowed.scalar:
             if not _is_scalar(narrowed.scalar, value):
-                self._expected(_WORDS.get(narrowed.scalar, "any scalar"), value, path)
+                self._expected(_WORDS.get(narrowed.scalar, "any scalar"), value, steps)
         elif narrowed.list:
-            self._check_list(narrowed.list, value, path)
+            self._check_list(narrowed.list, value, steps)
 
-    def _check_map(self, shape: MapShape, value: Any, path: Path) -> None:
+    def _check_map(self, shape: MapShape, value: Any, steps: _Steps) -> None:
         if not isinstance(value, dict):
-            self._expected("map", value, path)
+            self._expected("map", value, steps)
             return
         for key, item in value.items():
-            child, here = shape.child(key), (*path, "f:" + key)
+            child, here = shape.child(key), (steps, "f:" + key)
             if child is None:
                 self.found.append(f"{_where(here)}: field not declared in schema")
                 return
             self.check(child, item, here)
 
-    def _check_list(self, shape: ListShape, value: Any, path: Path) -> None:
+    def _check_list(self, shape: ListShape, value: Any, steps: _Steps) -> None:
         if not isinstance(value, list):
-            self._expected("list", value, path)
+            self._expected("list", value, steps)
             return
         seen = set()
         for index, item in enumerate(value):
-            step = f"[{index}]"
+            step: str | int = index
             if not shape.atomic:
                 try:
                     step = item_step(shape, item)
                 except UnkeyedItemError as error:
-                    self.found.append(f"{_where(path)}: element {index}: {error}")
+                    self.found.append(f"{_where(steps)}: element {index}: {error}")
                     return
                 if step in seen and not self.duplicates:
-                    self.found.append(f"{_where(path)}: duplicate entries for key {display_step(step)}")
+                    self.found.append(f"{_where(steps)}: duplicate entries for key {display_step(step)}")
                 seen.add(step)
-            self.check(shape.items, item, (*path, step))
+            self.check(shape.items, item, (steps, step))
 
-    def _expected(self, words: str, value: Any, path: Path) -> None:
+    def _expected(self, words: str, value: Any, steps: _Steps) -> None:
         shown = f"&value.valueUnstructured{{Value:{json.dumps(value)}}}"
-        self.found.append(f"{_where(path)}: expected {words}, got {shown}")
+        self.found.append(f"{_where(steps)}: expected {words}, got {shown}")
 
 
-def _where(path: Path) -> str:
-    return "".join(step if step.startswith("[") else display_step(step) for step in path)
+def _where(steps: _Steps) -> str:
+    shown = list[str]()
+    while steps is not None:
+        steps, last = steps
+        shown.append(f"[{last}]" if isinstance(last, int) else display_step(last))
+    return "".join(reversed(shown))
 
 
 def _is_scalar(kind: str, value: Any) -> bool:

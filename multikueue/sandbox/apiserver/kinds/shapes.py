@@ -9,6 +9,7 @@ rules of kube-openapi's `schemaconv`, lazily, because most parts of most schemas
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import attrs
@@ -87,12 +88,24 @@ class Shape:
         if bool(self.scalar) + (self.list is not None) + (self.map is not None) < 2:
             return self
         if isinstance(value, dict):
-            return Shape(map=self.map) if self.map else self
+            return self._as_map if self.map else self
         if isinstance(value, list):
-            return Shape(list=self.list) if self.list else self
+            return self._as_list if self.list else self
         if isinstance(value, str | int | float) and self.scalar:
-            return Shape(self.scalar)
+            return self._as_scalar
         return self
+
+    @cached_property
+    def _as_map(self) -> Shape:
+        return Shape(map=self.map)
+
+    @cached_property
+    def _as_list(self) -> Shape:
+        return Shape(list=self.list)
+
+    @cached_property
+    def _as_scalar(self) -> Shape:
+        return Shape(self.scalar)
 
     def is_like(self, other: Shape) -> bool:
         """Whether both are the same choice."""

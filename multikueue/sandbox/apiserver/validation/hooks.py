@@ -58,6 +58,11 @@ class Hooks:
     update: Callable[[Json, Json], list[Cause]] = _accept
     status: Callable[[Json, Json], list[Cause]] = _accept
 
+    @property
+    def fills(self) -> bool:
+        """Whether there are defaults at all."""
+        return self.fill is not _accept
+
 
 _NONE = Hooks()
 _BUILTIN: Mapping[GroupResource, Hooks] = MappingProxyType(

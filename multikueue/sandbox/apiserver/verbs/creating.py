@@ -53,14 +53,14 @@ def create(
     _stamp(cluster, row, obj)
     hooks.prepare(obj)
     admit(row, obj, None, hooks.create(obj))
-    stored = clone(obj)
+    stored = clone(obj) if hooks.fills else None
     hooks.fill(obj)  # as every read from the store does
     key = (namespace or "", metadata["name"])
     if cluster.store.get(row.group_resource, key):
         raise already_exists(row, metadata["name"])
     if options.dry_run:
         return obj
-    if stored != obj:
+    if stored is not None and stored != obj:
         cluster.filled_on_read.add(metadata["uid"])
     return cluster.put(row, key, obj, None)
 
