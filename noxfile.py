@@ -241,10 +241,11 @@ def clients(session: nox.Session) -> None:
     session.install("uv")
     build_control_plane(session)
     folder = Path(session.create_tmp()).absolute() / "programs"
-    for packages in str(session.run("python", "-m", "tests.clients", silent=True)).splitlines():
-        python = folder / packages.split()[0]
+    for line in str(session.run("python", "-m", "tests.clients", silent=True)).splitlines():
+        name, *packages = line.split()
+        python = folder / name
         session.run("uv", "venv", "--quiet", "--clear", "--python", "3.11", str(python))
-        session.run("uv", "pip", "install", "--quiet", "--python", str(python), *packages.split())
+        session.run("uv", "pip", "install", "--quiet", "--python", str(python), *packages)
     session.run("python", "-m", "tests.clients", str(folder))
 
 

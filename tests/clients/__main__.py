@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -20,16 +20,18 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.model.kinds import JOB
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.kinds import POD
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import controller_of, dig
 from multikueue.sandbox import Sandbox, SandboxOptions
+from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION, TRAP_ANNOTATION
+from multikueue.sandbox.kinds import AVAILABLE, BATCH_JOB, SandboxKind, definition
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueue.testing import until
 from multikueued.demo.run import config_of
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
-from multikueued.settings.config import RetentionSettings, ServingSettings, Settings
+from multikueued.settings.config import IntegrationSettings, RetentionSettings, ServingSettings, Settings
 from tests.clients.programs import PROGRAMS
 from tests.controlplane.binaries import KUBERNETES, find_kubectl
 from tests.mirrors.sandboxes import mirrored
@@ -37,28 +39,71 @@ from tests.mirrors.sandboxes import mirrored
 TARGET: Final = Path(__file__).parents[2] / "docs" / "results" / "clients.json"
 SCRIPT: Final = Path(__file__).parent / "programs.py"
 PACKAGES: Final = {
-    "kr8s": ("kr8s",),
-    "kubernetes": ("kubernetes",),
-    "dagster-k8s": ("dagster-k8s", "kubernetes"),
-    "prefect-kubernetes": ("prefect-kubernetes",),
-    "apache-airflow": ("apache-airflow", "apache-airflow-providers-cncf-kubernetes"),
+    "kr8s": ("kr8s==0.20.15",),
+    "kubernetes": ("kubernetes==37.0.2",),
+    "dagster-k8s": ("dagster-k8s==0.29.27", "kubernetes"),
+    "prefect-kubernetes": ("prefect-kubernetes==0.8.0",),
+    "apache-airflow": ("apache-airflow==3.3.2", "apache-airflow-providers-cncf-kubernetes==10.25.0"),
+    "kubeflow": ("kubeflow==0.5.0",),
+    "kubeflow-training": ("kubeflow-training==1.9.4",),
 }
-"""What is installed for whom, each in an environment of its own: the first is what is run."""
+"""What is installed for whom, each in an environment of its own."""
+KINDS: Final = {"kubeflow": "TrainJob", "kubeflow-training": "PyTorchJob"}
+"""Whose jobs are no batch Jobs."""
+FRAMEWORKS: Final = IntegrationSettings(("batch/job", "trainer.kubeflow.org/trainjob", "kubeflow.org/pytorchjob"))
 SETTINGS: Final = Settings(
     namespace=KUEUE_NAMESPACE,
     serving=ServingSettings(bind_address="127.0.0.1", port=0),
     retention=RetentionSettings(finished=timedelta(minutes=5)),
+    integrations=FRAMEWORKS,
+)
+RUNTIME: Final[Json] = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "TrainingRuntime",
+    "metadata": {
+        "namespace": "default",
+        "name": "torch-distributed",
+        "labels": {"trainer.kubeflow.org/framework": "torch"},
+    },
+    "spec": {
+        "mlPolicy": {"numNodes": 1, "torch": {}},
+        "template": {
+            "spec": {
+                "replicatedJobs": [
+                    {
+                        "name": "node",
+                        "template": {
+                            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+                            "spec": {"template": {"spec": {"containers": [{"name": "node", "image": "train:1"}]}}},
+                        },
+                    }
+                ]
+            }
+        },
+    },
+}
+"""What Kubeflow's SDK reads for each TrainJob."""
+RUNTIMES: Final = definition(
+    SandboxKind(resource=Resource(GVK("trainer.kubeflow.org", "v1alpha1", "TrainingRuntime"), "trainingruntimes"))
 )
 
 
-def manifest(name: str, seconds: float, outcome: str = "complete", cpu: int = 1) -> Json:
+def kind_of(program: str) -> SandboxKind:
+    """Of the jobs that a program looks after."""
+    name = KINDS.get(program.partition(",")[0], "Job")
+    return next(kind for kind in AVAILABLE if kind.resource.gvk.kind == name)
+
+
+def manifest(name: str, seconds: float, outcome: str = "complete", cpu: int = 1, kind: SandboxKind = BATCH_JOB) -> Json:
     """A job as a user submits it; what it does is played."""
-    notes = {"sandbox.multikueue.dev/duration": f"{seconds}s", "sandbox.multikueue.dev/outcome": outcome}
     container = {"name": "main", "image": "train:1", "resources": {"requests": {"cpu": str(cpu)}}}
-    metadata = {"name": name, "namespace": "default", "labels": {"kueue.x-k8s.io/queue-name": "user-queue"}}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    spec = {"managedBy": "kueue.x-k8s.io/multikueue", "suspend": True, "backoffLimit": 0, "template": template}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {**metadata, "annotations": notes}, "spec": spec}
+    made = kind.example(name, template, queue="user-queue")
+    noted = {DURATION_ANNOTATION: f"{seconds}s", OUTCOME_ANNOTATION: outcome}
+    made["metadata"]["annotations"] = noted if kind is BATCH_JOB else {**noted, TRAP_ANNOTATION: "1s"}  # with pods
+    if kind is BATCH_JOB:
+        made["spec"]["backoffLimit"] = 0
+    return made
 
 
 def python_of(programs: Path, program: str) -> str:
@@ -74,18 +119,25 @@ class Fleet:
     sandbox: Sandbox
     programs: Path
     environment: dict[str, str]
+    mirrors: bool
 
-    async def submit(self, *jobs: Json) -> None:
+    async def submit(self, *jobs: Json, kind: SandboxKind = BATCH_JOB) -> None:
         """Create jobs."""
         for job in jobs:
-            await self.sandbox.manager.client("admin").create(JOB, job)
+            await self.sandbox.manager.client("admin").create(kind.resource, job)
 
-    async def running(self, name: str) -> None:
-        """Wait until a job runs."""
+    async def running(self, name: str, kind: SandboxKind = BATCH_JOB) -> None:
+        """Wait until a job runs, and shows so; its pods, too, where these are shown."""
+        admin = self.sandbox.manager.client("admin")
 
         async def runs() -> bool:
-            job = await self.sandbox.manager.client("admin").get(JOB, ObjectKey("default", name))
-            return bool(dig(job, "status", "active"))
+            status = (await admin.get(kind.resource, ObjectKey("default", name))).get("status") or {}
+            active = [status, *(status.get("jobsStatus") or ()), *(status.get("replicaStatuses") or {}).values()]
+            return any(one.get("active") for one in active) and (not self.mirrors or await is_shown())
+
+        async def is_shown() -> bool:
+            pods = [one for one in (await admin.list(POD)).items if (controller_of(one) or {}).get("name") == name]
+            return bool(pods) and all(dig(one, "status", "phase") == "Running" for one in pods)
 
         await until(runs)
 
@@ -111,35 +163,37 @@ async def dispatched(sandbox: Sandbox) -> AsyncIterator[None]:
 async def fleet(programs: Path, *, mirrors: bool) -> AsyncIterator[Fleet]:
     """One with two workers and our daemon."""
     async with (
-        Sandbox(workers=2, options=SandboxOptions(pods=True)) as sandbox,
-        mirrored(sandbox) if mirrors else dispatched(sandbox),
+        Sandbox(workers=2, options=SandboxOptions(pods=True), kinds=map(kind_of, PROGRAMS), crds=[RUNTIMES]) as sandbox,
+        mirrored(sandbox, FRAMEWORKS) if mirrors else dispatched(sandbox),
     ):
+        sandbox.manager.server.registry.create_object(RUNTIME)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "kubeconfig"
             file.write_text(json.dumps(sandbox.manager.kubeconfig))
             path = f"{find_kubectl().parent}:{os.environ['PATH']}"
             homes = {"HOME": folder, "AIRFLOW_HOME": folder}
-            yield Fleet(sandbox, programs, {"PATH": path, **homes, "KUBECONFIG": str(file)})
+            yield Fleet(sandbox, programs, {"PATH": path, **homes, "KUBECONFIG": str(file)}, mirrors)
 
 
-async def each(programs: Path, mirrors: bool) -> Json:
+async def each(programs: Path, mirrors: bool, names: Iterable[str]) -> Json:
     """What each program did, by what was asked of it."""
     rows: dict[str, Json] = {}
     async with fleet(programs, mirrors=mirrors) as here:
-        for number, program in enumerate(PROGRAMS):
+        for number, program in enumerate(names):
+            kind = kind_of(program)
             full = [manifest(f"full-{number}-{half}", 3, cpu=4) for half in "ab"]
             await here.submit(*full)
             await here.running(f"full-{number}-a")
-            await here.submit(manifest(f"queued-{number}", 3))
+            await here.submit(manifest(f"queued-{number}", 3, kind=kind), kind=kind)
             queued = await here.ran(program, "wait", f"queued-{number}")
-            await here.submit(manifest(f"fails-{number}", 1.5, "fail"))
+            await here.submit(manifest(f"fails-{number}", 1.5, "fail", kind=kind), kind=kind)
             fails = await here.ran(program, "wait", f"fails-{number}")
-            await here.submit(manifest(f"says-{number}", 60))
-            await here.running(f"says-{number}")
+            await here.submit(manifest(f"says-{number}", 60, kind=kind), kind=kind)
+            await here.running(f"says-{number}", kind)
             logs = await here.ran(program, "logs", f"says-{number}")
             rows[program] = {"queued, then succeeds": queued, "fails": fails, "log while it runs": logs}
             await here.sandbox.manager.client("admin").delete(
-                JOB, ObjectKey("default", f"says-{number}"), propagation="Background"
+                kind.resource, ObjectKey("default", f"says-{number}"), propagation="Background"
             )
             sys.stderr.write(f"{program}: {json.dumps(rows[program])}\n")
     return rows
@@ -156,13 +210,15 @@ def versions(programs: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Run them, and write the results."""
+    """Run them, and write the results. Further arguments are programs: these alone are run, and the rest stays."""
     if not sys.argv[1:]:
-        sys.stdout.write("".join(f"{' '.join(packages)}\n" for packages in PACKAGES.values()))
+        sys.stdout.write("".join(f"{' '.join((name, *packages))}\n" for name, packages in PACKAGES.items()))
         return
-    programs = Path(sys.argv[1]).absolute()
-    states = {"mirrors off": False, "mirrors on": True}
-    result = {"versions": versions(programs), **{state: anyio.run(each, programs, on) for state, on in states.items()}}
+    programs, names = Path(sys.argv[1]).absolute(), sys.argv[2:]
+    result = json.loads(TARGET.read_text()) if names else {}
+    result["versions"] = versions(programs)
+    for state, mirrors in (("mirrors off", False), ("mirrors on", True)):
+        result[state] = {**result.get(state, {}), **anyio.run(each, programs, mirrors, names or PROGRAMS)}
     TARGET.write_text(json.dumps(result, indent=2) + "\n")
 
 

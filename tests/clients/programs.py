@@ -183,6 +183,44 @@ def dagster_job_alone(deed: str, job: str) -> str:
     return "Complete"
 
 
+def kubeflow(deed: str, job: str) -> str:
+    """Kubeflow's SDK, of TrainJobs: `train()` cannot say `managedBy`, so somebody else has created them."""
+    from kubeflow.trainer import TrainerClient
+
+    client = TrainerClient()
+    if deed == "logs":
+        return (
+            "\n".join(client.get_job_logs(job)) or f"nothing; steps: {[one.name for one in client.get_job(job).steps]}"
+        )
+    return str(client.wait_for_job_status(job, timeout=LIMIT, polling_interval=1).status)
+
+
+def kubeflow_train(deed: str, job: str) -> str:
+    """The same SDK's own `train()`, with the label of the queue."""
+    from kubeflow.trainer import CustomTrainerContainer, TrainerClient
+    from kubeflow.trainer.options import Labels
+
+    if deed == "logs":
+        return "not asked for"
+    client = TrainerClient()
+    trainer = CustomTrainerContainer(image="train:1", num_nodes=1, resources_per_node={"cpu": 1})
+    made = client.train(runtime=RUNTIME, trainer=trainer, options=[Labels({"kueue.x-k8s.io/queue-name": "user-queue"})])
+    return str(client.wait_for_job_status(made, timeout=LIMIT // 4, polling_interval=1).status)
+
+
+def kubeflow_training(deed: str, job: str) -> str:
+    """kubeflow-training, of a PyTorchJob that it has created as `create_job` does."""
+    from kubeflow.training import TrainingClient
+
+    client = TrainingClient(job_kind="PyTorchJob")
+    if deed == "logs":
+        found, _ = client.get_job_logs(job)
+        return "\n".join(found.values()) or "nothing"
+    ended = client.wait_for_job_conditions(job, wait_timeout=LIMIT, polling_interval=1)
+    return str(ended.status.conditions[-1].type)
+
+
+RUNTIME = "torch-distributed"
 ENDS = ("Complete", "Failed")
 PROGRAMS = {
     "kubectl": kubectl,
@@ -193,6 +231,9 @@ PROGRAMS = {
     "prefect-kubernetes": prefect,
     "apache-airflow": airflow,
     "apache-airflow, with the subclass": airflow_queued,
+    "kubeflow": kubeflow,
+    "kubeflow, train()": kubeflow_train,
+    "kubeflow-training": kubeflow_training,
 }
 
 

@@ -45,8 +45,10 @@ def results() -> str:
 
 def shown(answer: Json) -> str:
     """An answer on a line: names of single jobs are left out."""
-    said = re.sub(r" (for |Kubernetes )*[jJ]ob '?[a-z]+(-[a-z0-9]+)+'?", "", answer["said"].strip())
-    said = re.sub(r"( with labels|, check the Kubernetes).*", "", said).replace("\n", ", ")
+    said = ", ".join(answer["said"].splitlines()[:2])
+    said = re.sub(r" (for |Kubernetes )*[jJ]ob '?[a-z]+(-[a-z0-9]+)+'?", "", said)
+    said = re.sub(r"( with labels|, check the Kubernetes| PyTorchJob conditions).*", "", said)
+    said = re.sub(r"(TrainJob|PyTorchJob) [-a-z0-9/]+", r"\1", said)
     return f"{said} ({answer['seconds']:.0f} s)"
 
 

@@ -19,18 +19,19 @@ from multikueued.mirrors.endpoint.running import run_endpoint
 from multikueued.rbac.mirrors import mirror_policy_objects
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
-from multikueued.settings.config import RetentionSettings, ServingSettings, Settings
+from multikueued.settings.config import IntegrationSettings, RetentionSettings, ServingSettings, Settings
 from multikueued.settings.sections import MirrorPodSettings
 from tests.controlplane.ports import free_port
 
 
 @asynccontextmanager
-async def mirrored(sandbox: Sandbox) -> AsyncIterator[Settings]:
+async def mirrored(sandbox: Sandbox, kinds: IntegrationSettings | None = None) -> AsyncIterator[Settings]:
     """While it lasts, the daemon dispatches and shows pods, with these settings, and the endpoint answers."""
     settings = Settings(
         namespace=KUEUE_NAMESPACE,
         serving=ServingSettings(bind_address="127.0.0.1", port=0),
         retention=RetentionSettings(finished=timedelta(minutes=5)),
+        integrations=kinds or IntegrationSettings(),
         mirror_pods=MirrorPodSettings(logs=True, exec=True, address="127.0.0.1", port=free_port()),
     )
     manager = sandbox.manager

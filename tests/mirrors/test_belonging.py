@@ -80,7 +80,7 @@ async def test_the_pods_of_a_kind_are_owned_by_the_managers_job(kind: JobKind) -
         await until(shown.pods)
         await anyio.sleep(10)  # the others of the same job
         there = DirectClient(shown.fleet.workers["worker1"])
-        for pod in await shown.pods():  # the sandbox does not put what Kueue says there of pods of two kinds into these
+        for pod in await shown.pods():  # the sandbox does not put what Kueue says there of pods of one kind into these
             labelled = {"metadata": {"labels": {RUNS_POD: "true"}}}
             await there.merge_patch(POD, ObjectKey.of(pod), labelled)
         pods = {name_of(one): one for one in await shown.pods()}

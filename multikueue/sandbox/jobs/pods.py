@@ -22,7 +22,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.conditions import conditions, new_condition, timestamp, updated
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, clone, dig, digest, is_terminating, uid
+from multikueue.core.model.objects import annotations_of, clone, dig, digest, is_terminating, labels_of, uid
 from multikueue.errors import AlreadyExists
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
@@ -99,8 +99,15 @@ def _templates(kind: SandboxKind, job: Json) -> list[tuple[int, Json]]:
         return []
     if kind is BATCH_JOB:
         return [(0, dig(job, "spec", "template") or {})] * int(dig(job, "status", "active") or 0)
-    pod_sets = enumerate(kind.pods.read(job))
-    return [(number, pod_set["template"]) for number, pod_set in pod_sets for _ in range(pod_set["count"])]
+    return [
+        (number, _labelled(pod_set["template"], kind.pod_labels(job, pod_set["name"], index)))
+        for number, pod_set in enumerate(kind.pods.running(job))
+        for index in range(pod_set["count"])
+    ]
+
+
+def _labelled(template: Json, labels: Mapping[str, str]) -> Json:
+    return {**template, "metadata": {**(template.get("metadata") or {}), "labels": {**labels_of(template), **labels}}}
 
 
 def _job_pod(kind: SandboxKind, job: Json, holder: Json, template: Json, name: str, *, blocking: bool) -> Json:

@@ -47,6 +47,18 @@ def _replicas(job: Json) -> dict[str, int]:
     return {entry["name"]: entry.get("replicas", 1) for entry in dig(job, "spec", "replicatedJobs") or ()}
 
 
+def pod_labels(job: Json, role: str, number: int) -> dict[str, str]:
+    """What the pods of a JobSet of one Job per role are labelled with."""
+    name = job["metadata"]["name"]
+    return {
+        "jobset.sigs.k8s.io/jobset-name": name,
+        "jobset.sigs.k8s.io/replicatedjob-name": role,
+        "jobset.sigs.k8s.io/job-index": "0",
+        "batch.kubernetes.io/job-name": f"{name}-{role}-0",
+        "batch.kubernetes.io/job-completion-index": str(number),
+    }
+
+
 COUNTED: Final = "replicatedJobsStatus"
 _STARTING: Final = Stage(
     fields={"restarts": 0},
@@ -99,6 +111,7 @@ KINDS: Final = (
             )
         ),
         course=COURSE,
+        pod_labels=pod_labels,
         makes_jobs=True,
         spec={
             "replicatedJobs": [

@@ -47,6 +47,8 @@ class SandboxKind:
     course: Course = BY_CONDITIONS
     status_subresource: bool = True
     """Whether the API server serves `status` apart."""
+    pod_labels: Callable[[Json, str, int], Mapping[str, str]] = lambda job, role, number: {}
+    """What its controller labels a pod with, beside its template: of a job, a pod set, and the pod's number in that."""
     makes_jobs: bool = False
     """Whether its pods belong to Jobs that its controller makes, one for each pod set."""
     gated: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import attrs
@@ -177,6 +178,19 @@ _CONTAINERS: Final = {
 """The training operator refuses a job without a container of that name."""
 
 
+def _pod_labels(kind: str, job: Json, role: str, number: int) -> dict[str, str]:
+    """What the operator labels pods with. One of them is the master, whose log its SDK reads."""
+    found = {
+        "job-name": job["metadata"]["name"],
+        "operator-name": f"{kind.lower()}-controller",
+        "replica-type": role,
+        "replica-index": str(number),
+    }
+    if role in ("chief", "master") or (kind == "JAXJob" and not number):
+        found["job-role"] = "master"
+    return {f"training.kubeflow.org/{name}": value for name, value in found.items()}
+
+
 def _kind(version: str, kind: str, replicas: str, operator: str, *roles: str) -> SandboxKind:
     """A row: they differ in names only."""
     return SandboxKind(
@@ -194,6 +208,7 @@ def _kind(version: str, kind: str, replicas: str, operator: str, *roles: str) ->
                 ),
             )
         ),
+        pod_labels=partial(_pod_labels, kind),
         course=_MPI_COURSE if kind == "MPIJob" else _course(kind, *_WORDS.get(kind, _NAMED)),
         spec={replicas: {role: {"replicas": 1} for role in roles}},
         columns=(("State", ".status.conditions[-1:].type"),),

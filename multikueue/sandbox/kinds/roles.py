@@ -25,6 +25,10 @@ class PodSets(ABC):
     def read(self, job: Json) -> list[Json]:
         """The pod sets of the job's Workload; copies."""
 
+    def running(self, job: Json) -> list[Json]:
+        """What the pods of a job that runs are made of: with what Kueue has put into it, wherever that stands."""
+        return self.read(job)
+
     def counts(self, job: Json) -> Mapping[str, int]:
         """How many of each role the status of the job counts, by the role's name in the job."""
         return {one["name"]: one["count"] for one in self.read(job)}

@@ -6,13 +6,13 @@ the one pod set, `node`. What Kueue wants in the pods goes into a runtime patch 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig
-from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted
-from multikueue.sandbox.kinds.jobset import COUNTERS
+from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, merge_into
+from multikueue.sandbox.kinds.jobset import COUNTERS, pod_labels
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import PodSets, pod_set
 from multikueue.sandbox.kinds.stages import Counters, Stage, Stages
@@ -35,6 +35,15 @@ class TrainJobPods(PodSets):
                 container[field] = trainer[taken]
         template: Json = {"spec": {"restartPolicy": "Never", "containers": [container]}}
         return [pod_set(_NODE, _nodes(job), template, "batch.kubernetes.io/job-completion-index")]
+
+    def running(self, job: Json) -> list[Json]:
+        """See `PodSets`."""
+        found = self.read(job)
+        for template in _patched(job):
+            for part, fields in (("metadata", ("labels", "annotations")), ("spec", ("nodeSelector",))):
+                for field in fields:
+                    merge_into(found[0]["template"].setdefault(part, {}), field, dig(template, part, field) or {})
+        return found
 
     def counts(self, job: Json) -> Mapping[str, int]:
         """See `PodSets`. All nodes are pods of one Job."""
@@ -59,11 +68,7 @@ class TrainJobPods(PodSets):
 
     def is_started(self, job: Json) -> bool:
         """See `PodSets`."""
-        return any(
-            is_noted(dig(replicated, *_TEMPLATE) or {})
-            for patch in dig(job, "spec", "runtimePatches") or []
-            for replicated in dig(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs") or []
-        )
+        return any(map(is_noted, _patched(job)))
 
     def fill(self, job: Json, template: Json) -> None:
         """See `PodSets`."""
@@ -71,6 +76,13 @@ class TrainJobPods(PodSets):
         trainer = job["spec"].setdefault("trainer", {})
         trainer.setdefault("image", first["image"])
         trainer.setdefault("resourcesPerNode", first.get("resources") or {})
+
+
+def _patched(job: Json) -> Iterator[Json]:
+    """What runtime patches say of the pods."""
+    for patch in dig(job, "spec", "runtimePatches") or []:
+        for replicated in dig(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs") or []:
+            yield dig(replicated, *_TEMPLATE) or {}
 
 
 def _nodes(job: Json) -> int:
@@ -88,6 +100,7 @@ KINDS: Final = (
         integration="trainer.kubeflow.org/trainjob",
         operator="trainer.kubeflow.org/trainjob-controller",
         pods=TrainJobPods(),
+        pod_labels=pod_labels,
         restored_once_idle=True,
         course=Stages(
             suspended=Stage(
