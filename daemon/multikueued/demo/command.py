@@ -83,7 +83,7 @@ _NOT_WITH_POLICY: Final = {
 @click.option(
     "--ocm",
     is_flag=True,
-    help="Show clusters of an inventory instead: the three stories of Open Cluster Management's guide.",
+    help="Show clusters of an inventory instead: stories of Open Cluster Management, with a detached cluster.",
 )
 @click.option(
     "--policy",

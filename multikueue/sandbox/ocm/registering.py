@@ -16,9 +16,9 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, name_of
 from multikueue.protocols import ApiClient, read
 from multikueue.sandbox.objects import built
-from multikueue.sandbox.ocm.kinds import GLOBAL_SET, MANAGED_CLUSTER, SET_BINDING, SET_LABEL
+from multikueue.sandbox.ocm.kinds import ACCOUNT, GLOBAL_SET, MANAGED_CLUSTER, PERMISSION, SET_BINDING, SET_LABEL
 from multikueue.sandbox.ocm.spokes import Spoke
-from multikueue.sandbox.ocm.writing import ensure, write_status
+from multikueue.sandbox.ocm.writing import ensure, remove, write_status
 
 UNREACHABLE: Final = "cluster.open-cluster-management.io/unreachable"
 UNAVAILABLE: Final = "cluster.open-cluster-management.io/unavailable"
@@ -61,6 +61,8 @@ class ClusterReconciler:
     async def reconcile(self, key: ObjectKey) -> Action:
         """Give a cluster its namespace, its conditions, and the taint of one that does not report."""
         cluster = await read(self.client, MANAGED_CLUSTER, key)
+        if cluster is not None and is_terminating(cluster):
+            await self._detach(key.name)
         if cluster is None or is_terminating(cluster) or not dig(cluster, "spec", "hubAcceptsClient"):
             return Action.done()
         await ensure(self.client, NAMESPACE, built(NAMESPACE, key.name))
@@ -72,6 +74,12 @@ class ClusterReconciler:
             status["version"] = {"kubernetes": spoke.version}
         await write_status(self.client, MANAGED_CLUSTER, cluster, status)
         return Action.done()
+
+    async def _detach(self, name: str) -> None:
+        """Take away what lets others reach a cluster that leaves, at once."""
+        for kind in (ACCOUNT, PERMISSION):
+            for one in (await self.client.list(kind, namespace=name)).items:
+                await remove(self.client, kind, one)
 
     async def _tainted(self, cluster: Json, name: str, *, available: bool) -> Json:
         taints = dig(cluster, "spec", "taints") or []

@@ -25,6 +25,7 @@ from multikueue.sandbox.ocm.kinds import (
     PLACEMENT,
     PLACEMENT_LABEL,
     PROFILE,
+    SERVICE_ACCOUNT,
     SET_BINDING,
     UNSCHEDULED_ANNOTATION,
 )
@@ -258,6 +259,22 @@ async def test_a_copy_belongs_to_its_profile() -> None:
         (owner,) = copy["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"], owner["controller"]) == ("ClusterProfile", "c1", True)
         assert labels_of(copy) == {"authentication.open-cluster-management.io/synced-from": "c1-multikueue"}
+
+
+async def test_a_cluster_that_is_detached_loses_account_role_and_profile_at_once_and_stays_while_it_is_held() -> None:
+    """As OCM does: within a second, while its own agents still tidy up there."""
+    async with hubs("c1") as hub:
+        await hub.client.create(ACCOUNT, account())
+        await token_of(hub)
+        await hub.client.create(PERMISSION, built(PERMISSION, "multikueue", "c1", spec={"clusterRole": {"rules": []}}))
+        await hub.when(PERMISSION, lambda one: is_true(one, "Applied"))
+        await hub.change(MANAGED_CLUSTER, "c1", {"metadata": {"finalizers": ["example.com/held"]}})
+        await hub.client.delete(MANAGED_CLUSTER, ObjectKey("", "c1"))
+        await anyio.sleep(1)
+        for kind in (ACCOUNT, PERMISSION, PROFILE):
+            assert not (await hub.client.list(kind)).items
+        assert not (await hub.spokes["c1"].client.list(SERVICE_ACCOUNT)).items
+        await hub.client.get(MANAGED_CLUSTER, ObjectKey("", "c1"))
 
 
 async def test_a_permission_is_what_its_account_may_do_on_the_cluster() -> None:

@@ -1,4 +1,4 @@
-"""Runs the three stories: a hub in the sandbox, the daemon with its placement check, a picture of each story."""
+"""Runs the four stories: a hub in the sandbox, the daemon with its placement check, a picture of each story."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from multikueue.core.model.quantities import thousandths, written
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.ocm.kinds import MANAGER
+from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.demo.jobs import ROOM, with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import shown
-from multikueued.demo.ocm.inventory import set_up_hub, set_up_worker
+from multikueued.demo.ocm.inventory import QueuesOnSpokes, set_up_hub
 from multikueued.demo.ocm.pictures import print_story, story_item
 from multikueued.demo.ocm.stories import STORIES, WORKERS
 from multikueued.demo.ocm.story_player import Stories
 from multikueued.demo.output import giving_up, print_problems, problems, summary
-from multikueued.demo.run import Demo
+from multikueued.demo.run import Demo, with_short_patience
 from multikueued.settings.config import Settings
 from multikueued.settings.inventory import OcmSettings
 from multikueued.settings.profiles import AccessProviderSettings, ClusterProfileSettings
@@ -36,7 +37,9 @@ def with_inventory(settings: Settings) -> Settings:
     """The daemon's settings for the stories: what a user of Open Cluster Management sets."""
     providers = (AccessProviderSettings(MANAGER, builtin="cp-creds"),)
     return attrs.evolve(
-        settings, ocm=OcmSettings(enabled=True), cluster_profile=ClusterProfileSettings(access_providers=providers)
+        with_short_patience(settings),
+        ocm=OcmSettings(enabled=True),
+        cluster_profile=ClusterProfileSettings(access_providers=providers),
     )
 
 
@@ -56,11 +59,14 @@ async def tell_stories(daemon: Settings, console: Console, options: Mapping[str,
     demo = Demo(Sandbox(WORKERS, seed=options["seed"], options=box, kinds=(BATCH_JOB,)))
     stories = Stories(demo)
     async with demo.sandbox:
-        await set_up_hub(demo.sandbox.manager.client("admin"), TOTAL)
-        for worker in demo.sandbox.workers.values():
-            await set_up_worker(worker.client("admin"), ROOM)
+        hub = demo.sandbox.manager.client("admin")
+        await set_up_hub(hub, TOTAL)
+        spokes = {name: worker.client("admin") for name, worker in demo.sandbox.workers.items()}
+        for client in spokes.values():
+            await set_up_queues(client, ROOM)
         async with demo.dispatched(with_kinds(with_inventory(daemon), demo.sandbox.kinds)) as tasks:
-            tasks.start_soon(stories.follow_configs)
+            tasks.start_soon(QueuesOnSpokes(hub, spokes).run)
+            tasks.start_soon(stories.follow)
             in_time = await _tell(stories, options["timeout"], console)
             if not in_time:
                 console.print(giving_up(demo.tally), style="red")

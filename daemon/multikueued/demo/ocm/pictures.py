@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 from rich import box
@@ -28,6 +29,8 @@ def print_story(console: Console, played: Played, jobs: Sequence[JobRecord], wor
     console.print(inventory(story, workers))
     for line in bars(played, jobs, workers, console.width, colours=console.color_system is not None):
         console.print(line, no_wrap=True, crop=True)
+    if played.said:
+        console.print(Text(f"The daemon said: {played.said}"))
     console.print(Text(outcome(story, jobs)))
 
 
@@ -52,17 +55,19 @@ def inventory(story: Story, workers: Sequence[str]) -> Table:
 
 
 def _gpus(story: Story, worker: str) -> list[str]:
-    counts = [story.gpus[worker], *([story.later.gpus[worker]] if story.later else [])]
+    counts = [story.gpus[worker], *(change.gpus[worker] for change in story.changes if change.gpus)]
     return [" → ".join(map(str, dict.fromkeys(found))) for found in (counts, list(map(score_of, counts)))]
 
 
 def _chosen(story: Story, worker: str) -> str:
-    if story.later is None:
-        return "yes" if worker in story.chosen else "no"
-    first, then = worker in story.chosen, worker in story.later.chosen
-    if first == then:
-        return "yes" if first else "no"
-    return "first" if first else "later"
+    times = [worker in chosen for chosen in (story.chosen, *(change.chosen for change in story.changes))]
+    if len(set(times)) == 1:
+        return "yes" if times[0] else "no"
+    return ", ".join(word for word, chosen in zip(_WORDS[len(times)], times, strict=True) if chosen)
+
+
+_WORDS: Final[Mapping[int, Sequence[str]]] = {2: ("first", "later"), 3: ("first", "between", "last")}
+"""By how many times there are between changes: what each is called."""
 
 
 def bars(
@@ -70,7 +75,7 @@ def bars(
 ) -> list[Text]:
     """A bar for each job, and above them one for the config where it lists one cluster at a time."""
     tally = Tally()
-    if played.story.later is not None and jobs:
+    if played.story.changes and jobs:
         listed = [_shifted(stay, played.since) for stay in played.listed]
         end = max((job.ended or 0.0 for job in jobs), default=0.0) - played.since
         for stay in listed:
@@ -93,16 +98,30 @@ def _shifted(stay: WorkerStay, by: float) -> WorkerStay:
 
 def outcome(story: Story, jobs: Sequence[JobRecord]) -> str:
     """What came of it, in a sentence or two."""
-    first = [job for job in jobs if story.later is None or (job.key.name, 1) not in story.later.jobs]
-    counts = {name: sum(name in job.clusters for job in first) for name in sorted({job.cluster for job in first})}
-    spread = ", ".join(f"{count} on {name or 'no cluster'}" for name, count in counts.items())
-    said = f"{sum(job.went_well for job in jobs)} of {len(jobs)} jobs finished: {spread}"
-    if story.later is None:
-        return f"{said}."
-    later = [job for job in jobs if job not in first]
-    there = ", ".join(sorted({job.cluster or "no cluster" for job in later}))
-    stayed = [f"{job.key.name} stayed on {job.cluster}" for job in first if job.key.name.endswith("-long")]
-    return f"{said}, and after the change {len(later)} on {there}. {'; '.join(stayed)}, where it ran."
+    rounds = (story.jobs, *(change.jobs for change in story.changes))
+    spread = [_spread(job for job in jobs if job.key.name in dict(names)) for names in rounds]
+    said = (
+        f"{sum(job.went_well for job in jobs)} of {len(jobs)} jobs finished: {', and after that change '.join(spread)}."
+    )
+    long = [job for job in jobs if job.key.name.endswith("-long")]
+    return " ".join([said, *map(_moved_once_gone if story.detached else _stayed, long)])
+
+
+def _spread(jobs: Iterable[JobRecord]) -> str:
+    counts = Counter(map(_first, jobs))
+    return ", ".join(f"{count} on {name}" for name, count in sorted(counts.items()))
+
+
+def _first(job: JobRecord) -> str:
+    return job.stays[0].worker if job.stays else "no cluster"
+
+
+def _stayed(job: JobRecord) -> str:
+    return f"{job.key.name} stayed on {_first(job)}, where it ran."
+
+
+def _moved_once_gone(job: JobRecord) -> str:
+    return f"{job.key.name} stayed on {_first(job)} until its ManagedCluster was gone, and ran on {job.cluster} then."
 
 
 def story_item(played: Played, jobs: Sequence[JobRecord]) -> dict[str, Any]:
@@ -111,7 +130,9 @@ def story_item(played: Played, jobs: Sequence[JobRecord]) -> dict[str, Any]:
         "placement": played.story.name,
         "title": played.story.title,
         "listed": [_stay(stay) for stay in played.listed],
-        "changed_s": None if played.changed is None else round(played.changed, 3),
+        "changed_s": [round(at, 3) for at in played.changed],
+        "gone_s": None if played.gone is None else round(played.gone, 3),
+        "said": played.said,
         "items": [item(job) for job in jobs],
     }
 

@@ -1,4 +1,4 @@
-"""The three stories as data: what the Placement asks for, what the clusters are like, and which jobs come."""
+"""The four stories as data: what the Placement asks for, what the clusters are like, and which jobs come."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GPUS: Final = "gpuClusterAvailable"
 MOST_GPUS: Final = 20
 """OCM's addon counts so many free GPUs of a cluster, not more."""
 LONG: Final = "6s"
-"""How long the job runs that is there when the scores change."""
+"""How long the job runs that is there when something changes."""
 
 
 @attrs.frozen
@@ -39,17 +39,37 @@ class Story:
     """Of clusters, by their names."""
     gpus: Mapping[str, int] = attrs.field(factory=dict)
     """Free ones, by cluster."""
-    later: Later | None = None
+    changes: tuple[Change, ...] = ()
+    """What changes, one after the other."""
+
+    @property
+    def detached(self) -> str:
+        """The cluster that is detached; empty: none."""
+        return next((one.detached for one in self.changes if one.detached), "")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all its jobs, in the order in which they come."""
+        return tuple(name for jobs in (self.jobs, *(one.jobs for one in self.changes)) for name, _ in jobs)
+
+    def chosen_for(self, job: str) -> frozenset[str]:
+        """The clusters that the Placement had when a job came."""
+        came = (one.chosen for one in self.changes if job in dict(one.jobs))
+        return next(came, self.chosen)
 
 
 @attrs.frozen
-class Later:
-    """What changes while the first jobs run."""
+class Change:
+    """What changes while the jobs before it run."""
 
-    gpus: Mapping[str, int]
     chosen: frozenset[str]
+    """The clusters that the Placement gets then."""
     jobs: tuple[tuple[str, int], ...]
     """Names and CPUs of the jobs that come then."""
+    gpus: Mapping[str, int] = attrs.field(factory=dict)
+    """Free ones then, by cluster."""
+    detached: str = ""
+    """The cluster whose ManagedCluster is deleted, and held for a while."""
 
 
 def score_of(free: int) -> int:
@@ -90,16 +110,32 @@ STORIES: Final = (
         "most-gpus",
         "The cluster with the most free GPUs",
         "The Placement asks for the one cluster with the best score. The scores change while a job runs: "
-        "the next jobs go elsewhere, and the one that runs stays where it is.",
+        "the next jobs go elsewhere, and the one that runs stays where it is. Then they change back, and the first "
+        "cluster gets jobs again at once: its queues have a Placement of their own, so they are still there.",
         _best(1),
         frozenset({"worker2"}),
         (("tune-long", 1), ("tune-1", 1)),
         gpus={"worker1": 3, "worker2": 12, "worker3": 6},
-        later=Later(
-            {"worker1": 3, "worker2": 2, "worker3": 14},
-            frozenset({"worker3"}),
-            (("tune-2", 1), ("tune-3", 1), ("tune-4", 1)),
+        changes=(
+            Change(
+                frozenset({"worker3"}),
+                (("tune-2", 1), ("tune-3", 1), ("tune-4", 1)),
+                {"worker1": 3, "worker2": 2, "worker3": 14},
+            ),
+            Change(frozenset({"worker2"}), (("tune-5", 1), ("tune-6", 1)), {"worker1": 3, "worker2": 18, "worker3": 9}),
         ),
+    ),
+    Story(
+        "detached",
+        "A cluster that is detached under a job",
+        "The ManagedCluster of worker1 is deleted while a job runs there, and something holds it. New jobs go "
+        "elsewhere. That one stays, longer than workerLostTimeout, as nobody can stop it there any more. It moves some "
+        "time after the ManagedCluster is gone, and may run twice so: drain a cluster before you detach it.",
+        _best(1),
+        frozenset({"worker1"}),
+        (("build-long", 1),),
+        gpus={"worker1": 16, "worker2": 4, "worker3": 10},
+        changes=(Change(frozenset({"worker3"}), (("build-1", 1), ("build-2", 1)), detached="worker1"),),
     ),
 )
 WORKERS: Final = 3
