@@ -128,7 +128,7 @@ def _one_message() -> Iterator[None]:
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
-        from multikueued.commands.exits import known_error, ungrouped  # help needs none of it
+        from multikueued.exits import known_error, ungrouped  # help needs none of it
 
         errors = list(ungrouped(error))
         if any(isinstance(one, KeyboardInterrupt) for one in errors):
@@ -152,11 +152,11 @@ def _told(error: MultiKueueError) -> str:
     """An error with what to do about it: no command has said so that does not speak to the manager alone."""
     match error:
         case Forbidden():
-            from multikueued.commands.exits import permission
+            from multikueued.exits import permission
 
             return f"{permission(error)}: ask for a role that allows it"
         case Unauthorized(status=0):  # a plugin that fails, a file that is not there: no server was asked
-            from multikueued.commands.exits import with_words
+            from multikueued.exits import with_words
 
             return f"{with_words(error)}: run, or read, what the user of this context names in the kubeconfig"
         case Unauthorized():
@@ -167,7 +167,7 @@ def _told(error: MultiKueueError) -> str:
 
 
 def _exit_code(error: MultiKueueError | None) -> int:
-    """What an error ends with: commands say so themselves (see `multikueued.commands.exits`)."""
+    """What an error ends with: commands say so themselves (see `multikueued.exits`)."""
     if isinstance(error, Forbidden | Unauthorized | Unreachable):
         return REFUSED
     if isinstance(error, SettingsError | KubeconfigError | AdapterError):

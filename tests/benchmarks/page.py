@@ -40,8 +40,8 @@ from multikueue.sandbox import setting_up
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.testing import job, stored, workload
-from multikueued.commands.options import ReportTarget
 from multikueued.dashboard.command import dashboard_of
+from multikueued.reading.asked import ReportTarget
 from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.worker_facts import WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker

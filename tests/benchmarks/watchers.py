@@ -30,10 +30,10 @@ from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 from multikueue.testing import job, workload
 from multikueued.api_server.running import WHOLE
-from multikueued.commands.manager_lists import read_findings
 from multikueued.dashboard.command import OwnRights
 from multikueued.logserver.access import Slots
-from multikueued.remote.pod_lookup import JobLocator
+from multikueued.reading.manager_lists import read_findings
+from multikueued.reading.pod_lookup import JobLocator
 from multikueued.remoteapi.handlers import BASE, JobHandlers
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.reports.typenames import JobName

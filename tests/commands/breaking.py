@@ -23,6 +23,7 @@ from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK
+from multikueued.reading.asked import Asked, ReportTarget
 from multikueued.remote.explain import gather_explanation
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.remedies.remedy import Finding
@@ -98,9 +99,14 @@ class Person(DirectClient):
         raise NotImplementedError
 
 
+def asked_about(job: str) -> Asked:
+    """A job of the namespace `default`, as a command line names it."""
+    return Asked(job, ReportTarget(ClusterConfig("https://manager"), "default", "kueue-system"))
+
+
 async def explained(fleet: Fleet, job: str = "job/job") -> Explanation:
     """What `multikueue explain` says; it has the manager's address and no other."""
-    found = await gather_explanation(Person(fleet.manager), job, "default", now(), "kueue-system")
+    found = await gather_explanation(Person(fleet.manager), asked_about(job), now())
     assert isinstance(found, Explanation)
     return found
 

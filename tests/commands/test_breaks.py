@@ -30,7 +30,17 @@ from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobState
 from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.status import StatusReport
-from tests.commands.breaking import Change, Person, Refusals, Refusing, explained, explained_after, finding, seen_after
+from tests.commands.breaking import (
+    Change,
+    Person,
+    Refusals,
+    Refusing,
+    asked_about,
+    explained,
+    explained_after,
+    finding,
+    seen_after,
+)
 from tests.commands.diagnosing import diagnosed, named
 from tests.runtime.fleet import Fleet, kubeconfig, now
 
@@ -367,7 +377,7 @@ async def test_who_may_not_list_workers_is_told_whom_to_ask_and_no_operators_com
 
     async def look(fleet: Fleet) -> Explanation:
         client: Any = Refusing(Person(fleet.manager), {("list", plural): refused for plural in lists})
-        found = await gather_explanation(client, "job/job", "default", now(), "kueue-system")
+        found = await gather_explanation(client, asked_about("job/job"), now())
         assert isinstance(found, Explanation)
         return found
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from multikueued.commands.exits import USAGE, CommandError
-from multikueued.commands.job_lookup import find_job
+from multikueued.exits import USAGE, CommandError
+from multikueued.reading.job_lookup import find_job
 
 NOBODY: Any = None
 """A manager that cannot be asked."""

@@ -14,7 +14,7 @@ from multikueue.core.model.kinds import JOB, POD, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match, Refuse
 from multikueue.testing import NOW
-from multikueued.commands import own_words
+from multikueued.reading import own_words
 from multikueued.remote import explained_pods
 from tests.commands.people import people
 from tests.commands.test_on_servers import Shell, shell
@@ -190,7 +190,7 @@ async def test_one_that_may_not_be_looked_for_is_told(tmp_path: Path) -> None:
         found = await explained(here, 1)
 
     assert 'whether Secret "db" is there: the daemon\'s account may not get that' in found["notChecked"]
-    assert 'its pods name Secret "db"' in found["findings"][0]["remedy"]
+    assert 'they name Secret "db"' in found["findings"][0]["why"]
 
 
 @pytest.mark.parametrize(("fault", "why"), [(Refuse(500), "injected 500"), (Hang(), "no answer within")])

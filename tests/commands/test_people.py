@@ -22,7 +22,7 @@ from multikueue.testing import NOW, job, stored, workload
 from multikueue.testing.waiting import until
 from multikueued.api_answers import GROUP
 from multikueued.cli import SUBCOMMANDS
-from multikueued.commands.exits import EXIT_CODES
+from multikueued.exits import EXIT_CODES
 from multikueued.lazy_group import LazyGroup
 from multikueued.rbac.objects import (
     CLUSTER_ROLE,
@@ -36,7 +36,7 @@ from multikueued.rbac.objects import (
     verbs_of,
     viewer_rules,
 )
-from multikueued.remote.pod_lookup import RETENTION
+from multikueued.reading.pod_lookup import RETENTION
 from multikueued.remoteapi import handlers
 from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.worker_facts import WorkerFacts

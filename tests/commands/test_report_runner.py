@@ -18,11 +18,11 @@ from multikueue.kube import ClusterConfig
 from multikueue.kube.credentials.exec_run import no_credentials
 from multikueue.testing import NOW, job, stored, workload
 from multikueued.commands import report_runner
-from multikueued.commands.exits import NOT_REACHABLE, CommandError, for_people
-from multikueued.commands.options import ReportTarget
 from multikueued.commands.report_runner import EVERY, Printed, text_of
 from multikueued.commands.report_text import jobs_table, status_lines
 from multikueued.commands.status import status_panel
+from multikueued.exits import NOT_REACHABLE, CommandError, for_people
+from multikueued.reading.asked import ReportTarget
 from multikueued.remote.command import printer
 from multikueued.reports.jobs import job_report
 from multikueued.reports.status import StatusReport, status_report

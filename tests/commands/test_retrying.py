@@ -12,8 +12,8 @@ from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of
-from multikueued.commands.exits import CommandError
 from multikueued.commands.retry import ask_again
+from multikueued.exits import CommandError
 from tests.commands.breaking import Person, explained
 from tests.runtime.fleet import Fleet, now
 

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueued.commands.structured import as_json, as_yaml
 from multikueued.commands.tables import age, listed, paragraph, span, table, until
+from multikueued.reading.structured import as_json, as_yaml
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.settings.values import camel
 

@@ -22,7 +22,7 @@ from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
 from multikueue.sandbox.kinds import BATCH_JOB, definition
 from multikueue.testing import until
 from multikueue.testing.waiting import background
-from multikueued.commands.exits import known_error
+from multikueued.exits import known_error
 from multikueued.remote.shared_key import shared_key
 from multikueued.run import daemon, kinds, leadership
 from multikueued.run.daemon import work

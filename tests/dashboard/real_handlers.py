@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 import orjson
 
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
-from multikueued.commands.options import CLIENT, ReportTarget
+from multikueued.commands.options import CLIENT
 from multikueued.dashboard.command import in_process
 from multikueued.page.port import Source
+from multikueued.reading.asked import ReportTarget
 from tests.remote.test_on_servers import Fleet
 
 

@@ -10,10 +10,11 @@ import aiohttp
 import pytest
 
 from multikueue.testing.waiting import until
-from multikueued.commands.exits import CommandError
-from multikueued.commands.options import ReportTarget, manager_config
+from multikueued.commands.options import manager_config
 from multikueued.dashboard.command import dashboard_of
 from multikueued.dashboard.local_port import TOKEN_HEADER, LocalPort
+from multikueued.exits import CommandError
+from multikueued.reading.asked import ReportTarget
 from tests.commands.people import People, people
 from tests.commands.test_people import with_a_job
 from tests.dashboard.real_handlers import handlers_of

@@ -18,14 +18,15 @@ import attrs
 import click
 
 from multikueued.cli import SECTIONS, main
-from multikueued.commands.exits import EXIT_CODES
-from multikueued.commands.get import JobList, WorkerList
+from multikueued.commands.get import WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.retry import Retried
 from multikueued.doctor.findings import Diagnosis, Measured
+from multikueued.exits import EXIT_CODES
 from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
+from multikueued.reading.pods import PodList, PodReport
+from multikueued.reading.source import JobList
 from multikueued.remote.explain import EventList
-from multikueued.remote.pods import PodList, PodReport
 from multikueued.reports.answers import ReportedPlacement
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Unqueued

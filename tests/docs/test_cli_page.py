@@ -12,7 +12,7 @@ import click
 import pytest
 
 from multikueued.cli import SUBCOMMANDS, main
-from multikueued.commands.exits import EXIT_CODES
+from multikueued.exits import EXIT_CODES
 from multikueued.lazy_group import HELP
 from tests.commands.test_breaks import BREAKS
 from tests.commands.test_ten_breaks import BREAKS as TEN

@@ -10,7 +10,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Invalid
 from multikueue.kube.http import requests
 from multikueue.kube.http.requests import Request
-from multikueued.commands.queue_places import QUEUE
+from multikueued.reading.queue_places import QUEUE
 
 KEY = ObjectKey("team a", "system:job")
 OBJ = {"metadata": {"namespace": "n", "name": "a"}}

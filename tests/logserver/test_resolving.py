@@ -15,10 +15,10 @@ from multikueue.errors import Forbidden, NotFound, Unreachable
 from multikueue.protocols import ObjectList
 from multikueue.sandbox.kueue import statuses
 from multikueue.testing import NOW, job, stored, workload
-from multikueued.commands.exits import FINDING, NOT_FOUND, USAGE, CommandError
+from multikueued.exits import FINDING, NOT_FOUND, USAGE, CommandError
 from multikueued.logserver.resolving import LocatorOfTenant, ReadableWorkers
-from multikueued.remote.placed_job import PlacedJob
-from multikueued.remote.pod_lookup import UnplacedJob
+from multikueued.reading.placed_job import PlacedJob
+from multikueued.reading.pod_lookup import UnplacedJob
 from multikueued.reports.typenames import JobName
 from tests.logserver.stage import KEY
 from tests.remote.objects import LOCAL

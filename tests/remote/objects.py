@@ -10,7 +10,7 @@ from multikueue.adapters.job import KINDS
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import uid
 from multikueue.testing import copy_of, job, job_copy_of, stored, workload
-from multikueued.remote.placed_job import PlacedJob
+from multikueued.reading.placed_job import PlacedJob
 
 KEY = b"k" * 32
 LOCAL_JOB = stored(job())

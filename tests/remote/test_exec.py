@@ -22,8 +22,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Forbidden, Invalid, NotFound, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.pod_exec import ExecRequest
-from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError
-from multikueued.commands.owned import Owned
+from multikueued.exits import NOT_FOUND, NOT_REACHABLE, CommandError
+from multikueued.reading.owned import Owned
 from multikueued.remote.exec_command import raw_mode, run_on, send_input
 from tests.kube.scripted import eventually
 from tests.remote.objects import SOUGHT, pod

@@ -12,7 +12,7 @@ from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.errors import Forbidden
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ObjectList
-from multikueued.commands.owned import Ownership, owned_pods
+from multikueued.reading.owned import Ownership, owned_pods
 from tests.remote.objects import job_copy, owned_by, pod
 
 pytestmark = pytest.mark.looptime

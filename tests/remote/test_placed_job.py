@@ -15,7 +15,7 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import uid, with_value
 from multikueue.testing import job, stored, workload
-from multikueued.remote.placed_job import PlacedJob, siblings_of
+from multikueued.reading.placed_job import PlacedJob, siblings_of
 from tests.remote.objects import LOCAL, LOCAL_JOB, SOUGHT, WITHOUT_KEY, job_copy, owned_by, workload_copy
 
 

@@ -7,8 +7,9 @@ import pytest
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import name_of
 from multikueue.testing import NOW
-from multikueued.commands.exits import CommandError
-from multikueued.remote.pods import PodList, container_of, in_order, next_shown, pod_report, pods_table
+from multikueued.exits import CommandError
+from multikueued.reading.pods import PodList, container_of, in_order, next_shown, pod_report
+from multikueued.remote.command import pods_table
 from tests.remote.objects import pod
 
 

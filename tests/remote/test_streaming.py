@@ -14,9 +14,9 @@ from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, Invalid, No
 from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, split_time
 from multikueue.protocols import ObjectList
-from multikueued.commands.exits import CommandError
+from multikueued.exits import CommandError
+from multikueued.reading.pod_lookup import WorkerPods
 from multikueued.remote.log_output import POLL, LogSelection, LogShower, Position
-from multikueued.remote.pod_lookup import WorkerPods
 from tests.remote.objects import SOUGHT, job_copy, pod
 
 pytestmark = pytest.mark.looptime

@@ -17,10 +17,9 @@ from multikueue.kube.log_stream import LogLine
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.api_answers import END, NOTE, REMOTE_JOB
-from multikueued.commands.exits import CommandError
-from multikueued.commands.options import ReportTarget
+from multikueued.exits import CommandError
+from multikueued.reading.asked import Asked, ReportTarget
 from multikueued.remote.log_output import LogSelection
-from multikueued.remote.pod_lookup import Asked
 from multikueued.remote.through_api import logs_through_api
 from tests.remote.test_on_servers import fleet
 

@@ -6,8 +6,8 @@ import pytest
 
 from multikueue.core.model.conditions import new_condition
 from multikueue.testing import NOW
-from multikueued.commands.job_lookup import Found
-from multikueued.remote.pod_lookup import UnplacedJob, unplaced
+from multikueued.reading.job_lookup import Found
+from multikueued.reading.pod_lookup import UnplacedJob, unplaced
 from multikueued.reports.objects import ManagerObjects
 from tests.remote.objects import LOCAL_JOB
 

@@ -7,8 +7,9 @@ from typing import Any, cast
 import attrs
 
 from multikueue.core.model.names import Json
+from multikueued.reading.queue_places import read_waiting
 from multikueued.remoteapi.manager_view import ManagerView
-from multikueued.remoteapi.sums import places_in, waiting_of
+from multikueued.remoteapi.sums import places_in
 from multikueued.reports.objects import ManagerObjects
 from tests.commands.test_report_runner import NOBODY
 from tests.reports.objects import NOW, fleet
@@ -48,5 +49,5 @@ async def test_those_that_wait_come_by_place_and_those_that_do_not_have_none() -
     assert await placed(view, "default") == [("job.first", 1), ("job.second", 2)]
     assert await placed(view, "others") == []
     assert await placed(view, queue="none") == []
-    assert (await waiting_of(view, cast(Any, NOBODY), second)).place == 2
-    assert (await waiting_of(view, cast(Any, NOBODY), ended(1))).place is None
+    known = await read_waiting(cast(Any, NOBODY), [second, ended(1)], view.objects, view.namespace, NOW)
+    assert [one.place for one in known.values()] == [2, None]

@@ -18,8 +18,8 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault
 from multikueue.protocols import ObjectList
-from multikueued.commands.queue_places import DEADLINE, QUEUE, read_waiting
 from multikueued.commands.report_text import explanation_lines, jobs_table
+from multikueued.reading.queue_places import DEADLINE, QUEUE, read_waiting
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import job_report
 from multikueued.reports.places import Waiting, places_told, waiting

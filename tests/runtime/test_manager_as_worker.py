@@ -41,7 +41,7 @@ from multikueue.sandbox.setting_up import (
     namespace,
     set_up_queues,
 )
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.queues.mirror import Twin, planned
 from tests.core.building import condition
 from tests.examples import shared

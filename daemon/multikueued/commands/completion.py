@@ -17,7 +17,7 @@ from multikueue.errors import Forbidden, MultiKueueError
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.commands.options import CLIENT, manager_config
-from multikueued.commands.remote_api import NAMESPACES, RemoteApi
+from multikueued.reading.through_api import NAMESPACES, ThroughApi
 from multikueued.reports.typenames import jobs_in
 
 Named: TypeAlias = Callable[[ClusterClient, str], Awaitable[Iterable[str]]]
@@ -32,7 +32,7 @@ async def jobs(client: ClusterClient, namespace: str) -> Iterable[str]:
     try:
         return jobs_in((await client.list(WORKLOAD, namespace=namespace)).items)
     except Forbidden:
-        return [one.job for one in await RemoteApi(client).jobs(namespace)]
+        return [one.job for one in await ThroughApi(client).all_jobs(namespace)]
 
 
 async def workers(client: ClusterClient, _namespace: str) -> Iterable[str]:

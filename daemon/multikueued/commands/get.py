@@ -9,18 +9,8 @@ from typing import Any
 import attrs
 import click
 
-from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.workloads import reserved_at
 from multikueue.errors import Forbidden, Invalid
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import NOT_REACHABLE, USAGE, CommandError, permission
-from multikueued.commands.manager_lists import (
-    jobs_of_all_kinds,
-    not_checked,
-    read_objects,
-    workloads_of_labelled_jobs,
-)
 from multikueued.commands.options import (
     Format,
     checked_selector,
@@ -30,14 +20,16 @@ from multikueued.commands.options import (
     target_options,
     watch_option,
 )
-from multikueued.commands.own_words import own_words, with_words
-from multikueued.commands.queue_places import read_waiting
-from multikueued.commands.remote_api import RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import jobs_table, not_checked_lines, workers_table
-from multikueued.reports.jobs import JobFilter, JobReport, JobState, in_place, job_reports
-from multikueued.reports.jobs_alone import jobs_alone
-from multikueued.reports.objects import ManagerObjects
+from multikueued.exits import NOT_REACHABLE, USAGE, CommandError, permission
+from multikueued.reading.api_first import ask
+from multikueued.reading.manager_lists import (
+    read_objects,
+)
+from multikueued.reading.own_words import own_words, with_words
+from multikueued.reading.source import JobList, JobsWanted
+from multikueued.reports.jobs import JobFilter, JobState
 from multikueued.reports.workers import WorkerReport, worker_reports
 
 _STATES = [str(state) for state in JobState]
@@ -90,10 +82,8 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
 
     def make(client: ClusterClient, now: datetime) -> Awaitable[JobList]:
         asked = now if output not in ("table", "name") else None
-        words_at = now if output != "name" else None
-        return gather_jobs(
-            client, chosen, selector=selector, user_label=user_label, waiting_at=asked, words_at=words_at
-        )
+        wanted = JobsWanted(chosen, selector, user_label, asked)
+        return gather_jobs(client, wanted, now if output != "name" else None)
 
     def lines(found: JobList, now: datetime, width: int | None) -> list[str]:
         none = f"No jobs in namespace {target.namespace}; -A shows all." if not everywhere else "No jobs."
@@ -114,76 +104,31 @@ def _worker_names(workers: tuple[WorkerReport, ...]) -> Iterable[str]:
     return (worker.name for worker in workers)
 
 
-async def gather_jobs(
-    client: ClusterClient,
-    chosen: JobFilter,
-    *,
-    selector: str = "",
-    user_label: str = "",
-    waiting_at: datetime | None = None,
-    words_at: datetime | None = None,
-) -> JobList:
-    """List jobs by the manager's API, or by what may be read there. The API does not show labels of jobs.
+async def gather_jobs(client: ClusterClient, wanted: JobsWanted, words_at: datetime | None) -> JobList:
+    """List jobs.
 
     Args:
         client: of the manager.
-        chosen: which jobs.
-        selector: of their labels.
-        user_label: the label that names a job's user.
-        waiting_at: the wall clock, to tell places in queues and starts, too; None: they are not.
+        wanted: which.
         words_at: the wall clock, to tell what running jobs say of trouble, too; None: they are not asked.
 
     Raises:
         CommandError: the selector is none.
     """
-
-    async def ask(api: RemoteApi) -> JobList:
-        return JobList(in_place(one for one in await api.jobs(chosen.namespace) if chosen.takes(one)))
-
-    async def otherwise() -> JobList:
-        return await _read_jobs(client, chosen, selector, user_label, waiting_at)
-
     try:
-        found = await (otherwise() if selector or user_label else api_first(client, ask, otherwise))
+        found = await ask(client, lambda source: source.jobs(wanted))
         if words_at is None:
             return found
         words = await own_words(client, found.jobs, words_at)
         jobs, not_read = with_words(found.jobs, words.troubles), (*found.not_checked, *words.not_checked)
         return attrs.evolve(found, jobs=jobs, not_checked=not_read)
     except Invalid as error:
-        raise CommandError(f"{f'-l {selector}: ' if selector else ''}{error}", USAGE) from error
+        raise CommandError(f"{f'-l {wanted.selector}: ' if wanted.selector else ''}{error}", USAGE) from error
     except Forbidden as error:
-        if chosen.namespace:
+        if wanted.chosen.namespace:
             raise
         told = "name a namespace with -n, without -A, or ask for a role that allows it"
         raise CommandError(f"{permission(error)}: {told}", NOT_REACHABLE) from error
-
-
-async def _read_jobs(
-    client: ClusterClient, chosen: JobFilter, selector: str, user_label: str, waiting_at: datetime | None
-) -> JobList:
-    objects = await read_objects(client, chosen.namespace, lenient=True)
-    if WORKLOAD in objects.unread:
-        jobs = await jobs_of_all_kinds(client, chosen.namespace, selector)
-        return JobList(jobs_alone(jobs, chosen, user_label), not_checked(objects))
-    of = objects.dispatched
-    if selector:
-        of = tuple(await workloads_of_labelled_jobs(client, of, selector, chosen.namespace))
-    found = job_reports(objects, chosen, user_label=user_label, of=of)
-    if waiting_at is not None:
-        found = await _placed(client, found, objects, chosen.namespace, waiting_at)
-    return JobList(found, not_checked(objects))
-
-
-async def _placed(
-    client: ClusterClient, jobs: tuple[JobReport, ...], objects: ManagerObjects, namespace: str, now: datetime
-) -> tuple[JobReport, ...]:
-    """The jobs with their places in queues, and when they may start."""
-    listed = {ObjectKey(job.namespace, job.workload) for job in jobs}
-    shown = {key: one for one in objects.dispatched if (key := ObjectKey.of(one)) in listed}
-    waits = await read_waiting(client, tuple(shown.values()), objects, namespace, now)
-    keyed = ((ObjectKey(job.namespace, job.workload), job) for job in jobs)
-    return tuple(waits[key].on(job, reserved_at(shown[key])) if key in shown else job for key, job in keyed)
 
 
 @click.command("workers")
@@ -202,15 +147,6 @@ def get_workers(output: Format, watch: bool, **options: Any) -> None:
         return workers_table(workers, now, width, wide=output == "wide") if workers else ["No worker clusters."]
 
     raise SystemExit(run(target, Printed(make, lines, value=WorkerList, names=_worker_names), output, watch=watch))
-
-
-@attrs.frozen
-class JobList:
-    """What `multikueue get jobs -o json` prints."""
-
-    jobs: tuple[JobReport, ...]
-    not_checked: tuple[str, ...] = ()
-    """What could not be read, and so says nothing."""
 
 
 @attrs.frozen

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-import attrs
 import click
 
 from multikueue.core.model.written_values import LONGEST_SELECTOR, is_label_selector, parse_duration
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClientOptions, ClusterConfig, load_incluster, load_kubeconfig
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
+from multikueued.reading.asked import ReportTarget
 
 F = TypeVar("F", bound=Callable[..., Any])
 Format: TypeAlias = Literal["table", "wide", "json", "yaml", "name"]
@@ -24,16 +24,6 @@ CLIENT: Final = ClientOptions(deadline=20.0, connection_wait=10.0, connections=8
 """A person waits: shorter deadlines than the daemon's."""
 DEFAULT_KUBECONFIG: Final = Path(".kube") / "config"
 DAEMON_NAMESPACE: Final = "kueue-system"
-
-
-@attrs.frozen
-class ReportTarget:
-    """Where to look."""
-
-    config: ClusterConfig
-    namespace: str
-    """Of jobs: -n, the context's, or `default`."""
-    daemon_namespace: str
 
 
 def completed_by(names: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:

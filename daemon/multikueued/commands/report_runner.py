@@ -21,9 +21,10 @@ from multikueue.core.model.outside_text import without_controls
 from multikueue.kube import KubeClient
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import FINE, NOT_REACHABLE, CommandError, for_people
-from multikueued.commands.options import CLIENT, Format, ReportTarget
-from multikueued.commands.structured import as_json, as_yaml
+from multikueued.commands.options import CLIENT, Format
+from multikueued.exits import FINE, NOT_REACHABLE, CommandError, for_people
+from multikueued.reading.asked import ReportTarget
+from multikueued.reading.structured import as_json, as_yaml
 
 R = TypeVar("R")
 

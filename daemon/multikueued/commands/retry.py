@@ -16,11 +16,11 @@ from multikueue.core.model.objects import dig, name_of, uid
 from multikueue.core.model.workloads import has_members, was_rejected
 from multikueue.errors import Conflict, Forbidden, NotFound
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import FINDING, NOT_FOUND, CommandError
-from multikueued.commands.job_lookup import Found, find_job
-from multikueued.commands.manager_lists import job_resource
 from multikueued.commands.options import JOB_NAME, Format, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
+from multikueued.exits import FINDING, NOT_FOUND, CommandError
+from multikueued.reading.job_lookup import Found, find_job
+from multikueued.reading.manager_lists import job_resource
 from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
 from multikueued.reports.remedies.remedy import command_for
 

@@ -18,10 +18,7 @@ from rich.text import Text
 from multikueue.core.model.outside_text import one_line
 from multikueue.core.model.quantities import MILLI, thousandths
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import FINDING, FINE
-from multikueued.commands.manager_lists import read_objects
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.own_words import in_sum, own_words
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import (
     daemon_line,
@@ -31,6 +28,9 @@ from multikueued.commands.report_text import (
     totals_line,
     workers_table,
 )
+from multikueued.exits import FINDING, FINE
+from multikueued.reading.manager_lists import read_objects
+from multikueued.reading.own_words import in_sum, own_words
 from multikueued.reports.jobs import JobFilter, job_reports
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport

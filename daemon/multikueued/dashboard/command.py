@@ -30,13 +30,14 @@ from multikueue.kube import KubeClient
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import REMOTE_JOB
-from multikueued.commands.exits import for_people
-from multikueued.commands.manager_lists import read_findings, read_lease
-from multikueued.commands.options import CLIENT, ReportTarget, target_of, target_options
+from multikueued.commands.options import CLIENT, target_of, target_options
 from multikueued.dashboard.local_port import LocalPort, PassedOn
+from multikueued.exits import for_people
 from multikueued.logserver.access import Slots
 from multikueued.page.port import Source
-from multikueued.remote.pod_lookup import Asked, LocatorOfManager
+from multikueued.reading.asked import Asked, ReportTarget
+from multikueued.reading.manager_lists import read_findings, read_lease
+from multikueued.reading.pod_lookup import LocatorOfManager
 from multikueued.remoteapi.handlers import FLEET_KEPT, JobHandlers
 from multikueued.remoteapi.history import History
 from multikueued.remoteapi.manager_view import FINDINGS_AGAIN, ManagerView

@@ -19,7 +19,7 @@ from rich.console import Console
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind, completed
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from multikueued.commands.options import ReportTarget, kind_option
+from multikueued.commands.options import kind_option
 from multikueued.commands.report_runner import LiveConsole
 from multikueued.dashboard.command import Pace, dashboard_of
 from multikueued.demo.files import Files, load_files
@@ -32,6 +32,7 @@ from multikueued.demo.output import giving_up, print_problems, print_table, prob
 from multikueued.demo.own_kinds import OwnKinds, config_option
 from multikueued.demo.policies import WORKERS, compare
 from multikueued.demo.run import Demo, break_worker, check_broken, with_short_patience
+from multikueued.reading.asked import ReportTarget
 from multikueued.serving.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, RetentionSettings, ServingSettings, Settings
 

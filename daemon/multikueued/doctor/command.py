@@ -15,7 +15,6 @@ from click.core import ParameterSource
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.runtime.loop import utc_now
-from multikueued.commands.exits import FINDING, FINE, NOT_REACHABLE
 from multikueued.commands.options import Format, confirmed, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import finding_lines
@@ -24,6 +23,7 @@ from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.collect import Examination, gather
 from multikueued.doctor.findings import Diagnosis, Measured, diagnose
 from multikueued.doctor.fixes import fixes, mend
+from multikueued.exits import FINDING, FINE, NOT_REACHABLE
 from multikueued.rbac.command import AccountParameter
 from multikueued.rbac.objects import Account
 from multikueued.reports.remedies.remedy import Finding, Severity

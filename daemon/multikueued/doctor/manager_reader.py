@@ -32,7 +32,6 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
-from multikueued.commands.manager_lists import job_behind
 from multikueued.doctor.checks.jobs import rejected
 from multikueued.doctor.checks.webhooks import ours
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
@@ -42,6 +41,7 @@ from multikueued.doctor.installation import Daemon
 from multikueued.doctor.mirror_reader import mirrors_of
 from multikueued.doctor.worker_reader import lacking_of
 from multikueued.rbac.rules import in_namespace, on_manager
+from multikueued.reading.manager_lists import job_behind
 from multikueued.remote.shared_key import ORIGIN
 from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects

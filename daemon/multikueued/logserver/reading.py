@@ -14,13 +14,13 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, MultiKueueError
 from multikueue.kube.http.requests import LogQuery
 from multikueued.api_answers import END
-from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, in_words, known_error
+from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, in_words, known_error
 from multikueued.logserver.access import Check, RefusedError, until_refused
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.resolving import told_of_worker
+from multikueued.reading.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 from multikueued.remote.log_output import LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
-from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 from multikueued.reports.typenames import JobName
 
 EVERY: Final = 5.0

@@ -24,10 +24,10 @@ from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClie
 from multikueue.protocols import ObjectList, Received, read
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
-from multikueued.remote.placed_job import PlacedJob, siblings_of
-from multikueued.remote.pod_lookup import RETENTION, UnplacedJob
-from multikueued.remote.worker_access import key_in
+from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
+from multikueued.reading.placed_job import PlacedJob, siblings_of
+from multikueued.reading.pod_lookup import RETENTION, UnplacedJob
+from multikueued.reading.worker_access import key_in
 from multikueued.reports.typenames import JobName, matching, meant, type_name
 
 LIMITS: Final = AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=10_000)

@@ -13,7 +13,7 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.reports.worker_names import names_by
 from multikueued.workers.objects import namespace_object, plain_object

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
+from datetime import datetime
 from typing import Any, TypeVar
 
 import anyio
@@ -17,7 +17,6 @@ from multikueue.core.model.written_values import parse_duration
 from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import FINE, NOT_FOUND, NOT_REACHABLE, CommandError, for_people
 from multikueued.commands.options import (
     CLIENT,
     JOB_NAME,
@@ -27,15 +26,18 @@ from multikueued.commands.options import (
     target_options,
     watch_option,
 )
-from multikueued.commands.remote_api import ELSEWHERE, RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
-from multikueued.commands.structured import read_as
+from multikueued.commands.tables import age, table
+from multikueued.exits import FINE, NOT_FOUND, NOT_REACHABLE, CommandError, for_people
+from multikueued.reading.api_first import ELSEWHERE, api_first, ask
+from multikueued.reading.asked import Asked
+from multikueued.reading.pod_lookup import LocatorOfManager, WorkerPods, sought_job
+from multikueued.reading.pods import PodList
+from multikueued.reading.through_api import ThroughApi
+from multikueued.reading.worker_access import worker_client, worker_for_people
 from multikueued.remote.log_output import NEWLINE, LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
-from multikueued.remote.pod_lookup import Asked, LocatorOfManager, UnplacedJob, WorkerPods, sought_job
-from multikueued.remote.pods import PodList, pod_list, pods_table
 from multikueued.remote.through_api import PATIENCE, Output, logs_through_api
-from multikueued.remote.worker_access import worker_client, worker_for_people
 from multikueued.reports.typenames import WORKLOAD_TYPE, JobName
 from multikueued.settings.config import Settings
 
@@ -90,24 +92,20 @@ async def gather_pods(manager: ClusterClient, asked: Asked) -> PodList:
     Raises:
         CommandError: there is no such job, no worker has it, or the worker cannot be asked.
     """
-
-    async def ask(api: RemoteApi) -> PodList | None:
-        job = await api.find(asked.job, asked.target.namespace)
-        found = await api.part(job, "pods") if job is not None else None
-        if found is not None and "pods" not in found:
-            none = read_as(UnplacedJob, found)
-            raise CommandError(f"{none.job} has no pods: {none.why}", NOT_FOUND)
-        return read_as(PodList, found) if found is not None else None
-
-    return await api_first(manager, ask, partial(_read_pods, manager, asked))
+    return await ask(manager, lambda source: source.pods(asked))
 
 
-async def _read_pods(manager: ClusterClient, asked: Asked) -> PodList:
-    sought = await sought_job(manager, asked)
-    async with worker_client(manager, sought.worker, asked.target.daemon_namespace) as client:
-        with worker_for_people(sought.worker):
-            found = await WorkerPods(client, sought).now()
-    return pod_list(sought, found)
+def pods_table(found: PodList, now: datetime, width: int | None, *, wide: bool) -> list[str]:
+    """One line for each pod."""
+    columns = ["POD", "PHASE", "READY", "RESTARTS", "AGE", *(["NODE", "CONTAINERS"] if wide else []), "REASON"]
+    rows = []
+    for pod in found.pods:
+        ready = f"{pod.ready}/{len(pod.containers)}"
+        row = [pod.name, pod.phase, ready, str(pod.restarts), age(pod.created, now)]
+        rows.append([*row, *([pod.node or "-", ",".join(pod.containers)] if wide else []), pod.reason])
+    head = f'{found.job} in namespace {found.namespace} is on worker cluster "{found.worker}".'
+    hidden = [f"There may be more pods: {one}." for one in found.not_read]
+    return [head, "", *(table(columns, rows, width) if rows else ["It has no pods there."]), *hidden]
 
 
 @click.command("logs")
@@ -179,9 +177,9 @@ async def _print_logs(asked: Asked, wanted: LogSelection, follow: bool, through_
                 return
             output = Output(wanted.show)
 
-            async def ask(api: RemoteApi) -> bool:
+            async def through() -> bool:
                 try:
-                    await _ask_api(await _typed(api, asked), attrs.evolve(wanted, show=output), follow)
+                    await _ask_api(await _typed(ThroughApi(manager), asked), attrs.evolve(wanted, show=output), follow)
                 except ELSEWHERE as error:
                     if not output.any:
                         raise
@@ -192,10 +190,10 @@ async def _print_logs(asked: Asked, wanted: LogSelection, follow: bool, through_
                 await _print_directly(manager, asked, wanted, follow)
                 return True
 
-            await api_first(manager, ask, otherwise)
+            await api_first(manager, through, otherwise)
 
 
-async def _typed(api: RemoteApi, asked: Asked) -> Asked:
+async def _typed(api: ThroughApi, asked: Asked) -> Asked:
     """The same job as TYPE/NAME, which the API takes: a NAME alone is looked for."""
     if JobName.parse(asked.job).type not in ("", WORKLOAD_TYPE):
         return asked

@@ -20,13 +20,14 @@ from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.errors import Forbidden, Invalid
 from multikueue.kube import KubeClient
 from multikueue.kube.pod_exec import ExecRequest, Execution
-from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, for_people
 from multikueued.commands.options import CLIENT, JOB_NAME, target_of, target_options
-from multikueued.commands.owned import Owned
+from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, for_people
+from multikueued.reading.asked import Asked
+from multikueued.reading.owned import Owned
+from multikueued.reading.pod_lookup import WorkerPods, sought_job, why_no_pods
+from multikueued.reading.pods import container_of, has_ended, in_order, phase_of
+from multikueued.reading.worker_access import OPTIONS, worker_config, worker_for_people
 from multikueued.remote.command import origin_option
-from multikueued.remote.pod_lookup import Asked, WorkerPods, sought_job, why_no_pods
-from multikueued.remote.pods import container_of, has_ended, in_order, phase_of
-from multikueued.remote.worker_access import OPTIONS, worker_config, worker_for_people
 
 CHUNK: Final = 32 << 10
 """Bytes of input that are sent at a time."""

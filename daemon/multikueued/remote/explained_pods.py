@@ -12,20 +12,20 @@ import attrs
 
 from multikueue.core.model.dependencies import Dependency, dependencies_of
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.errors import ApiError, Forbidden, NotFound
+from multikueue.errors import ApiError, Forbidden
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import CommandError
-from multikueued.remote.command import gather_pods
-from multikueued.remote.pod_lookup import Asked, sought_job
-from multikueued.remote.pods import PodList, troubled
-from multikueued.remote.worker_access import worker_client
+from multikueued.exits import CommandError
+from multikueued.reading.api_first import ask
+from multikueued.reading.asked import Asked
+from multikueued.reading.pod_lookup import sought_job
+from multikueued.reading.pods import PodList, troubled
+from multikueued.reading.worker_access import worker_client
 from multikueued.reports.explanation import Explanation, with_findings
 from multikueued.reports.jobs import JobState
 from multikueued.reports.remedies.failed_job import FAILED, still_there
 from multikueued.reports.remedies.job_trouble import NOT_READY, STUCK, UNHEALTHY, has_run_for_minutes, is_ready
 from multikueued.reports.remedies.pod_remedies import NEED_MISSING, STARTS, pod_findings
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.typenames import JobName, resource_of
 
 PATIENCE: Final = 5.0
 """Seconds for what pods say: the rest of the explanation does not wait longer."""
@@ -75,7 +75,7 @@ class JobPods:
         """The pods, or why they could not be read."""
         with anyio.move_on_after(PATIENCE):
             try:
-                return await gather_pods(self.manager, self.asked), ""
+                return await ask(self.manager, lambda source: source.pods(self.asked)), ""
             except (CommandError, ApiError) as error:
                 return None, str(error)
         return None, _LATE
@@ -109,16 +109,3 @@ class JobPods:
         for need, why in unseen.items():
             alike[why].append(need)
         return found, tuple(f"whether {', '.join(map(str, each))} is there: {why}" for why, each in alike.items())
-
-
-async def job_named(client: ClusterClient, name: str, namespace: str) -> Json | None:
-    """A job as TYPE/NAME, with its kind; None: it is no one object, is not there, or may not be read."""
-    wanted = JobName.parse(name)
-    resource = resource_of(wanted.type) if wanted.type else None
-    if resource is None:
-        return None
-    try:
-        found = await client.get(resource, ObjectKey(namespace, wanted.name))
-    except (NotFound, Forbidden):
-        return None
-    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind} | found

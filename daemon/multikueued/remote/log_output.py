@@ -18,10 +18,10 @@ from multikueue.core.model.objects import name_of, uid
 from multikueue.errors import ApiError, DeadlineExceeded, Invalid, NotFound
 from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, at_once
-from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError
-from multikueued.remote.pod_lookup import WorkerPods, why_no_pods
-from multikueued.remote.pods import container_of, has_ended, held_up_by, in_order, next_shown
-from multikueued.remote.worker_access import told_of
+from multikueued.exits import NOT_FOUND, NOT_REACHABLE, CommandError
+from multikueued.reading.pod_lookup import WorkerPods, why_no_pods
+from multikueued.reading.pods import container_of, has_ended, held_up_by, in_order, next_shown
+from multikueued.reading.worker_access import told_of
 
 POLL: Final = 2.0
 """See `Wanted.every`."""

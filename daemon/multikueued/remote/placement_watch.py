@@ -7,10 +7,10 @@ import attrs
 
 from multikueue.core.model import workloads
 from multikueue.errors import ApiError
-from multikueued.commands.exits import NOT_FOUND, CommandError
+from multikueued.exits import NOT_FOUND, CommandError
+from multikueued.reading.placed_job import PlacedJob
+from multikueued.reading.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 from multikueued.remote.log_output import LogSelection, LogShower, Position
-from multikueued.remote.placed_job import PlacedJob
-from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 
 
 @attrs.define(eq=False)

@@ -22,7 +22,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, resource_version
 from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound, SettingsError
 from multikueue.protocols import ApiClient
-from multikueued.remote.worker_access import FIELD, key_in
+from multikueued.reading.worker_access import FIELD, key_in
 from multikueued.reports.remedies.remedy import REMEDIES
 
 ORIGIN: Final = f"{OWN_PREFIX}origin"

@@ -12,9 +12,9 @@ from multikueue.kube import KubeClient
 from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, at_once
 from multikueued.api_answers import END, NOTE, REMOTE_JOB
-from multikueued.commands.exits import FINDING, NOT_REACHABLE, USAGE, CommandError
+from multikueued.exits import FINDING, NOT_REACHABLE, USAGE, CommandError
+from multikueued.reading.asked import Asked
 from multikueued.remote.log_output import NEWLINE, LogSelection
-from multikueued.remote.pod_lookup import Asked
 from multikueued.reports.remedies.remedy import is_name
 from multikueued.reports.typenames import JobName
 

@@ -17,17 +17,18 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError
 from multikueued.api_answers import GROUP, LOG_PATH, REMOTE_JOB, SUBRESOURCE, VERSION
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import CommandError, in_words
-from multikueued.commands.manager_lists import events_of, not_checked
-from multikueued.commands.structured import plain
+from multikueued.exits import CommandError, in_words
 from multikueued.logserver.access import Check, RefusedError, Rights, Slots, until_refused
 from multikueued.logserver.answering import AUDIT, Answering, Handler, as_json
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.reading import Bounds, Query, flag, job_name, number_in, read
 from multikueued.logserver.resolving import told_of_worker
-from multikueued.remote.placed_job import PlacedJob
-from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
-from multikueued.remote.pods import PodList, pod_list
+from multikueued.reading.manager_lists import events_of, not_checked
+from multikueued.reading.own_rights import explained
+from multikueued.reading.placed_job import PlacedJob
+from multikueued.reading.pod_lookup import JobLocator, UnplacedJob, WorkerPods
+from multikueued.reading.pods import PodList, pod_list
+from multikueued.reading.structured import plain
 from multikueued.remoteapi.job_query import (
     as_table,
     continued,
@@ -40,9 +41,7 @@ from multikueued.remoteapi.job_watch import job_events
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, for_tenants, table
 from multikueued.remoteapi.sum_handlers import NAMESPACES, Answers, SumHandlers
-from multikueued.remoteapi.sums import waiting_of
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.remedies.audience import Audience, audience_of
 from multikueued.reports.typenames import JobName, type_name
 
@@ -241,11 +240,11 @@ class JobHandlers:
         """Why a job is where it is, as `multikueue explain -o json` says it."""
         workload = await self._allowed(request, "explain")
         events, why = await self._events_of(request, workload)
-        unread = (*not_checked(self.view.context), *filter(None, (why,)))
-        about = (workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
-        waits = await waiting_of(self.view, self.reader, workload)
-        seen = Seen(*about, waiting=waits, audience=await self._audience(request), others_named=False)
-        return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **for_tenants(plain(explain(seen)))})
+        view, who = self.view, await self._audience(request)
+        found = view.found(_key(request), (*not_checked(view.context), *filter(None, (why,))))
+        about = self.reader, found, events, view.now(), self.daemon_namespace, view.namespace, who
+        made = for_tenants(plain(await explained(*about, others_named=False)))
+        return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **made})
 
     async def _audience(self, request: web.Request) -> Audience:
         """Whom remedies are for: who may read the fleet runs it."""

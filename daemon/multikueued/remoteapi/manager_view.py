@@ -25,17 +25,19 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, resource_version
+from multikueue.core.model.objects import dig, name_of, resource_version
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import ApiError
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
 from multikueue.kube.informers.reflector import ListerWatcher
+from multikueued.reading.job_lookup import Found
 from multikueued.remoteapi.history import History
 from multikueued.remoteapi.objects import api_name, counts, remote_job
 from multikueued.remoteapi.overview import counted
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.typenames import type_name
 
 WINDOW: Final = 8192
 """Changes that a watch can begin behind; before them it lists again."""
@@ -177,8 +179,18 @@ class ManagerView:
 
     def workload_of(self, key: ObjectKey) -> Json | None:
         """The Workload that counts of a job's."""
-        found = map(self.informers["workloads"].get, self._by_job.get(key, ()))
-        return max(filter(None, found), key=counts, default=None)
+        return max(self._workloads_of(key), key=counts, default=None)
+
+    def _workloads_of(self, key: ObjectKey) -> list[Json]:
+        return [*filter(None, map(self.informers["workloads"].get, self._by_job.get(key, ())))]
+
+    def found(self, key: ObjectKey, unread: tuple[str, ...]) -> Found:
+        """A job that has a Workload, as it is explained; `unread` says what could not be read for it."""
+        workload, every = self.workload_of(key), self._workloads_of(key)
+        assert workload is not None, "it is among the jobs"
+        others = sorted(name_of(one) for one in every if one is not workload and not workloads.is_finished(one))
+        named = tuple(f"workload/{name}" for name in others)
+        return Found(type_name(workload), self.objects, workload, None, unread, named)
 
     def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         self._seen("workloads", new)

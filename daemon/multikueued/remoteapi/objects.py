@@ -20,7 +20,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.core.model.outside_text import without_addresses
 from multikueued.api_answers import GROUP, JOB_STATUS, REMOTE_JOB, VERSION
-from multikueued.commands.structured import plain
+from multikueued.reading.structured import plain
 from multikueued.remoteapi.shares import Share, Shares, shares_of, told
 from multikueued.reports.answers import placements
 from multikueued.reports.jobs import WAITING_STATES, JobReport, JobState, job_report

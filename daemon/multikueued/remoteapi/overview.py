@@ -13,7 +13,7 @@ from typing import Final
 
 from multikueue.core.model.conditions import parse_timestamp, timestamp
 from multikueue.core.model.names import Json
-from multikueued.commands.structured import plain
+from multikueued.reading.structured import plain
 from multikueued.remoteapi.history import ALL, Counts
 from multikueued.reports.jobs import RUNNING_STATES, JobState
 from multikueued.reports.remedies.remedy import Finding

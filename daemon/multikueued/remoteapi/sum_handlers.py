@@ -16,10 +16,10 @@ from aiohttp import web
 from multikueue.core.model.names import Json, ObjectKey
 from multikueued.api_answers import REMOTE_JOB
 from multikueued.clusters import ClusterClient
-from multikueued.commands.manager_lists import not_checked
 from multikueued.logserver.access import RefusedError, Rights, Slots
 from multikueued.logserver.answering import Handler, as_json
 from multikueued.logserver.reading import number_in
+from multikueued.reading.manager_lists import not_checked
 from multikueued.remoteapi.job_page import JobChoice, job_page
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants

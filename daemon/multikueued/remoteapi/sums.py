@@ -13,13 +13,13 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueued.clusters import ClusterClient
-from multikueued.commands.manager_lists import not_checked
-from multikueued.commands.queue_places import read_waiting
+from multikueued.reading.manager_lists import not_checked
+from multikueued.reading.queue_places import read_waiting
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import api_name, without_workloads
 from multikueued.remoteapi.overview import overview
 from multikueued.remoteapi.shares import shares_of, use_of_fleet
-from multikueued.reports.jobs import WAITING_STATES, JobState, job_report
+from multikueued.reports.jobs import JobState, job_report
 from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.places import Waiting
 from multikueued.reports.remedies.audience import Audience, audience_of, for_audience
@@ -69,15 +69,6 @@ def _of_namespace(objects: ManagerObjects, namespace: str) -> ManagerObjects:
         return tuple(one for one in listed if ObjectKey.of(one).namespace == namespace)
 
     return attrs.evolve(objects, workloads=own(objects.workloads), local_queues=own(objects.local_queues))
-
-
-async def waiting_of(view: ManagerView, client: ClusterClient, workload: Json) -> Waiting:
-    """The place of one job, and when it may start; nothing of one that does not wait."""
-    objects = view.objects
-    if job_report(workload, view.context).state not in WAITING_STATES:
-        return Waiting()
-    found = await read_waiting(client, [workload], objects, view.namespace, view.now())
-    return found.get(ObjectKey.of(workload), Waiting())
 
 
 async def places_in(view: ManagerView, client: ClusterClient, namespace: str, queue: str) -> list[Json]:

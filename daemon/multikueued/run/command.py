@@ -13,8 +13,8 @@ import click
 import structlog
 
 from multikueue.kube import load_incluster
-from multikueued.commands.exits import known_error
 from multikueued.commands.options import named_cluster
+from multikueued.exits import known_error
 from multikueued.run.daemon import serve
 from multikueued.run.leadership import collected_rarely
 from multikueued.run.memory import small_buffers

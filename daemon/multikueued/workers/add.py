@@ -24,7 +24,7 @@ from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.rbac.role_rule import allow
 from multikueued.rbac.rules import EXTRAS

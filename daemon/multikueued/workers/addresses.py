@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 
 
 def check_server(server: str, *, outside: bool) -> str:

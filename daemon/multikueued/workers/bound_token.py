@@ -11,7 +11,7 @@ from multikueue.core.model.objects import dig
 from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in, issue
 from multikueued.workers.objects import WorkerSide, secret_name

@@ -13,7 +13,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from multikueue.protocols import read
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.workers.places import ManagerAccess
 
 INTERVAL: Final = 0.5

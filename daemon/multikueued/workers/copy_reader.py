@@ -26,7 +26,7 @@ from multikueue.core.model.objects import dig, is_terminating, labels_of, name_o
 from multikueue.core.model.worker_names import origin_namespace
 from multikueue.errors import Forbidden, NotFound
 from multikueued.clusters import ClusterClient
-from multikueued.commands.owned import owned_pods
+from multikueued.reading.owned import owned_pods
 from multikueued.reports.ending_copies import EndingCopy, LatePod
 
 _PODS: Final = SafeAdapter(next(kind for kind in AVAILABLE if kind.resource == POD))

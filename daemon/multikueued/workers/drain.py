@@ -15,7 +15,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.protocols import read
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.reports.typenames import title
 from multikueued.workers.ending_wait import EndingWait
 from multikueued.workers.jobs import (

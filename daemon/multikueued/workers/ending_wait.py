@@ -19,8 +19,8 @@ from multikueue.errors import ApiError, KubeconfigError
 from multikueue.kube import KubeClient
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import NoAccess, access_to
-from multikueued.commands.exits import WorkerError
 from multikueued.commands.tables import span
+from multikueued.exits import WorkerError
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.settings.kinds import chosen_kinds
 from multikueued.workers.copy_reader import CopyReader

@@ -8,7 +8,7 @@ from multikueue.core.inventory.names import CONFIG_LABEL, INVENTORY_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL, SPOKE_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, controller_of, labels_of, name_of
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 
 GENERATED: Final = "multikueue.dev/generated-by"
 """Annotation of a MultiKueueConfig that a controller writes: its list is not ours to change."""

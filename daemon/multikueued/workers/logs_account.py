@@ -16,8 +16,8 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.protocols import ApiClient, read
-from multikueued.commands.exits import WorkerError
 from multikueued.commands.options import WORKER_NAME
+from multikueued.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
 from multikueued.workers import objects
 from multikueued.workers.add import Joining

@@ -18,7 +18,7 @@ from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
-from multikueued.commands.exits import USAGE, WorkerError
+from multikueued.exits import USAGE, WorkerError
 from multikueued.rbac.objects import Account, worker_objects
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import ACCOUNT, Bound

@@ -18,7 +18,7 @@ from multikueue.core.model.outside_text import one_line
 from multikueue.errors import AlreadyExists, Conflict, NotFound
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient, read
-from multikueued.commands.exits import NOT_FOUND, WorkerError
+from multikueued.exits import NOT_FOUND, WorkerError
 from multikueued.rbac.objects import RESOURCES
 from multikueued.settings.config import Settings
 from multikueued.workers.objects import namespace_object

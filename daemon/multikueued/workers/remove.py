@@ -10,7 +10,7 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, S
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.protocols import ApiClient, read
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.reports.typenames import title
 from multikueued.workers import objects

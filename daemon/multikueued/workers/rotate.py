@@ -18,7 +18,7 @@ from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.protocols import Writer, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.bound_token import check_bound, issued

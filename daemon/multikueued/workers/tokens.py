@@ -14,7 +14,7 @@ from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.rbac.objects import SERVICE_ACCOUNT
 from multikueued.tokens.bound import ACCOUNT, claims_of
 from multikueued.workers import objects

@@ -12,7 +12,7 @@ from multikueue.core.machinery.connection import credentials_status
 from multikueue.core.model.names import Json
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.testing import NOW
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.settings.config import Settings
 from multikueued.workers import kept, objects
 from multikueued.workers.addresses import check_server

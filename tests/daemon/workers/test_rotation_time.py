@@ -13,7 +13,7 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing import InMemoryCluster
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import WorkerError
+from multikueued.exits import WorkerError
 from multikueued.settings.config import Settings
 from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerSide, kubeconfig, manager_secret, multikueue_cluster

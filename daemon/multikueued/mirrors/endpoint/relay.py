@@ -24,7 +24,7 @@ from multikueue.kube.http.error_mapping import MAX_MESSAGE, decoded
 from multikueue.kube.http.requests import Request
 from multikueue.kube.tunnel import Tunnel
 from multikueue.protocols import Reader, read
-from multikueued.commands.exits import CommandError
+from multikueued.exits import CommandError
 from multikueued.mirror_names import node_name
 from multikueued.mirrors.endpoint.callers import NodeRights, caller
 from multikueued.mirrors.endpoint.heads import (
@@ -42,7 +42,7 @@ from multikueued.mirrors.endpoint.heads import (
 from multikueued.mirrors.endpoint.places import Places
 from multikueued.mirrors.endpoint.routes import HEALTH, WELL, Asked, asked_in, is_pod
 from multikueued.mirrors.proof import ProvenMirror, proven
-from multikueued.remote.worker_access import key_in
+from multikueued.reading.worker_access import key_in
 from multikueued.serving.users import User
 
 CHUNK: Final = 64 << 10

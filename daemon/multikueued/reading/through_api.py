@@ -1,13 +1,9 @@
-"""The manager's API `remote.multikueue.dev`: what the commands read of jobs where it is served, and else themselves.
-
-Discovery decides, and then the first answer: whoever may not use it, or asks for what it does not know, is answered
-with what he may read himself.
-"""
+"""The manager as its API `remote.multikueue.dev` tells it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Final, TypeVar
+from datetime import datetime
+from typing import Any, Final
 
 import anyio
 import attrs
@@ -16,28 +12,59 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
-from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, TooManyRequests
+from multikueue.errors import Forbidden
 from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
-from multikueued.commands.structured import read_as
-from multikueued.reports.jobs import JobReport, JobState
+from multikueued.exits import NOT_FOUND, USAGE, CommandError
+from multikueued.reading.asked import Asked
+from multikueued.reading.job_lookup import job_named
+from multikueued.reading.pod_lookup import UnplacedJob
+from multikueued.reading.pods import PodList
+from multikueued.reading.source import Explained, JobList, JobsWanted
+from multikueued.reading.structured import read_as
+from multikueued.reports.events import EventReport
+from multikueued.reports.explanation import Explanation, with_job
+from multikueued.reports.jobs import JobReport, JobState, in_place
 from multikueued.reports.typenames import JobName, is_called
 
-R = TypeVar("R")
-
 NAMESPACES: Final = Resource(GVK(GROUP, VERSION, "RemoteNamespace"), "remotenamespaces", namespaced=False)
-ELSEWHERE: Final = (Forbidden, NotFound, ServerFault, TooManyRequests, DeadlineExceeded)
-"""Answers after which it is tried without the API."""
 
 
 @attrs.frozen
-class RemoteApi:
-    """Reads the API with the rights of who runs a command."""
+class ThroughApi:
+    """Implements `Source` with what the API answers to who runs a command."""
 
     client: ClusterClient
 
-    async def jobs(self, namespace: str) -> tuple[JobReport, ...]:
+    async def jobs(self, wanted: JobsWanted) -> JobList | None:
+        """See `Source`; it does not know labels of jobs."""
+        if wanted.selector or wanted.user_label:
+            return None
+        listed = await self.all_jobs(wanted.chosen.namespace)
+        return JobList(in_place(one for one in listed if wanted.chosen.takes(one)))
+
+    async def explanation(self, asked: Asked, now: datetime) -> Explained | None:
+        """See `Source`."""
+        if (found := await self._part(asked, "explain")) is None:
+            return None
+        made = read_as(Explanation, found)
+        behind = await job_named(self.client, made.job.job, asked.target.namespace)  # which the API does not read
+        return Explained(made if behind is None else with_job(made, behind, now), job=behind)
+
+    async def events(self, asked: Asked) -> tuple[EventReport, ...] | None:
+        """See `Source`."""
+        found = await self._part(asked, "events")
+        return read_as(_Events, found).items if found is not None else None
+
+    async def pods(self, asked: Asked) -> PodList | None:
+        """See `Source`."""
+        found = await self._part(asked, "pods")
+        if found is not None and "pods" not in found:
+            none = read_as(UnplacedJob, found)
+            raise CommandError(f"{none.job} has no pods: {none.why}", NOT_FOUND)
+        return read_as(PodList, found) if found is not None else None
+
+    async def all_jobs(self, namespace: str) -> tuple[JobReport, ...]:
         """The jobs of a namespace; empty: of all in which the caller may list them.
 
         Raises:
@@ -50,7 +77,7 @@ class RemoteApi:
 
         Raises:
             CommandError: several are meant.
-            ApiError: as for `jobs`.
+            ApiError: as for `all_jobs`.
         """
         wanted = JobName.parse(text)
         listed = await self._list(namespace)
@@ -59,13 +86,10 @@ class RemoteApi:
             raise CommandError(f'"{text}" is the name of several jobs: say which of {", ".join(sorted(found))}', USAGE)
         return next(iter(found.values()), None)
 
-    async def part(self, job: Json, part: str) -> Json:
-        """A subresource of a RemoteJob: the report that it is made of, as JSON.
-
-        Raises:
-            ApiError: as for `jobs`.
-        """
-        return await self.client.part(REMOTE_JOB, ObjectKey.of(job), part)
+    async def _part(self, asked: Asked, part: str) -> Json | None:
+        """A subresource of a RemoteJob, the report that it is made of, as JSON; None: the API does not know the job."""
+        job = await self.find(asked.job, asked.target.namespace)
+        return await self.client.part(REMOTE_JOB, ObjectKey.of(job), part) if job is not None else None
 
     async def _list(self, namespace: str) -> list[Json]:
         try:
@@ -85,46 +109,9 @@ class RemoteApi:
         return found
 
 
-async def is_served(client: ClusterClient) -> bool:
-    """Whether the manager has the API."""
-    try:
-        return await client.discover(REMOTE_JOB.gvk) is not None
-    except ApiError:
-        return False
-
-
-async def api_first(
-    client: ClusterClient, ask: Callable[[RemoteApi], Awaitable[R | None]], otherwise: Callable[[], Awaitable[R]]
-) -> R:
-    """What the API answers; without it, or where it does not know, what the caller may read himself.
-
-    Args:
-        client: of the manager.
-        ask: None: it does not know the job.
-        otherwise: reads with the caller's own rights.
-    """
-    refused: ApiError | None = None
-    if await is_served(client):
-        try:
-            if (found := await ask(RemoteApi(client))) is not None:
-                return found
-        except ELSEWHERE as error:
-            refused = error
-    try:
-        return await otherwise()
-    except (CommandError, Forbidden) as error:
-        may_not = any(isinstance(one, Forbidden) for one in _causes(error))
-        if refused is None or isinstance(refused, Forbidden) or not may_not:
-            raise
-        if isinstance(refused, NotFound):  # the API is served, and knows what is not there
-            raise CommandError(refused.said or str(refused), NOT_FOUND) from refused
-        raise refused from error
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__
+@attrs.frozen
+class _Events:
+    items: tuple[EventReport, ...]
 
 
 def _report(one: Json) -> JobReport:

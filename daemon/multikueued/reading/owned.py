@@ -16,7 +16,7 @@ from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import dig, uid
 from multikueue.errors import Forbidden, NotFound
 from multikueued.clusters import ClusterClient
-from multikueued.commands.manager_lists import job_resource
+from multikueued.reading.manager_lists import job_resource
 
 DEPTH: Final = 5
 """How many objects may stand between a pod and its job."""

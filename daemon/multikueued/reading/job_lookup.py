@@ -10,8 +10,8 @@ from multikueue.core.model.objects import name_of
 from multikueue.core.model.workloads import is_finished
 from multikueue.errors import Forbidden, NotFound
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
-from multikueued.commands.manager_lists import job_behind, not_checked, read_objects
+from multikueued.exits import NOT_FOUND, USAGE, CommandError
+from multikueued.reading.manager_lists import job_behind, not_checked, read_objects
 from multikueued.reports.jobs_alone import job_alone
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import is_name
@@ -102,5 +102,18 @@ async def _without_workload(client: ClusterClient, wanted: JobName, namespace: s
     except Forbidden:
         if not lenient:
             raise
+        return None
+    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind} | found
+
+
+async def job_named(client: ClusterClient, name: str, namespace: str) -> Json | None:
+    """A job as TYPE/NAME, with its kind; None: it is no one object, is not there, or may not be read."""
+    wanted = JobName.parse(name)
+    resource = resource_of(wanted.type) if wanted.type else None
+    if resource is None:
+        return None
+    try:
+        found = await client.get(resource, ObjectKey(namespace, wanted.name))
+    except (NotFound, Forbidden):
         return None
     return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind} | found

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final
 
 import anyio
-import attrs
 
 from multikueue.adapters import AVAILABLE
 from multikueue.core.model.kinds import (
@@ -38,45 +37,6 @@ from multikueued.reports.typenames import resource_of
 from multikueued.settings.config import Settings
 
 LEASE_NAME = Settings().name
-
-
-@attrs.define(eq=False)
-class ManagerLists:
-    """The lists of one report; they are read at the same time."""
-
-    client: Reader
-    lenient: bool = False
-    """Whether a list that is forbidden is left out."""
-    unread: set[Resource] = attrs.field(factory=set)
-    found: dict[Resource, tuple[Json, ...]] = attrs.field(factory=dict)
-    lease: Json | None = None
-    findings: Json | None = None
-    error: ApiError | None = None
-
-    async def list(self, resource: Resource, namespace: str) -> None:
-        """Read one list. Of several errors the first is kept: one is enough for people."""
-        try:
-            self.found[resource] = tuple((await self.client.list(resource, namespace=namespace)).items)
-        except ApiError as error:
-            if self.lenient and isinstance(error, Forbidden):
-                self.found[resource] = ()
-                self.unread.add(resource)
-            else:
-                self.error = self.error or error
-
-    async def read_lease(self, namespace: str) -> None:
-        """Read the daemon's Lease, if there is one and it may be read."""
-        try:
-            self.lease = await read_lease(self.client, namespace)
-        except ApiError as error:
-            self.error = self.error or error
-
-    async def read_findings(self, namespace: str) -> None:
-        """Read what the daemon has published of workers, if it has and it may be read."""
-        try:
-            self.findings = await read_findings(self.client, namespace)
-        except ApiError as error:
-            self.error = self.error or error
 
 
 async def read_lease(client: Reader, namespace: str) -> Json | None:
@@ -125,31 +85,45 @@ async def read_objects(
     Raises:
         ApiError: one of the lists cannot be read.
     """
-    reading = ManagerLists(client, lenient)
+    found = dict[str, Any]()
+    unread, errors = set[Resource](), list[ApiError]()
+
+    async def read_list(field: str, resource: Resource) -> None:
+        try:
+            where = namespace if resource.namespaced else ""
+            found[field] = tuple((await client.list(resource, namespace=where)).items)
+        except ApiError as error:
+            if lenient and isinstance(error, Forbidden):
+                unread.add(resource)
+            else:
+                errors.append(error)
+
+    async def read_one(field: str, read_it: Callable[[Reader, str], Awaitable[Json | None]]) -> None:
+        try:
+            found[field] = await read_it(client, daemon_namespace)
+        except ApiError as error:
+            errors.append(error)
+
     async with anyio.create_task_group() as tasks:
-        for resource in (ADMISSION_CHECK, MULTIKUEUE_CONFIG, MULTIKUEUE_CLUSTER, CLUSTER_QUEUE):
-            tasks.start_soon(reading.list, resource, "")
-        for resource in (LOCAL_QUEUE, WORKLOAD):
-            tasks.start_soon(reading.list, resource, namespace)
+        for field, resource in _LISTS.items():
+            tasks.start_soon(read_list, field, resource)
         if daemon_namespace:
-            tasks.start_soon(reading.read_lease, daemon_namespace)
-            tasks.start_soon(reading.read_findings, daemon_namespace)
-    if reading.error is not None:
-        raise reading.error
-    found = reading.found
-    return ManagerObjects(
-        workloads=found[WORKLOAD],
-        checks=found[ADMISSION_CHECK],
-        configs=found[MULTIKUEUE_CONFIG],
-        clusters=found[MULTIKUEUE_CLUSTER],
-        cluster_queues=found[CLUSTER_QUEUE],
-        local_queues=found[LOCAL_QUEUE],
-        lease=reading.lease,
-        findings=reading.findings,
-        unread=frozenset(reading.unread),
-    )
+            tasks.start_soon(read_one, "lease", read_lease)
+            tasks.start_soon(read_one, "findings", read_findings)
+    if errors:  # one is enough for people
+        raise errors[0]
+    return ManagerObjects(**found, unread=frozenset(unread))
 
 
+_LISTS: Final = {
+    "checks": ADMISSION_CHECK,
+    "configs": MULTIKUEUE_CONFIG,
+    "clusters": MULTIKUEUE_CLUSTER,
+    "cluster_queues": CLUSTER_QUEUE,
+    "local_queues": LOCAL_QUEUE,
+    "workloads": WORKLOAD,
+}
+"""By field of `ManagerObjects`."""
 _WORDS: Final = {
     WORKLOAD: "Workloads",
     LOCAL_QUEUE: "LocalQueues",

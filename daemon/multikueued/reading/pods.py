@@ -12,10 +12,9 @@ from multikueue.core.model.conditions import UNSCHEDULABLE, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
-from multikueued.commands.exits import NOT_FOUND, CommandError
-from multikueued.commands.owned import Owned
-from multikueued.commands.tables import age, table
-from multikueued.remote.placed_job import PlacedJob
+from multikueued.exits import NOT_FOUND, CommandError
+from multikueued.reading.owned import Owned
+from multikueued.reading.placed_job import PlacedJob
 from multikueued.reports.pod_reasons import PodReason, reason_of_pod
 from multikueued.reports.remedies.pod_remedies import TroubledPod
 
@@ -160,16 +159,3 @@ def next_shown(pods: Iterable[Json], shown: Iterable[Json], *, all_pods: bool) -
         return new
     latest = max(map(created, before), default=None)
     return [pod for pod in new if latest is None or created(pod) > latest][:1]
-
-
-def pods_table(found: PodList, now: datetime, width: int | None, *, wide: bool) -> list[str]:
-    """One line for each pod."""
-    columns = ["POD", "PHASE", "READY", "RESTARTS", "AGE", *(["NODE", "CONTAINERS"] if wide else []), "REASON"]
-    rows = []
-    for pod in found.pods:
-        ready = f"{pod.ready}/{len(pod.containers)}"
-        row = [pod.name, pod.phase, ready, str(pod.restarts), age(pod.created, now)]
-        rows.append([*row, *([pod.node or "-", ",".join(pod.containers)] if wide else []), pod.reason])
-    head = f'{found.job} in namespace {found.namespace} is on worker cluster "{found.worker}".'
-    hidden = [f"There may be more pods: {one}." for one in found.not_read]
-    return [head, "", *(table(columns, rows, width) if rows else ["It has no pods there."]), *hidden]

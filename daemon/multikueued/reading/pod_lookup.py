@@ -14,29 +14,19 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import uid
 from multikueue.errors import ApiError, NotFound
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError, for_people
-from multikueued.commands.job_lookup import Found, find_job
-from multikueued.commands.manager_lists import job_resource
-from multikueued.commands.options import ReportTarget
-from multikueued.commands.owned import Owned, owned_pods
-from multikueued.remote.placed_job import PlacedJob, siblings_of
-from multikueued.remote.worker_access import mark_key, worker_client
+from multikueued.exits import NOT_FOUND, NOT_REACHABLE, CommandError, for_people
+from multikueued.reading.asked import Asked
+from multikueued.reading.job_lookup import Found, find_job
+from multikueued.reading.manager_lists import job_resource
+from multikueued.reading.owned import Owned, owned_pods
+from multikueued.reading.placed_job import PlacedJob, siblings_of
+from multikueued.reading.worker_access import mark_key, worker_client
 from multikueued.reports.jobs import JobState, reason_of, state_of
 from multikueued.reports.jobs_alone import job_alone
 from multikueued.reports.remedies.remedy import command_for
 
 _ENDED: Final = (JobState.FINISHED, JobState.FAILED)
 RETENTION: Final = "Finished copies vanish; set retention.finished to keep them"
-
-
-@attrs.frozen
-class Asked:
-    """What the command line asks for."""
-
-    job: str
-    """As the user wrote it."""
-    target: ReportTarget
-    origin: str
 
 
 @attrs.frozen

@@ -16,7 +16,7 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, Forbidden, NotFound, Unauthorized, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient, Lack, NoAccess, access_to
-from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError, in_words
+from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError, in_words
 from multikueued.settings.config import Settings
 
 FIELD: Final = "key"

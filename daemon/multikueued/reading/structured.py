@@ -18,7 +18,7 @@ from cattrs.gen import make_dict_structure_fn, override
 from multikueue.core.model.conditions import parse_timestamp, timestamp
 from multikueue.core.model.outside_text import has_hidden, is_hidden
 from multikueue.kube.kubernetes_yaml import KubernetesDumper
-from multikueued.commands.exits import NOT_REACHABLE, CommandError
+from multikueued.exits import NOT_REACHABLE, CommandError
 from multikueued.settings.values import camel
 
 

@@ -1,0 +1,1 @@
+"""Reads what stands on the manager for who asks: with own rights, or through its API."""

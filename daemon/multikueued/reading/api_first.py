@@ -1,0 +1,81 @@
+"""Asks the manager's API, and else reads with the rights of who asks.
+
+Discovery decides, and then the first answer: whoever may not use the API, or asks for what it does not know, is
+answered with what he may read himself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final, TypeVar
+
+from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, TooManyRequests
+from multikueued.api_answers import REMOTE_JOB
+from multikueued.clusters import ClusterClient
+from multikueued.exits import NOT_FOUND, CommandError
+from multikueued.reading.own_rights import OwnRights
+from multikueued.reading.source import Source
+from multikueued.reading.through_api import ThroughApi
+
+R = TypeVar("R")
+
+ELSEWHERE: Final = (Forbidden, NotFound, ServerFault, TooManyRequests, DeadlineExceeded)
+"""Answers after which it is tried without the API."""
+
+
+async def ask(client: ClusterClient, question: Callable[[Source], Awaitable[R | None]]) -> R:
+    """The answer to what is asked of a `Source`.
+
+    Raises:
+        CommandError: there is no such job, or it may not be read.
+        ApiError: the manager cannot be read.
+    """
+
+    async def own() -> R:
+        found = await question(OwnRights(client))
+        assert found is not None, "whoever reads himself is told why there is nothing"
+        return found
+
+    return await api_first(client, lambda: question(ThroughApi(client)), own)
+
+
+async def is_served(client: ClusterClient) -> bool:
+    """Whether the manager has the API."""
+    try:
+        return await client.discover(REMOTE_JOB.gvk) is not None
+    except ApiError:
+        return False
+
+
+async def api_first(
+    client: ClusterClient, through: Callable[[], Awaitable[R | None]], otherwise: Callable[[], Awaitable[R]]
+) -> R:
+    """What the API answers; without it, or where it does not know, what the caller may read himself.
+
+    Args:
+        client: of the manager.
+        through: asks the API; None: it does not know the job.
+        otherwise: reads with the caller's own rights.
+    """
+    refused: ApiError | None = None
+    if await is_served(client):
+        try:
+            if (found := await through()) is not None:
+                return found
+        except ELSEWHERE as error:
+            refused = error
+    try:
+        return await otherwise()
+    except (CommandError, Forbidden) as error:
+        may_not = any(isinstance(one, Forbidden) for one in _causes(error))
+        if refused is None or isinstance(refused, Forbidden) or not may_not:
+            raise
+        if isinstance(refused, NotFound):  # the API is served, and knows what is not there
+            raise CommandError(refused.said or str(refused), NOT_FOUND) from refused
+        raise refused from error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
