@@ -121,9 +121,10 @@ def tell_recorded(situation: Situation) -> Tail:
 
 def _hold(situation: Situation, worker: Worker) -> str:
     """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
+    if not worker.copy.is_on_hold:
+        return ""
     said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
-    words = ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)
-    return ": ".join(filter(None, words)) if worker.copy.is_on_hold else ""
+    return ": ".join(filter(None, ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)))
 
 
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:

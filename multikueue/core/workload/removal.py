@@ -36,13 +36,12 @@ from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 
 
-def without(worker: Worker, keep: Callable[[Json], bool]) -> Worker:
-    """The worker with only those of its copies that are to be removed."""
-    if worker.is_empty:
-        return worker
+def remove_but(situation: Situation, worker: Worker, keep: Callable[[Json], bool]) -> Iterator[Effect]:
+    """Remove all copies on a worker but those to keep."""
     jobs = tuple(one for one in worker.jobs if not keep(one.object))
-    workload = worker.workload
-    return attrs.evolve(worker, jobs=jobs, workload=None if workload is None or keep(workload) else workload)
+    workload = None if worker.workload is None or keep(worker.workload) else worker.workload
+    if jobs or workload is not None:
+        yield from remove(situation, attrs.evolve(worker, jobs=jobs, workload=workload))
 
 
 def remove_all(situation: Situation, keep: ClusterName | None = None) -> Iterator[Effect]:
@@ -59,7 +58,7 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
     Args:
         situation: the Workload.
-        worker: with the copies to remove; see `without`. Nothing is done while it is out of reach: once it reconnects
+        worker: with the copies to remove. Nothing is done while it is out of reach: once it reconnects
             there is another reconcile.
     """
     if not worker.reachable or worker.is_empty:
@@ -119,7 +118,8 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     not while it is deleted, and one that is cleaned up after that is seen for minutes.
     """
     facts, adapter = worker.copy, situation.snapshot.adapter
-    if worker.workload is None or facts.is_finished or facts.is_terminating or not facts.has_quota:
+    stops = facts.has_quota and (facts.is_told_to_stop or facts.is_evicted)
+    if not stops or facts.is_finished or facts.is_terminating:
         return timedelta(0)
     suspended = adapter is not None and any(adapter.is_stopped_here(one.object) for one in worker.jobs)
     limit = STOP + suspended * min(pod_grace(worker.workload), situation.settings.pod_grace_limit)
