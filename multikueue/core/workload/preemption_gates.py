@@ -48,9 +48,8 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     """
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
     in_turn = situation.settings.orchestrated_preemption
-    gated_ones = [worker for worker in asked if in_turn or worker.copy.has_gate]
-    copies = [(worker, copy) for worker in gated_ones if (copy := situation.current(worker)) is not None]
-    offered = [(worker, copy) for worker, copy in copies if _stays(situation, worker, copy)]
+    copies = [(worker, copy) for worker in asked if (copy := situation.current(worker)) is not None]
+    offered = [one for one in copies if (in_turn or one[0].copy.has_gate) and _stays(situation, *one)]
     closed = [(worker, copy) for worker, copy in offered if worker.copy.has_gate and worker.copy.opened_at is None]
     if not in_turn:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))

@@ -121,8 +121,6 @@ def tell_recorded(situation: Situation) -> Tail:
 
 def _hold(situation: Situation, worker: Worker) -> str:
     """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
-    if not worker.copy.is_on_hold:
-        return ""
     said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
     return ": ".join(filter(None, ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)))
 
@@ -212,7 +210,7 @@ def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
         Why it is, empty while there is nothing to tell; and after what time there may be.
     """
     if worker.in_sight:
-        return (_REMOVED if worker.removed else _hold(situation, worker)), None
+        return (_REMOVED if worker.removed else _hold(situation, worker) if worker.copy.is_on_hold else ""), None
     left, timeout = assumed_for(situation, worker), situation.settings.worker_lost_timeout
     if not left:
         return "", None

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 
 import attrs
 
-from multikueue.core.model.conditions import changed_at, is_true, parse_timestamp
+from multikueue.core.model.conditions import changed_at, parse_timestamp
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import POD
@@ -118,19 +118,17 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     not while it is deleted, and one that is cleaned up after that is seen for minutes.
     """
     facts, adapter = worker.copy, situation.snapshot.adapter
-    stops = facts.has_quota and (facts.is_told_to_stop or facts.is_evicted)
-    if not stops or facts.is_finished or facts.is_terminating:
+    if not facts.has_quota or facts.is_finished or facts.is_terminating or (since := stops_since(worker)) is None:
         return timedelta(0)
     suspended = adapter is not None and any(adapter.is_stopped_here(one.object) for one in worker.jobs)
     limit = STOP + suspended * min(pod_grace(worker.workload), situation.settings.pod_grace_limit)
-    since = stops_since(worker) if situation.snapshot.quiet_for < limit else None
-    return timedelta(0) if since is None else _left(limit, situation.now - since)
+    return timedelta(0) if situation.snapshot.quiet_for >= limit else _left(limit, situation.now - since)
 
 
 def stops_since(worker: Worker) -> datetime | None:
     """Since when its Kueue is to stop the run, or has stopped it by itself; None: it is not."""
-    copy = worker.workload or {}
-    times = (changed_at(copy, kind) for kind in ("DeactivationTarget", "Evicted") if is_true(copy, kind))
+    stops = {"DeactivationTarget": worker.copy.is_told_to_stop, "Evicted": worker.copy.is_evicted}
+    times = (changed_at(worker.workload or {}, kind) for kind, lasts in stops.items() if lasts)
     return max(filter(None, times), default=None)
 
 
