@@ -195,10 +195,12 @@ class JobKind:
         if words is None or stopping or not self._is_suspended(local) or self.status.finished(local) is not None:
             return None
         said = words.of_waiting(local, now)
+        if (patch := _change(local, said)) is None:
+            return None
         runs, would_run = (self.release_patch(job) is not None for job in (local, {**local, "status": said}))
         if runs != would_run or (runs and words.fields) or self._is_held(local):
             return None  # its Kueue reads in the status whether it runs: no words change that
-        return _change(local, said)
+        return patch
 
     def _is_held(self, local: Json) -> bool:
         return self.hold_here(local) in (Hold.ON, Hold.OUTDATED)

@@ -12,7 +12,7 @@ from multikueue.adapters.managed_by_support import ManagedBySupport
 from multikueue.adapters.templates import Path, PodTemplates
 from multikueue.adapters.words import Words
 from multikueue.core.model.adapter import Outcome, Stamp
-from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
+from multikueue.core.model.conditions import changed_at, conditions, find, is_true, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, merge_patch, resource_version, without_nulls
 
@@ -218,9 +218,11 @@ def finished_by(good: str, bad: str) -> Callable[[Json], Outcome | None]:
     """How most kinds end: by a condition of one type or the other."""
 
     def outcome(job: Json) -> Outcome | None:
+        listed = conditions(job)
         for kind in (good, bad):
-            if is_true(job, kind):
-                return ended((condition(job, kind) or {}).get("message"), well=kind == good)
+            found = find(listed, kind)
+            if found is not None and found.get("status") == "True":
+                return ended(found.get("message"), well=kind == good)
         return None
 
     return outcome
@@ -257,8 +259,11 @@ def observed_here(local: Json, remote: Json, *, counted: bool) -> Json:
 
 def status_change(local: Json, wanted: Json) -> Json | None:
     """The merge patch that gives a job a status; None if it has that. It never lands on a job that has changed."""
+    known = dig(local, "status") or {}
+    if known == wanted:  # as mostly: each decision on a running job asks
+        return None
     wanted = without_nulls(wanted)
-    patch = merge_patch(without_nulls(dig(local, "status") or {}), wanted)
+    patch = merge_patch(without_nulls(known), wanted)
     if not patch:
         return None
     # None of it: a schema may want an empty one to have something in it, and takes its absence.

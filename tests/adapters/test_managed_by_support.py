@@ -8,7 +8,7 @@ import pytest
 
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.adapters.declared import declared_kind
-from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.adapters.profiles import PROFILES
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, with_value, without
 from multikueue.sandbox.apiserver import ApiServer, DirectClient

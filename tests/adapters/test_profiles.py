@@ -10,7 +10,7 @@ import pytest
 from multikueue.adapters import JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
-from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.adapters.profiles import PROFILES
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json

@@ -87,6 +87,13 @@ def test_help_imports_no_command() -> None:
     assert set(result.stderr.split()) == {"multikueued.cli", "multikueued.lazy_group"}
 
 
+def test_a_manager_without_declared_kinds_starts_without_cel() -> None:
+    program = "import sys; import multikueued.run.command; print('cel' in sys.modules, 'typer' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20)
+
+    assert result.stdout.split() == ["False", "False"]
+
+
 @pytest.mark.parametrize(("group", "name"), LISTED)
 def test_what_help_lists_is_what_the_command_says(group: LazyGroup, name: str) -> None:
     listed = click.Command(name, help=group.subcommands[name].help).get_short_help_str(10_000)

@@ -15,7 +15,7 @@ from typing import Final
 import yaml
 
 from multikueue import AVAILABLE, JobKind
-from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.adapters.profiles import PROFILES
 from multikueue.core.model.dependencies import COPIED
 from multikueue.core.model.names import Json
 from multikueued.api_answers import API_SERVICE_NAME

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from multikueue.adapters.declaration import Declaration
-from multikueue.adapters.declared.profiles import names
+from multikueue.adapters.profiles import names
 from multikueue.runtime.plugins import KIND_GROUP
 from multikueued.settings.file import parse_settings
 from multikueued.settings.frameworks import framework_names

@@ -8,7 +8,7 @@ import attrs
 
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.adapters.declared import declared_kind
-from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.adapters.profiles import PROFILES
 from multikueue.core.model.names import Json
 from multikueue.sandbox import kinds
 from multikueue.sandbox.kinds import SandboxKind, definition

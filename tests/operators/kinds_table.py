@@ -12,8 +12,8 @@ from typing import Final
 
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.adapters.declared import declared_kind
-from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.adapters.paths import FieldPath
+from multikueue.adapters.profiles import PROFILES
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from tests.controlplane.binaries import KUBERNETES

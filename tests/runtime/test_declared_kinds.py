@@ -8,7 +8,7 @@ import pytest
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
-from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.adapters.profiles import PROFILES
 from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.labels import PREBUILT_WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from multikueue.adapters import AVAILABLE as ADAPTERS
-from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.adapters.profiles import PROFILES
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig

@@ -14,7 +14,7 @@ import attrs
 
 from multikueue.adapters import AVAILABLE
 from multikueue.adapters.declaration import kind_of, usual_plural
-from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.adapters.profiles import PROFILES
 from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.marks import Marks, Proof

@@ -12,7 +12,6 @@ import attrs
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
 from multikueue.adapters.declared.expressions import Expression
 from multikueue.adapters.declared.patches import DeclaredPatch, Operation
-from multikueue.adapters.declared.profiles import HEEDING, LEFT_OUT, WORDS, profile_for
 from multikueue.adapters.declared.rules import (
     Ending,
     FollowedFields,
@@ -23,6 +22,7 @@ from multikueue.adapters.declared.rules import (
 )
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import MAPS, FieldPath
+from multikueue.adapters.profiles import HEEDING, LEFT_OUT, WORDS, profile_for
 from multikueue.adapters.rules import CopyRules, Delegation, FieldsSet, StatusRules, SyncRules
 from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.labels import MARKS_OF_COPIES, QUEUE_LABEL

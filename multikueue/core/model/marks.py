@@ -21,7 +21,7 @@ import attrs
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, COPY_OF_ANNOTATION, JOB_MARK_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, uid
-from multikueue.core.model.workloads import attempt
+from multikueue.core.model.workload_facts import WORKLOADS
 
 _PLAIN: Final = re.compile("[0-9a-f]{16}")
 """What former versions have written: the attempt itself."""
@@ -60,7 +60,7 @@ class Marks:
 
     def proof(self, copy: Json, workload: Json, cluster: str, of_attempt: str = "") -> Proof:
         """What the mark of a copy says of an attempt at a Workload, the present one unless told otherwise."""
-        found, wanted = mark_of(copy), of_attempt or attempt(workload)
+        found, wanted = mark_of(copy), of_attempt or WORKLOADS.of(workload).attempt
         if found in ("", wanted):
             return Proof.NONE
         if found == self.of(workload, wanted, cluster):

@@ -14,15 +14,19 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, dig, labels_of
 
 _MARKS: Final = {"labels": frozenset(STARTED_LABELS), "annotations": frozenset(STARTED_ANNOTATIONS)}
+_ALL_MARKS: Final = (*STARTED_LABELS, *STARTED_ANNOTATIONS)
 
 
 def is_started(value: object) -> bool:
     """Whether a Kueue's marks of a start are anywhere in a job, or in a part of one."""
+    text = repr(value)  # hardly any names one, and to find that out so takes a tenth of the time
+    return any(mark in text for mark in _ALL_MARKS) and _has_marks(value)
+
+
+def _has_marks(value: object) -> bool:
     if isinstance(value, list):
-        return any(is_started(item) for item in value)
-    if not isinstance(value, dict):
-        return False
-    return _is_marked(value) or any(is_started(item) for item in value.values() if isinstance(item, (dict, list)))
+        return any(map(_has_marks, value))
+    return isinstance(value, dict) and (_is_marked(value) or any(map(_has_marks, value.values())))
 
 
 def without_start(value: Any) -> Any:

@@ -151,6 +151,8 @@ def topology_of(workload: Json) -> Json:
 
 
 def _missing(path: str, sent: Any, stored: Any) -> Iterator[str]:
+    if sent == stored:
+        return
     if isinstance(sent, dict) and isinstance(stored, dict):
         for field, value in sent.items():
             if field in stored:

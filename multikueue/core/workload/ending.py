@@ -75,7 +75,7 @@ def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     knows how the job ends. What has run is not run again.
     """
     for worker in situation.workers if situation.snapshot.adapter is not None else ():
-        if not worker.is_empty and (end := _end_on(situation, worker)) is not None:
+        if (worker.all_jobs or worker.copy.has_ended) and (end := _end_on(situation, worker)) is not None:
             return only_there(situation, worker, end)
     return None
 

@@ -34,7 +34,7 @@ from multikueue.core.workload.facts.runs import is_given_up, may_be_ours, may_ha
 from multikueue.core.workload.facts.situation import Situation, Whose
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 from multikueue.core.workload.groups import has_its_name
-from multikueue.core.workload.removal import remove, stops_since, without
+from multikueue.core.workload.removal import remove_but, stops_since
 
 MOST_FINALIZERS: Final = 8
 """That are named of one object: whoever may write to a worker can set any number."""
@@ -285,5 +285,4 @@ def _wait_for(situation: Situation, left: tuple[Leftover, ...], *looks: Effect) 
 def clean_stale(situation: Situation) -> Iterator[Effect]:
     """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
     for worker in situation.workers:
-        if not worker.is_empty:
-            yield from remove(situation, without(worker, partial(situation.is_this, worker)))
+        yield from remove_but(situation, worker, partial(situation.is_this, worker))

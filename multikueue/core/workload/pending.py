@@ -37,7 +37,7 @@ from multikueue.core.workload.facts.worker_states import Removing, Served, Writi
 from multikueue.core.workload.groups import create_missing, missing_on
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
-from multikueue.core.workload.removal import remove, without
+from multikueue.core.workload.removal import remove_but
 from multikueue.core.workload.ways import Way, always, first_of, wait
 
 
@@ -252,7 +252,7 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
     """Remove what `clean_stale` leaves, so that no object is deleted by both."""
-    return remove(situation, without(worker, lambda copy: not situation.is_this(worker, copy)))
+    return remove_but(situation, worker, lambda copy: not situation.is_this(worker, copy))
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:

@@ -47,10 +47,11 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     A worker that drops gates gets its copy instead, once those with gates have said that they have no room.
     """
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
+    in_turn = situation.settings.orchestrated_preemption
     copies = [(worker, copy) for worker in asked if (copy := situation.current(worker)) is not None]
-    offered = [(worker, copy) for worker, copy in copies if _stays(situation, worker, copy)]
+    offered = [one for one in copies if (in_turn or one[0].copy.has_gate) and _stays(situation, *one)]
     closed = [(worker, copy) for worker, copy in offered if worker.copy.has_gate and worker.copy.opened_at is None]
-    if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
+    if not in_turn:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
     if any(isinstance(flight := one.in_flight, WritingStatus) and flight.may_preempt for one in asked):
         return Plan()  # a turn that begins does not show yet: its answer brings us back

@@ -122,8 +122,7 @@ def tell_recorded(situation: Situation) -> Tail:
 def _hold(situation: Situation, worker: Worker) -> str:
     """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
     said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
-    words = ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)
-    return ": ".join(filter(None, words)) if worker.copy.is_on_hold else ""
+    return ": ".join(filter(None, ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)))
 
 
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
@@ -211,7 +210,7 @@ def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
         Why it is, empty while there is nothing to tell; and after what time there may be.
     """
     if worker.in_sight:
-        return (_REMOVED if worker.removed else _hold(situation, worker)), None
+        return (_REMOVED if worker.removed else _hold(situation, worker) if worker.copy.is_on_hold else ""), None
     left, timeout = assumed_for(situation, worker), situation.settings.worker_lost_timeout
     if not left:
         return "", None

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 
 import attrs
 
-from multikueue.core.model.conditions import changed_at, is_true, parse_timestamp
+from multikueue.core.model.conditions import changed_at, parse_timestamp
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import POD
@@ -36,13 +36,12 @@ from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 
 
-def without(worker: Worker, keep: Callable[[Json], bool]) -> Worker:
-    """The worker with only those of its copies that are to be removed."""
-    if worker.is_empty:
-        return worker
+def remove_but(situation: Situation, worker: Worker, keep: Callable[[Json], bool]) -> Iterator[Effect]:
+    """Remove all copies on a worker but those to keep."""
     jobs = tuple(one for one in worker.jobs if not keep(one.object))
-    workload = worker.workload
-    return attrs.evolve(worker, jobs=jobs, workload=None if workload is None or keep(workload) else workload)
+    workload = None if worker.workload is None or keep(worker.workload) else worker.workload
+    if jobs or workload is not None:
+        yield from remove(situation, attrs.evolve(worker, jobs=jobs, workload=workload))
 
 
 def remove_all(situation: Situation, keep: ClusterName | None = None) -> Iterator[Effect]:
@@ -59,7 +58,7 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
     Args:
         situation: the Workload.
-        worker: with the copies to remove; see `without`. Nothing is done while it is out of reach: once it reconnects
+        worker: with the copies to remove. Nothing is done while it is out of reach: once it reconnects
             there is another reconcile.
     """
     if not worker.reachable or worker.is_empty:
@@ -119,18 +118,17 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     not while it is deleted, and one that is cleaned up after that is seen for minutes.
     """
     facts, adapter = worker.copy, situation.snapshot.adapter
-    if worker.workload is None or facts.is_finished or facts.is_terminating or not facts.has_quota:
+    if not facts.has_quota or facts.is_finished or facts.is_terminating or (since := stops_since(worker)) is None:
         return timedelta(0)
     suspended = adapter is not None and any(adapter.is_stopped_here(one.object) for one in worker.jobs)
     limit = STOP + suspended * min(pod_grace(worker.workload), situation.settings.pod_grace_limit)
-    since = stops_since(worker) if situation.snapshot.quiet_for < limit else None
-    return timedelta(0) if since is None else _left(limit, situation.now - since)
+    return timedelta(0) if situation.snapshot.quiet_for >= limit else _left(limit, situation.now - since)
 
 
 def stops_since(worker: Worker) -> datetime | None:
     """Since when its Kueue is to stop the run, or has stopped it by itself; None: it is not."""
-    copy = worker.workload or {}
-    times = (changed_at(copy, kind) for kind in ("DeactivationTarget", "Evicted") if is_true(copy, kind))
+    stops = {"DeactivationTarget": worker.copy.is_told_to_stop, "Evicted": worker.copy.is_evicted}
+    times = (changed_at(worker.workload or {}, kind) for kind, lasts in stops.items() if lasts)
     return max(filter(None, times), default=None)
 
 

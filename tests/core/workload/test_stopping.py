@@ -10,7 +10,7 @@ import pytest
 
 from multikueue.adapters import AVAILABLE, JobKind, SafeAdapter
 from multikueue.adapters.declared import declared_kind
-from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.adapters.profiles import PROFILES
 from multikueue.core.model.conditions import conditions, parse_timestamp
 from multikueue.core.model.labels import COPY_OF_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json

@@ -210,7 +210,7 @@ class Situation:
         pod_sets = tuple(dig(self.workload, "spec", "podSets") or ())
         return Stamp(self.settings.origin, self.snapshot.key.name, "", counts, pod_sets)
 
-    @property
+    @cached_property
     def assigned_to(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
         return self.facts.cluster_name if self.snapshot.workload is not None else None
@@ -220,7 +220,7 @@ class Situation:
         """The worker that is recorded, or was recorded last."""
         return self.assigned_to or self.snapshot.last_worker or workloads.noted_worker(self.snapshot.workload or {})
 
-    @property
+    @cached_property
     def assigned_worker(self) -> Worker | None:
         """The recorded worker; None if none is recorded, or it is not known any more."""
         name = self.assigned_to

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import cached_property
 from typing import TypeVar
 
 import attrs
@@ -116,7 +117,7 @@ class Worker:
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())
     """What is known of its Kueue."""
 
-    @property
+    @cached_property
     def copy(self) -> CopyFacts:
         """What the Workload copy there says."""
         return COPIES.of(self.workload) if self.workload is not None else NO_COPY
