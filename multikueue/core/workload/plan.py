@@ -103,7 +103,7 @@ def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
         if problems := _problems(situation):
             decided = attrs.evolve(decided, problems=(*problems, *decided.problems))
         warned = (*_troubles(situation), *decided.problems)
-        decided = decided.also(*(AnnounceWorkload("Warning", text) for text in warned))
+        decided = decided.also(*(AnnounceWorkload("Warning", text, on_job=True) for text in warned))
     return named(row.name, decided)
 
 

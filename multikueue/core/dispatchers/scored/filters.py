@@ -98,7 +98,10 @@ def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Ti
     if not others and placed(request, queue.groups, free) is not None:
         if copies.is_unplaced(worker) or not queue.places(request, now):
             return Tier.DOUBT, Reason(Why.NO_NODES)
-        return Tier.DOUBT if worker.name in wanted.doubted else Tier.ROOM, None
+        if worker.name in wanted.doubted:
+            return Tier.DOUBT, None
+        if not (worker.nominated and copies.waits(worker)):  # else the figures are older than what its Kueue says
+            return Tier.ROOM, None
     reason = _short(request, queue, free, others=others)
     if _evident(queue, request, wanted.priority) or (worker.nominated and copies.preempts(worker)):
         return Tier.PREEMPTION, reason

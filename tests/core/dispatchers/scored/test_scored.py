@@ -250,6 +250,20 @@ def test_an_offer_by_figures_that_were_old_goes_on_to_a_worker_with_room() -> No
     assert waiting.ask(1).names == ("w2",)
 
 
+def test_what_its_kueue_says_of_an_offer_counts_before_figures_that_show_room() -> None:
+    """They are older. What they show stays claimed, so that nobody else is sent there meanwhile."""
+    waiting = pending({"w1": queue(4), "w2": queue(0)})
+    waiting.ask()
+    waiting.change("w1", conditions=copy("QuotaReserved", "Pending", status=False))
+    answer = waiting.ask(1)
+    assert answer.names == ("w1",)
+    assert isinstance(answer.claim, Entry)
+    assert (answer.claim.without_room, answer.claim.doubtful) == (True, False)
+    waiting.change("w2", queue=queue(8))
+
+    assert waiting.ask(1).names == ("w2",)
+
+
 def test_an_offer_of_which_its_kueue_has_said_nothing_stays_whatever_the_figures_are() -> None:
     """They may show already what its copy has got."""
     waiting = pending({"w1": queue(4), "w2": queue(4)})
