@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, cast
 
 import aiohttp
 import anyio
@@ -112,8 +112,7 @@ async def _connected(exchange: Requester, credential: Credential) -> tuple[aioht
 
 def _streams(connection: aiohttp.connector.Connection) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Take the connection from aiohttp, which reads no byte of it."""
-    transport = connection.transport
-    assert isinstance(transport, asyncio.Transport), "a connection that has just been made is open"
+    transport = cast(asyncio.Transport, connection.transport)  # uvloop's is no instance of it
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(AHEAD, loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)

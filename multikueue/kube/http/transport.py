@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from asyncio.trsock import TransportSocket
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import aiohttp
 import anyio
@@ -90,7 +90,8 @@ class Connector(aiohttp.TCPConnector):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._used: Final[weakref.WeakSet[asyncio.Transport]] = weakref.WeakSet()
+        used = weakref.WeakKeyDictionary[asyncio.BaseProtocol, asyncio.WriteTransport]()
+        self._used: Final = used
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
@@ -101,8 +102,9 @@ class Connector(aiohttp.TCPConnector):
             # A 408 on an idle connection would be taken for the answer to the next request, and that for the one after.
             connection.close()
             connection = await super().connect(req, traces, timeout)
-        if isinstance(connection.transport, asyncio.Transport):
-            self._used.add(connection.transport)
+        if connection.protocol is not None and connection.transport is not None:
+            # No weak reference leads to a transport of uvloop. It lets go of its protocol once it is closed.
+            self._used[connection.protocol] = cast(asyncio.WriteTransport, connection.transport)
         has_connection()
         return connection
 
@@ -110,7 +112,7 @@ class Connector(aiohttp.TCPConnector):
         """Also those that were given back before their answer was whole: they wait for the server's end of TLS, and
         would be open after the loop has ended."""
         await super().close(abort_ssl=abort_ssl)
-        for transport in self._used:
+        for transport in self._used.values():
             transport.abort()
 
 
