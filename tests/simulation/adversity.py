@@ -17,7 +17,9 @@ import attrs
 
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.labels import ELASTIC_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError, Conflict, NotFound
 from multikueue.sandbox.apiserver import DirectClient
@@ -161,6 +163,19 @@ async def recreate_unwatched(scene: Scene) -> None:
     made = population.draw_job(scene.dice, 0).objects[0]
     made["metadata"]["name"] = key.name
     await manager.api.create(JOB, made)
+
+
+async def stop_unwatched(scene: Scene) -> None:
+    """Somebody deletes the Workload of a Job that runs while no daemon does: its Kueue stops it, and it ends on its
+    worker. Its Kueue makes another Workload once the job shows no run.
+    """
+    found = await scene.running(plural=JOB.plural)
+    manager = scene.world.manager
+    job = find(manager, JOB, found[1].key) if found is not None else None
+    if found is None or job is None or ELASTIC_ANNOTATION in annotations_of(job):
+        return
+    await _leave(scene, 250.0)
+    await manager.api.delete(WORKLOAD, found[2], propagation="Background")
 
 
 async def act_unwatched(scene: Scene) -> None:
@@ -307,6 +322,7 @@ ROWS: Final[Mapping[str, Draw]] = MappingProxyType(
         **DRAWS,
         shut_a_queue.__name__: Draw(shut_a_queue, _choose),
         evict_twice_unwatched.__name__: Draw(evict_twice_unwatched),
+        stop_unwatched.__name__: Draw(stop_unwatched),
         second_names.rename_a_worker.__name__: Draw(second_names.rename_a_worker, second_names.fit),
         meddling.delete_behind_a_410.__name__: Draw(meddling.delete_behind_a_410),
         **{trouble.__name__: Draw(trouble, _slow) for trouble in (*running_down.TROUBLES, *refusing.TROUBLES)},
