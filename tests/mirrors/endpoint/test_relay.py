@@ -244,7 +244,7 @@ class TestRefusals:
             assert here.worker.asked == []
 
     async def test_a_mirror_without_its_proof_is_asked_for_again(self) -> None:
-        """It comes with the first status, a moment after the mirror: who is as fast is not told that there is no log."""
+        """It comes with the first status, a moment after the mirror: nobody is told that there is no log."""
         async with stage() as here:
             said = {name: value for name, value in mirror()["metadata"]["annotations"].items() if name != PROOF}
             here.manager.mirror = {**mirror(), "metadata": {**mirror()["metadata"], "annotations": said}}
