@@ -50,13 +50,12 @@ def test_the_bounds_are_those_in_the_code() -> None:
 
 def test_the_bounds_of_mirrors_are_those_in_the_code() -> None:
     places = Places()
-    kept = f"the last {places.kept_for_few} of them for namespaces that have fewer than {places.few}"
-    assert ROWS["streams of mirrors at a time, of all"] == f"{places.most}; {kept}"
+    assert ROWS["streams of mirrors at a time, of all"] == str(places.most)
     assert ROWS["streams of one mirror"] == str(places.of_a_mirror)
-    of_a_namespace = "streams of one namespace: whoever asks chooses the name of their program"
-    assert ROWS[of_a_namespace] == str(places.of_a_namespace)
-    of_a_program = f"streams of one program, by its User-Agent, in namespaces that have {places.few} or more"
+    of_a_program = f"streams of one program, by its User-Agent, for namespaces that have {places.few} streams or more"
     assert ROWS[of_a_program] == str(places.of_a_program)
+    kept = ROWS[f"of these, for namespaces that have fewer than {places.few} streams"]
+    assert kept == f"the last {places.kept_for_few}"
     assert ROWS["the head of a request"] == f"{MAX_HEAD >> 10} KiB, {Limits().head_timeout:g} s"
     told = f"{TIMEOUT:g} s, {REVIEWS} at a time, kept for {ALLOWED_FOR:g} s"
     assert ROWS["the manager's word on who may"] == told

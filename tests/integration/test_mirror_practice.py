@@ -34,25 +34,35 @@ def started(line: str, environment: dict[str, str], log: Path) -> Iterator[None]
             process.terminate()
 
 
-async def test_the_printed_commands_are_all_it_takes(tmp_path: Path) -> None:
-    """Its settings, the daemon, and who answers for logs; ports are others, because tests run side by side."""
-    with practising(tmp_path, "--pods", "--workers", "1") as (_, lines), ExitStack() as stack:
-        found = files(tmp_path)
+@contextmanager
+def practice(folder: Path) -> Iterator[tuple[dict[str, str], Path]]:
+    """A sandbox, the daemon and who answers for logs, as it prints them; the environment for kubectl, and its job.
+
+    Ports are others, because tests run side by side.
+    """
+    with practising(folder, "--pods", "--workers", "1") as (_, lines), ExitStack() as stack:
+        found = files(folder)
         settings = yaml.safe_load(found["daemon.yaml"].read_text())
         assert settings["mirrorPods"] == {"logs": True, "exec": True}
         settings["mirrorPods"]["port"], settings["serving"]["port"] = free_port(), 0
         found["daemon.yaml"].write_text(yaml.safe_dump(settings))
-        environment = {**os.environ, "KUBECONFIG": str(found["kubeconfig.yaml"]), "HOME": str(tmp_path)}
+        environment = {**os.environ, "KUBECONFIG": str(found["kubeconfig.yaml"]), "HOME": str(folder)}
         for word in ("run", "api-server"):
             (line,) = (line for line in lines if line.strip().startswith(f"multikueue {word} "))
-            stack.enter_context(started(line, environment, tmp_path / f"{word}.log"))
+            stack.enter_context(started(line, environment, folder / f"{word}.log"))
+        yield environment, found["job.yaml"]
+
+
+async def test_the_printed_commands_are_all_it_takes(tmp_path: Path) -> None:
+    """Its settings, the daemon, and who answers for logs."""
+    with practice(tmp_path) as (environment, sample):
 
         async def kubectl(*arguments: str) -> tuple[int, str]:
             command = [str(find_kubectl()), *arguments]
             ran = await anyio.run_process(command, env=environment, check=False, stderr=subprocess.STDOUT)
             return ran.returncode, ran.stdout.decode()
 
-        code, made = await kubectl("create", "-f", str(found["job.yaml"]))
+        code, made = await kubectl("create", "-f", str(sample))
         assert code == 0, made
         name = made.split()[0].removeprefix("job.batch/")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import attrs
@@ -15,8 +15,8 @@ import orjson
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import controller_of, dig, labels_of, name_of
-from multikueue.core.model.workloads import owner
+from multikueue.core.model.objects import controller_of, dig, is_terminating, labels_of, name_of, uid
+from multikueue.core.model.workloads import attempt, cluster_name, owner
 from multikueue.kube import ClientOptions, KubeClient
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
@@ -231,6 +231,8 @@ class Mirrors:
             self._reconciler.was_removed(old)
         if new is not None:
             self._reconciler.places.add(key, (controller_of(new) or {}).get("uid", ""))
+            if self._reconciler.is_known(new) and (old is None or uid(old) == uid(new)):
+                return
         for one in filter(None, (old, new)):
             worker, there, _ = shows(one)
             self._enqueue(pod_key(worker, there))
@@ -238,17 +240,30 @@ class Mirrors:
     def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         workload = (new or old) if self._reconciler is not None else None
         owned_by = owner(workload) if workload is not None else None
-        if owned_by is not None:
-            self._job_changed(ObjectKey(key.namespace, owned_by.name), old, new)
+        pods = self._pods_of(ObjectKey(key.namespace, owned_by.name)) if owned_by is not None else ()
+        if pods and _run_of(old) != _run_of(new):
+            self._look_at(pods)
 
-    def _job_changed(self, key: ObjectKey, _old: Json | None, _new: Json | None) -> None:
-        for pod in self._reconciler.pods_of(key) if self._reconciler is not None else ():
+    def _job_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if old is None or new is None or uid(old) != uid(new) or is_terminating(old) != is_terminating(new):
+            self._look_at(self._pods_of(key))
+
+    def _pods_of(self, job: ObjectKey) -> Collection[ObjectKey]:
+        return self._reconciler.pods_of(job) if self._reconciler is not None else ()
+
+    def _look_at(self, pods: Collection[ObjectKey]) -> None:
+        for pod in pods:
             self._enqueue(pod)
 
     def _refused(self, events: EventRecorder, job: Json, reason: str, why: str) -> None:
         self.options.refused(reason)
         note = f"A pod of the run is not shown on the manager ({reason}): {why}"
         events.emit(job, "Warning", "PodNotShown", "Mirror", note)
+
+
+def _run_of(workload: Json | None) -> tuple[Any, ...]:
+    """What of a Workload decides whose its pods are, and whether they count."""
+    return (uid(workload), cluster_name(workload), attempt(workload)) if workload is not None else ()
 
 
 def _is_a_mirror(origin: str, pod: Json) -> bool:

@@ -5,7 +5,7 @@ Keys are those of pods on workers (`pod_key`). Nothing waits for it, and it has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -23,7 +23,9 @@ from multikueue.core.model.objects import (
     name_of,
     namespace_of,
     reference_to,
+    resource_version,
     uid,
+    version_number,
 )
 from multikueue.errors import ApiError, Conflict, NotFound
 from multikueue.protocols import ApiClient
@@ -87,6 +89,8 @@ class MirrorReconciler:
     nothing else that they may say by then."""
     _sent: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)
     """By mirror, the status that was written last, and what the server made of it."""
+    _written: dict[str, int] = attrs.field(factory=dict, init=False)
+    """By mirror, the version that our last write gave it."""
     _patched: dict[str, float] = attrs.field(factory=dict, init=False)
     """By mirror, when its status was written last, on the loop's clock."""
     _pace: Pace = attrs.field(factory=lambda: Pace(1 / A_SECOND), init=False)
@@ -101,8 +105,8 @@ class MirrorReconciler:
             if isinstance(step, PatchStatus) and (left := self._too_early(step, seen)) is not None:
                 return left
             await self._perform(step, seen)
-            if isinstance(step, Refuse):
-                return None
+            if isinstance(step, Refuse | PatchStatus):
+                return None  # what changes from here on has an event
         return Action.after(BETWEEN_PATCHES)
 
     async def _seen(self, key: ObjectKey) -> Seen:
@@ -198,6 +202,7 @@ class MirrorReconciler:
             self._refuse(seen, error)
             return
         self._made[uid(answer)] = shows(step.body)
+        self._written[uid(answer)] = version_number(resource_version(answer))
         self._refusals.forget(shows(step.body)[2])
         self.mirrors.wrote(answer)
 
@@ -218,6 +223,7 @@ class MirrorReconciler:
                 await self._patch(PatchStatus(mirror, {}), seen)
             return
         self._sent[mirror_uid] = digest(step.status), digest(answer.get("status"))
+        self._written[mirror_uid] = version_number(resource_version(answer))
         self.mirrors.wrote(answer)
         if step.status:
             self.held.forget(pod_uid)
@@ -259,10 +265,14 @@ class MirrorReconciler:
             about = {field: reference.pop(field) for field in ("name", "uid")} | {"namespace": run.namespace}
             self.refused({**reference, "metadata": about}, reason, why)
 
+    def is_known(self, mirror: Json) -> bool:
+        """Whether a version of a mirror is that of our last write, or an earlier one: the answer has shown it."""
+        return version_number(resource_version(mirror)) <= self._written.get(uid(mirror), -1)
+
     def forget(self, mirror: Json) -> None:
         """A mirror is gone."""
         self.places.remove(ObjectKey.of(mirror))
-        for known in (self._sent, self._patched, self._made):
+        for known in (self._sent, self._written, self._patched, self._made):
             known.pop(uid(mirror), None)
 
     def was_removed(self, mirror: Json) -> None:
@@ -291,9 +301,9 @@ class MirrorReconciler:
         """By worker, how many of its pods are shown, and were refused."""
         return self._refusals.counted(shows(one)[0] for one in self.mirrors.informer.values())
 
-    def pods_of(self, job: ObjectKey) -> Iterable[ObjectKey]:
+    def pods_of(self, job: ObjectKey) -> Collection[ObjectKey]:
         """The keys of the pods of a job, and of others of its name."""
-        return list(self._pods.get(job, ()))
+        return tuple(self._pods.get(job, ()))
 
 
 def entries(mirror: Json) -> tuple[str, ...]:

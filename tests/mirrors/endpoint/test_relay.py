@@ -243,6 +243,16 @@ class TestRefusals:
             assert b"does not show a pod default/other" in await here.ask(LOGS.replace("train-x", "other"))
             assert here.worker.asked == []
 
+    async def test_a_mirror_without_its_proof_is_asked_for_again(self) -> None:
+        """It comes with the first status, a moment after the mirror: nobody is told that there is no log."""
+        async with stage() as here:
+            said = {name: value for name, value in mirror()["metadata"]["annotations"].items() if name != PROOF}
+            here.manager.mirror = {**mirror(), "metadata": {**mirror()["metadata"], "annotations": said}}
+            told = await here.ask(LOGS)
+            assert told.startswith(b"HTTP/1.1 400 ")
+            assert b"does not show a pod default/train-x yet: ask again in a second" in told
+            assert here.worker.asked == []
+
     async def test_another_pod_of_the_same_name_and_one_that_is_gone(self) -> None:
         async with stage() as here:
             for uids in ({"default/train-x": "another"}, {}):

@@ -16,7 +16,7 @@ import structlog
 
 from multikueue.core.model.kinds import POD, SECRET
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.core.model.outside_text import one_line, without_addresses
 from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, Unauthorized
 from multikueue.kube import KubeClient
@@ -25,7 +25,7 @@ from multikueue.kube.http.requests import Request
 from multikueue.kube.tunnel import Tunnel
 from multikueue.protocols import Reader, read
 from multikueued.exits import CommandError
-from multikueued.mirror_names import node_name
+from multikueued.mirror_names import NODE_PREFIX, PROOF, node_name
 from multikueued.mirrors.endpoint.callers import NodeRights, caller
 from multikueued.mirrors.endpoint.heads import (
     END,
@@ -149,7 +149,9 @@ class Relay:
             log.warning("the manager cannot be read", error=str(error))
             raise RefusedError(502, "the manager cluster does not answer multikueue as it must\n") from error
         if mirror is None or node != node_name(mirror.worker) or not is_pod(mirror.worker_pod):
-            raise RefusedError(400, f"multikueue does not show a pod {asked.mirror}: it has no logs of it\n")
+            is_new = found is not None and node.startswith(NODE_PREFIX) and PROOF not in annotations_of(found)
+            why = " yet: ask again in a second" if is_new else ": it has no logs of it"
+            raise RefusedError(400, f"multikueue does not show a pod {asked.mirror}{why}\n")
         if asked.route.enters and not self.enters:
             raise RefusedError(400, "containers of workers are not entered from here: mirrorPods.exec is off\n")
         return mirror
