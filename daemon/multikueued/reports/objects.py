@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import Final
 
@@ -11,6 +12,8 @@ import attrs
 
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
+from multikueue.core.dispatchers.scored import kueue_objects
+from multikueue.core.dispatchers.scored.starts import Waited
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
@@ -74,6 +77,21 @@ class ManagerObjects:
     def is_manager(self, worker: str) -> bool:
         """Whether the daemon says that a worker is the manager itself."""
         return says_manager(self.clusters_by_name.get(worker) or {})
+
+    @cached_property
+    def waited(self) -> tuple[tuple[Json, Waited], ...]:
+        """The Workloads that have waited for workers, or do."""
+        known = ((one, kueue_objects.waited(one)) for one in self.workloads)
+        return tuple((one, job) for one, job in known if job is not None)
+
+    @cached_property
+    def last_started(self) -> dict[str, datetime]:
+        """When the last of these that has started got its quota, by ClusterQueue."""
+        latest: dict[str, datetime] = {}
+        for _, job in self.waited:
+            if job.started is not None:
+                latest[job.queue] = max(job.reserved, latest.get(job.queue, job.reserved))
+        return latest
 
     @cached_property
     def queues_by_name(self) -> dict[str, Json]:

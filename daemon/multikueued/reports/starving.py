@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.starts import starves
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import name_of
@@ -23,12 +22,8 @@ def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) 
         now: the wall clock.
         about: only this Workload's.
     """
-    known = [(one, kueue_objects.waited(one)) for one in objects.workloads]
-    latest: dict[str, datetime] = {}
-    for _, job in known:
-        if job is not None and job.started is not None:
-            latest[job.queue] = max(job.reserved, latest.get(job.queue, job.reserved))
-    waiting = [(job.reserved, name_of(one), one, job) for one, job in known if job is not None and about in (None, one)]
+    known, latest = objects.waited, objects.last_started
+    waiting = [(job.reserved, name_of(one), one, job) for one, job in known if about in (None, one)]
     for reserved, _, workload, job in sorted(waiting, key=lambda each: each[:2]):
         is_late = job.started is None and starves(reserved, latest.get(job.queue), now)
         if is_late and is_held(workload, objects):
