@@ -18,7 +18,12 @@ def test_whether_others_have_started_is_read_once_for_all_that_wait(monkeypatch:
     offered = (workload(stored(job(f"train-{number}")), nominated=("worker1",)) for number in range(20))
     many = [saying(one, f"Offered to worker1 — worker1: {REFUSED}") for one in offered]
     asked, waited = list[Any](), kueue_objects.waited
-    monkeypatch.setattr(kueue_objects, "waited", lambda one: asked.append(one) or waited(one))  # type: ignore[func-returns-value]
+
+    def counted(one: Any) -> Any:
+        asked.append(one)
+        return waited(one)
+
+    monkeypatch.setattr(kueue_objects, "waited", counted)
     found = list(why_jobs_wait(fleet(*many), NOW, "kueue-system"))
 
     assert {one.id for one in found} == {"quota-too-small"}

@@ -26,6 +26,7 @@ from multikueued.reports.remedies.audience import Audience, audience_of, for_aud
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.starving import starving
 from multikueued.reports.status import MOST, fleet_findings, without_queue
+from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.workers import worker_reports
 
 PLACES: Final = 500
@@ -58,6 +59,7 @@ def overview_of(view: ManagerView, namespace: str, daemon_namespace: str) -> Jso
     if any(job["status"]["state"] == JobState.WAITING for job in jobs):  # of those that are held some may starve
         findings += islice(starving(objects, now), MOST)
     audience = Audience.SUBMITTER if namespace else audience_of(view.unread)
+    findings = with_waiting(findings, objects, now, daemon_namespace)
     told = [for_audience(one, audience) for one in findings]
     status = overview(jobs, now, told, use=use, history=view.history.of(namespace))
     unread = not_checked(view.context)
