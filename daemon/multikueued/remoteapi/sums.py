@@ -21,10 +21,9 @@ from multikueued.remoteapi.overview import overview
 from multikueued.remoteapi.shares import shares_of, use_of_fleet
 from multikueued.reports.jobs import JobState, job_report
 from multikueued.reports.objects import ManagerObjects, queue_name
-from multikueued.reports.places import Waiting
+from multikueued.reports.places import Waiting, starving
 from multikueued.reports.remedies.audience import Audience, audience_of, for_audience
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.starving import starving
 from multikueued.reports.status import MOST, fleet_findings, without_queue
 from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.workers import worker_reports

@@ -14,14 +14,14 @@ from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.starts import Waited
+from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, labels_of, name_of
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueued.reports.published import Published, published_in
-from multikueued.reports.worker_names import names_by, says_manager
 
 _CONFIG: Final = "MultiKueueConfig"
 _ON_THE_WAY: Final = frozenset((LOCAL_QUEUE, CLUSTER_QUEUE, ADMISSION_CHECK))
@@ -202,3 +202,14 @@ def similar(name: str, known: Iterable[str] | Mapping[str, object]) -> str:
     """` (did you mean "x"?)` for a name that looks like a known one; empty if none does."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f' (did you mean "{close[0]}"?)' if close else ""
+
+
+def says_manager(cluster: Json) -> bool:
+    """Whether a MultiKueueCluster says that its worker is the manager itself."""
+    facts = connection_facts(cluster)
+    return facts is not None and facts.is_manager is True
+
+
+def names_by(cluster: Json) -> WorkerNames:
+    """How a worker calls namespaces and queues, by its MultiKueueCluster alone."""
+    return WorkerNames.of(annotations_of(cluster), of_manager=says_manager(cluster))
