@@ -17,8 +17,7 @@ from multikueue.core.admission.registration import PATH
 from multikueue.webhook.reviewer import ReviewAnswer
 from multikueued.serving.gate import ConnectionLimit, Limits
 from multikueued.serving.port import bind, listening
-from multikueued.webhook.bodies import LARGE, MAX_BODY, Bodies
-from multikueued.webhook.server import reviewing
+from multikueued.webhook.server import LARGE, MAX_BODY, Bodies, reviewing
 from tests.daemon.test_webhook_serving import ANY, HOST, credentials, echo, serving_tls
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\n"

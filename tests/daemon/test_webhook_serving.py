@@ -18,8 +18,7 @@ from multikueue.webhook.reviewer import ReviewAnswer
 from multikueue.webhook.rotation import WebhookCredentials, renewed
 from multikueued.serving.serving_tls import ServingTls
 from multikueued.settings.config import WebhookSettings
-from multikueued.webhook.bodies import MAX_BODY
-from multikueued.webhook.server import reviewing
+from multikueued.webhook.server import MAX_BODY, reviewing
 
 HOST = "127.0.0.1"
 ANY = WebhookSettings(enabled=True, bind_address=HOST, port=0)

@@ -26,8 +26,7 @@ from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Seen, explain, unqueued
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.check_remedies import MANAGER_RULES
-from multikueued.reports.remedies.deleted_job import deleted_job_findings
+from multikueued.reports.remedies.check_remedies import MANAGER_RULES, deleted_job_findings
 from multikueued.reports.remedies.job_trouble import NOT_READY, READY, TROUBLE, Sign
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
 from multikueued.reports.remedies.remedy import Finding, RemedyRule, found_by

@@ -36,7 +36,7 @@ from multikueue.webhook.certificates import ServerKeyPair, make_authority, pem
 from multikueued.doctor.checks.mirrors import ADDRESS, CAUSES, CERTIFICATE, CLIENT, Cause
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.facts import Facts, MirrorFacts, MirrorWay
-from multikueued.doctor.mirror_reader import mirrors_of
+from multikueued.doctor.manager_reader import mirrors_of
 from multikueued.mirror_names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID, node_name
 from multikueued.mirrors.endpoint.running import run_endpoint
 from multikueued.mirrors.proof import proof

@@ -11,7 +11,6 @@ import pytest
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.names import Json
 from multikueue.errors import Cause
-from multikueued.commands.status import with_refusals
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import diagnose
@@ -20,6 +19,7 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.one_cause import CAUSES
 from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.status import status_report
+from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.worker_facts import KubeconfigFacts
 from tests.reports.doctor.healthy import ALLOWED, JOB_KIND, NOW, healthy, objects_of, queues, worker_facts
 from tests.reports.doctor.test_checks import inactive_queues
@@ -129,8 +129,9 @@ def test_a_credential_that_ends_soon_is_not_why_it_is_refused_now() -> None:
 
 def status_of(objects: ManagerObjects) -> list[tuple[str, tuple[str, ...]]]:
     """Id and workers of what `multikueue status` finds."""
-    report = with_refusals(status_report(objects, NOW, "kueue-system"), objects, NOW, "kueue-system")
-    return [(one.id, one.workers) for one in report.findings if one.workers]
+    report = status_report(objects, NOW, "kueue-system")
+    findings = with_waiting(report.findings, objects, NOW, "kueue-system")
+    return [(one.id, one.workers) for one in findings if one.workers]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 import attrs
 import click
@@ -32,30 +31,9 @@ from multikueued.exits import FINDING, FINE
 from multikueued.reading.manager_lists import read_objects
 from multikueued.reading.own_words import in_sum, own_words
 from multikueued.reports.jobs import JobFilter, job_reports
-from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport
-from multikueued.reports.remedies.one_cause import once
-from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import StatusReport, status_report
-from multikueued.reports.waiting_jobs import why_jobs_wait
-
-MOST: Final = 200
-"""Jobs that are looked at; as a rule many wait for the same reason."""
-MOST_ALIKE: Final = 10
-"""Findings of one id: anybody may submit more jobs that are too large."""
-
-
-def with_refusals(report: StatusReport, objects: ManagerObjects, now: datetime, daemon_namespace: str) -> StatusReport:
-    """The report, with what keeps jobs waiting: each cause once, as the first such job tells it. What is about the jobs
-    alone their submitters mend, and no operator."""
-    told: Counter[str] = Counter()
-    found = list[Finding]()
-    for one in why_jobs_wait(objects, now, daemon_namespace, most=MOST):
-        told[one.id] += 1
-        if one.blocking and told[one.id] <= MOST_ALIKE:
-            found.append(one.mild(not one.workers))
-    return attrs.evolve(report, findings=tuple(once(report.findings, found)))
-
+from multikueued.reports.waiting_jobs import with_waiting
 
 _WIDTH = 76
 """Columns inside of the frame on a terminal of 80."""
@@ -84,9 +62,10 @@ def status(output: Format, watch: bool, **options: Any) -> None:
 async def gather_status(client: ClusterClient, now: datetime, daemon_namespace: str) -> StatusReport:
     """Read the manager and report."""
     objects = await read_objects(client, "", daemon_namespace)
-    report = with_refusals(status_report(objects, now, daemon_namespace), objects, now, daemon_namespace)
+    report = status_report(objects, now, daemon_namespace)
     words = await own_words(client, job_reports(objects, JobFilter()), now)
-    return attrs.evolve(report, findings=(*report.findings, *in_sum(words.troubles)), not_checked=words.not_checked)
+    findings = with_waiting(report.findings, objects, now, daemon_namespace)
+    return attrs.evolve(report, findings=(*findings, *in_sum(words.troubles)), not_checked=words.not_checked)
 
 
 def status_exit_code(report: StatusReport) -> int:

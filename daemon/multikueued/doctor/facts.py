@@ -12,8 +12,10 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueued.reports.chain import check_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.reports.workers import WorkerReport, worker_reports
 from multikueued.settings.config import Settings
@@ -129,6 +131,11 @@ class Facts:
     def worker_reports(self) -> tuple[WorkerReport, ...]:
         """A line about each worker: it looks at every Workload, so once."""
         return worker_reports(self.objects)
+
+    @cached_property
+    def of_checks(self) -> tuple[Finding, ...]:
+        """What is wrong with our AdmissionChecks and their configs: five checks tell a part of it each."""
+        return tuple(check_findings(self.objects))
 
     @property
     def managers_now(self) -> datetime:

@@ -30,16 +30,18 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.labels import FINDING_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
-from multikueue.errors import Forbidden, NotFound
+from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueued.doctor.checks.jobs import rejected
 from multikueued.doctor.checks.webhooks import ours
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.credentials import HeldCredentials, held_for
-from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
+from multikueued.doctor.facts import Facts, KueueFacts, MirrorFacts, MirrorWay, StatusWriter, WebhookFacts
 from multikueued.doctor.installation import Daemon
-from multikueued.doctor.mirror_reader import mirrors_of
 from multikueued.doctor.worker_reader import lacking_of
+from multikueued.mirror_names import node_name
+from multikueued.mirrors.endpoint.routes import HEALTH, WELL
+from multikueued.rbac.policies import POLICY, TAKING
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.reading.manager_lists import job_behind
 from multikueued.remote.shared_key import ORIGIN
@@ -242,3 +244,40 @@ async def _webhooks(sight: Sight, facts: Facts) -> WebhookFacts | None:
         if there is not None:
             services[key] = there
     return attrs.evolve(found, services=services)
+
+
+NODE = Resource(GVK("", "v1", "Node"), "nodes", namespaced=False)
+"""Of the manager."""
+
+
+async def mirrors_of(sight: Sight, facts: Facts) -> MirrorFacts | None:
+    """What is known of mirrors; None: they are off, or nobody knows.
+
+    Raises:
+        ApiError: the manager does not accept the credentials.
+    """
+    if not facts.settings_known or not facts.settings.mirror_pods.logs:
+        return None
+    key, what = ObjectKey("", facts.settings.mirrors_policy), "whether the policy that bounds mirrors is in force"
+    there = [await sight.exists(kind, key, what) for kind in (POLICY, TAKING)]
+    bounded = False if False in there else None if None in there else True
+    return MirrorFacts(bounded, await _way(sight, facts))
+
+
+async def _way(sight: Sight, facts: Facts) -> MirrorWay | None:
+    """One Node stands for all: they have one address."""
+    workers = sorted(map(name_of, facts.objects.clusters))
+    if not workers:
+        return None
+    node = node_name(workers[0])
+    try:
+        answer = await sight.client.part(NODE, ObjectKey("", node), f"proxy{HEALTH}")
+    except NotFound as error:  # of the Node, or of a path: by who answers there in our place
+        return MirrorWay(node, is_missing=True) if error.reason else MirrorWay(node, str(error))
+    except ApiError as error:
+        if isinstance(error, Forbidden) and error.reason:  # the API server's own word, about whoever asks
+            why = f"you may not get nodes/proxy of {node}"
+            sight.blind("whether the manager's API server reaches who answers for mirrors", why)
+            return None
+        return MirrorWay(node, str(error))
+    return MirrorWay(node, "" if answer == WELL else f"it answers {str(answer)[:200]}")

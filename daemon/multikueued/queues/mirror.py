@@ -14,8 +14,7 @@ from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.exits import WorkerError
-from multikueued.reports.objects import ManagerObjects, similar
-from multikueued.reports.worker_names import names_by
+from multikueued.reports.objects import ManagerObjects, names_by, similar
 from multikueued.workers.objects import namespace_object, plain_object
 from multikueued.workers.places import Say, cluster_of, make_namespace
 

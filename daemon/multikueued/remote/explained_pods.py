@@ -22,7 +22,7 @@ from multikueued.reading.pods import PodList, troubled
 from multikueued.reading.worker_access import worker_client
 from multikueued.reports.explanation import Explanation, with_findings
 from multikueued.reports.jobs import JobState
-from multikueued.reports.remedies.failed_job import FAILED, still_there
+from multikueued.reports.remedies.check_remedies import FAILED, still_there
 from multikueued.reports.remedies.job_trouble import NOT_READY, STUCK, UNHEALTHY, has_run_for_minutes, is_ready
 from multikueued.reports.remedies.pod_remedies import NEED_MISSING, STARTS, pod_findings
 from multikueued.reports.remedies.remedy import Finding

@@ -21,11 +21,11 @@ from multikueued.remoteapi.overview import overview
 from multikueued.remoteapi.shares import shares_of, use_of_fleet
 from multikueued.reports.jobs import JobState, job_report
 from multikueued.reports.objects import ManagerObjects, queue_name
-from multikueued.reports.places import Waiting
+from multikueued.reports.places import Waiting, starving
 from multikueued.reports.remedies.audience import Audience, audience_of, for_audience
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.starving import starving
 from multikueued.reports.status import MOST, fleet_findings, without_queue
+from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.workers import worker_reports
 
 PLACES: Final = 500
@@ -58,6 +58,7 @@ def overview_of(view: ManagerView, namespace: str, daemon_namespace: str) -> Jso
     if any(job["status"]["state"] == JobState.WAITING for job in jobs):  # of those that are held some may starve
         findings += islice(starving(objects, now), MOST)
     audience = Audience.SUBMITTER if namespace else audience_of(view.unread)
+    findings = with_waiting(findings, objects, now, daemon_namespace)
     told = [for_audience(one, audience) for one in findings]
     status = overview(jobs, now, told, use=use, history=view.history.of(namespace))
     unread = not_checked(view.context)

@@ -23,12 +23,17 @@ from multikueued.reports.held_quota import held_quota
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message, job_report
 from multikueued.reports.links import ChainLink, chain_of, managed_by
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.places import Waiting
+from multikueued.reports.places import Waiting, starving
 from multikueued.reports.remedies.audience import Audience, audience_of, read_by
-from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
-from multikueued.reports.remedies.deleted_job import deleted_job_findings
+from multikueued.reports.remedies.check_remedies import (
+    MANAGER_RULES,
+    deleted_job_findings,
+    failure_findings,
+    time_is_over,
+    waiting_findings,
+    why_rejected,
+)
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
-from multikueued.reports.remedies.failed_job import failure_findings
 from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, trouble_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
@@ -36,7 +41,6 @@ from multikueued.reports.remedies.remedy import Finding, finding, findings_of, f
 from multikueued.reports.remedies.remedy_table import UNKNOWN, source_names, trouble_of
 from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import told_findings
-from multikueued.reports.starving import starving
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons

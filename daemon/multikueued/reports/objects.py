@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import Final
 
@@ -11,14 +12,16 @@ import attrs
 
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
+from multikueue.core.dispatchers.scored import kueue_objects
+from multikueue.core.dispatchers.scored.starts import Waited
+from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, labels_of, name_of
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueued.reports.published import Published, published_in
-from multikueued.reports.worker_names import names_by, says_manager
 
 _CONFIG: Final = "MultiKueueConfig"
 _ON_THE_WAY: Final = frozenset((LOCAL_QUEUE, CLUSTER_QUEUE, ADMISSION_CHECK))
@@ -74,6 +77,21 @@ class ManagerObjects:
     def is_manager(self, worker: str) -> bool:
         """Whether the daemon says that a worker is the manager itself."""
         return says_manager(self.clusters_by_name.get(worker) or {})
+
+    @cached_property
+    def waited(self) -> tuple[tuple[Json, Waited], ...]:
+        """The Workloads that have waited for workers, or do."""
+        known = ((one, kueue_objects.waited(one)) for one in self.workloads)
+        return tuple((one, job) for one, job in known if job is not None)
+
+    @cached_property
+    def last_started(self) -> dict[str, datetime]:
+        """When the last of these that has started got its quota, by ClusterQueue."""
+        latest: dict[str, datetime] = {}
+        for _, job in self.waited:
+            if job.started is not None:
+                latest[job.queue] = max(job.reserved, latest.get(job.queue, job.reserved))
+        return latest
 
     @cached_property
     def queues_by_name(self) -> dict[str, Json]:
@@ -184,3 +202,14 @@ def similar(name: str, known: Iterable[str] | Mapping[str, object]) -> str:
     """` (did you mean "x"?)` for a name that looks like a known one; empty if none does."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f' (did you mean "{close[0]}"?)' if close else ""
+
+
+def says_manager(cluster: Json) -> bool:
+    """Whether a MultiKueueCluster says that its worker is the manager itself."""
+    facts = connection_facts(cluster)
+    return facts is not None and facts.is_manager is True
+
+
+def names_by(cluster: Json) -> WorkerNames:
+    """How a worker calls namespaces and queues, by its MultiKueueCluster alone."""
+    return WorkerNames.of(annotations_of(cluster), of_manager=says_manager(cluster))

@@ -1,4 +1,4 @@
-"""Places in queues, and when a job starts: of those that wait.
+"""Places in queues, and when a job starts: of those that wait; and which are held for so long that somebody decides.
 
 A Workload without quota waits in its ClusterQueue here, and Kueue tells its place. One with quota that no worker has
 room for is held, in the order of the scored dispatcher: of those ahead only the ones count that share a worker with it.
@@ -15,14 +15,15 @@ import attrs
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Rank
 from multikueue.core.dispatchers.scored.job_annotations import read
-from multikueue.core.dispatchers.scored.starts import Interval, Starts
+from multikueue.core.dispatchers.scored.starts import Interval, Starts, starves
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model import workloads
 from multikueue.core.model.check_message import Message
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, labels_of, uid
-from multikueued.reports.jobs import JobReport, check_message
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, uid
+from multikueued.reports.jobs import JobReport, check_message, job_report
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.remedy import Finding, finding
 
 
 @attrs.frozen
@@ -139,3 +140,21 @@ def _in_order(held: Iterable[_HeldJob]) -> Iterator[_HeldJob]:
         yield ranked.pop()
         if ranked:
             heappush(heads, (ranked[-1].reserved, ranked[-1].queue))
+
+
+def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) -> Iterator[Finding]:
+    """One finding for each such job, the eldest first.
+
+    Args:
+        objects: of the manager.
+        now: the wall clock.
+        about: only this Workload's.
+    """
+    known, latest = objects.waited, objects.last_started
+    waiting = [(job.reserved, name_of(one), one, job) for one, job in known if about in (None, one)]
+    for reserved, _, workload, job in sorted(waiting, key=lambda each: each[:2]):
+        is_late = job.started is None and starves(reserved, latest.get(job.queue), now)
+        if is_late and is_held(workload, objects):
+            report = job_report(workload, objects)
+            where = f"{report.namespace}/{report.job}"
+            yield finding("starving", where, job=report.job, namespace=report.namespace)

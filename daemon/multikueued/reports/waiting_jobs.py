@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Final
@@ -16,11 +16,16 @@ from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
+from multikueued.reports.remedies.one_cause import once
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.typenames import title
 
 MOST: Final = 500
 """Jobs that are looked at; as a rule many wait for the same reason."""
+AT_A_LOOK: Final = 200
+"""The same of `status` and the page, which look again and again."""
+MOST_ALIKE: Final = 10
+"""Findings of one id: anybody may submit more jobs that are too large."""
 _PASSING: Final = ("quota-in-use", "connecting", "cordoned", "clock-skew", "queue-without-check", EARLIER_RUN)
 """What is no fault, or is told elsewhere."""
 _AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
@@ -60,3 +65,18 @@ def why_jobs_wait(
         name, finding = max(jobs, key=lambda job: job[1].blocking)
         others = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
         yield attrs.evolve(finding, why=f"{finding.why}; it concerns {name}{others}")
+
+
+def with_waiting(
+    findings: Iterable[Finding], objects: ManagerObjects, now: datetime, daemon_namespace: str
+) -> list[Finding]:
+    """Findings about a fleet, with what keeps jobs waiting: each cause once, as the first such job tells it. What is
+    about the jobs alone their submitters mend, and no operator.
+    """
+    alike: Counter[str] = Counter()
+    found = list[Finding]()
+    for one in why_jobs_wait(objects, now, daemon_namespace, most=AT_A_LOOK):
+        alike[one.id] += 1
+        if one.blocking and alike[one.id] <= MOST_ALIKE:
+            found.append(one.mild(not one.workers))
+    return once(findings, found)

@@ -21,7 +21,6 @@ from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Check, Spot, check
 from multikueued.reports.chain import (
-    check_findings,
     inactive_placement,
     inactive_queue,
     missing_checks,
@@ -39,7 +38,7 @@ def _of_checks(id: str, finds: str) -> Check:
     """What is wrong with AdmissionChecks and their MultiKueueConfigs, of one kind of finding."""
 
     def look(facts: Facts) -> Iterator[Finding]:
-        yield from (one for one in check_findings(facts.objects) if one.id == id)
+        yield from (one for one in facts.of_checks if one.id == id)
 
     return Check(REMEDIES[id], REMEDIES[id].severity, finds, look)
 
@@ -68,7 +67,7 @@ def no_checks(facts: Facts) -> Iterator[Spot | Finding]:
     """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one."""
     if not facts.objects.our_checks:
         yield Spot("the manager", "there is no AdmissionCheck of MultiKueue")
-    yield from (one for one in check_findings(facts.objects) if one.id == "no-check")
+    yield from (one for one in facts.of_checks if one.id == "no-check")
 
 
 config_missing = _of_checks("config-missing", "An AdmissionCheck names a MultiKueueConfig that does not exist")

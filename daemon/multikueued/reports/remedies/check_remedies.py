@@ -5,18 +5,26 @@ What the manager's Kueue says of quota stands in its message and nowhere else, s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Final
+
+import attrs
 
 from multikueue.adapters.registry import AVAILABLE, setting_for
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import is_true
+from multikueue.core.model.conditions import condition, is_true, timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
-from multikueue.core.model.labels import CONTROLLER_NAME
-from multikueue.core.model.names import Json
+from multikueue.core.model.labels import CONTROLLER_NAME, JOB_UID_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, labels_of
+from multikueue.core.model.outside_text import plain
 from multikueue.core.model.workloads import CheckState, Rejection
+from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.pod_reasons import reason_of_pod
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, finding
+from multikueued.settings.config import RetentionSettings
 
 MANAGER_RULES: Final = RULES["manager-words"]
 """About quota on the manager."""
@@ -90,3 +98,66 @@ def waiting_findings(workload: Json, where: str, told: str, objects: ManagerObje
 
 def _is_unrecorded(workload: Json, check: str) -> bool:
     return workloads.check_state(workload, check) is CheckState.READY and workloads.cluster_name(workload) is None
+
+
+def deleted_job_findings(workload: Json) -> Iterator[Finding]:
+    """That its job was deleted by a client that leaves behind what belongs to it: then nothing else names it.
+
+    Args:
+        workload: the manager's.
+    """
+    key = ObjectKey.of(workload)
+    words, where = {"namespace": key.namespace, "workload": key.name}, f"Workload {key.name}"
+    if workloads.finish_reason(workload) == workloads.OWNER_NOT_FOUND:
+        yield finding("job-deleted@finished", where, **words)
+    elif workloads.owner(workload) is None and JOB_UID_LABEL in labels_of(workload):
+        yield finding("job-deleted", where, **words)
+
+
+FAILED: Final = "job-failed"
+_KEPT: Final = RetentionSettings().failed
+"""Unless the daemon's settings say otherwise."""
+
+
+def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Finding]:
+    """The finding of it; none if it has not failed.
+
+    Args:
+        job: the manager's.
+        report: its line.
+        now: the wall clock.
+    """
+    if report.state is not JobState.FAILED:
+        return
+    told = plain(_words(job) or report.reason)
+    there = f" on worker cluster {report.worker}" if report.worker else ""
+    instead, until = _kept(report, now)
+    yield finding(FAILED, report.job, told, instead=instead, there=there, until=until, **_named(report))
+
+
+def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:
+    """The same findings; where the pods of a failed job were just seen, its logs are there, whatever the settings."""
+    remedy = REMEDIES[f"{FAILED}@seen"].filled([{**_named(report), "worker": report.worker}])
+    for one in findings:
+        yield attrs.evolve(one, remedy=remedy) if one.id == FAILED and pods else one
+
+
+def _kept(report: JobReport, now: datetime) -> tuple[str, str]:
+    """The key of the row that says how long its logs are kept, and until when; empty: it is not known."""
+    if report.since is None or not report.worker:
+        return "", ""
+    until = report.since + _KEPT
+    return f"{FAILED}@{'kept' if now < until else 'over'}", timestamp(until)
+
+
+def _named(report: JobReport) -> dict[str, str]:
+    return {"job": report.job, "namespace": report.namespace}
+
+
+def _words(job: Json) -> str:
+    """The job's own: its conditions, else the fields in which kinds say it; of a pod also the exit code."""
+    said = condition(job, "Failed") or {}
+    status = said if said.get("status") == "True" else dig(job, "status") or {}
+    if job.get("kind") == "Pod":
+        return reason_of_pod(job).told
+    return ": ".join(filter(None, (str(status.get("reason") or ""), str(status.get("message") or ""))))
