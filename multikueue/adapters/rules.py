@@ -90,7 +90,8 @@ class TimeToLive:
         return bool(self.completed or self.conditions)
 
     def is_over_at(self, job: Json, seen: datetime) -> datetime | None:
-        """When the time is over of a job that has ended; None: it says no time, or does not show when it ended.
+        """When the time is over of a job that has ended; None: it says no time, or none that a clock reaches, or does
+        not show when it ended.
 
         Args:
             job: the manager's.
@@ -99,7 +100,12 @@ class TimeToLive:
         ends = [changed_at(job, kind) for kind in self.conditions if is_true(job, kind)]
         ended = parse_timestamp(dig(job, *self.completed)) if self.completed else next(iter(ends), None)
         lasts = dig(job, *self.seconds)
-        return None if ended is None or lasts is None else max(ended, seen) + timedelta(seconds=lasts)
+        if ended is None or not isinstance(lasts, int | float):
+            return None
+        try:
+            return max(ended, seen) + timedelta(seconds=lasts)
+        except OverflowError:
+            return None
 
 
 @attrs.frozen

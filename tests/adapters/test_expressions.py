@@ -30,6 +30,8 @@ def compiled(text: str, *variables: str) -> Expression:
         ("1 + object.spec == 2", "cannot hold for any job: "),
         ("'%s'.format(['a'])", "there is no function 'format'"),
         ("object.spec + 1 == 2", "cannot hold for any job: Unsupported operation"),
+        ("1 / 0 == 1", "cannot hold for any job: "),
+        ("int('abc') == 1", "cannot hold for any job: "),
         ("object.metadata.labels + 'x'", "cannot hold for any job: Unsupported operation"),
         ("string(duration('90m')) + 1", "cannot hold for any job: Unsupported operation"),
         (

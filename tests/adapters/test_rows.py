@@ -392,6 +392,24 @@ def test_when_a_job_that_has_ended_goes_is_what_its_own_controller_makes_of_it(n
     assert row(name).expires_at(job, before) is None
 
 
+@pytest.mark.parametrize(
+    ("lasts", "ended"),
+    [
+        (2**62, "2026-01-01T00:00:00Z"),
+        ("30", "2026-01-01T00:00:00Z"),
+        ([], "2026-01-01T00:00:00Z"),
+        (30, "9999-12-31T23:59:59Z"),
+    ],
+)
+def test_a_time_that_no_clock_reaches_is_none(lasts: object, ended: str) -> None:
+    """What a definition without bounds lets a tenant write, or a worker's controller: nothing is decided by it."""
+    heeding = attrs.evolve(row("PyTorchJob"), deletes_expired=True)
+    end: Json = {"conditions": [{"type": "Succeeded", "status": "True"}], "completionTime": ended}
+    job = with_value(a_job(heeding, end), ("spec", "runPolicy", "ttlSecondsAfterFinished"), lasts)
+    del job["metadata"]["ownerReferences"]
+    assert heeding.expires_at(job, datetime(2026, 1, 1, tzinfo=UTC)) is None
+
+
 def test_mpis_controller_deletes_no_mpi_job() -> None:
     """Its launcher alone, by that time."""
     heeding = attrs.evolve(row("MPIJob"), deletes_expired=True)

@@ -133,7 +133,9 @@ async def test_a_twin_is_made_as_the_doctor_says(tmp_path: Path) -> None:
         made = await here.done(*mirror)
         again = await here.done(*mirror)
         text = await here.done("doctor")
-        typo = await here.refused("queues", "mirror", "user-queeu", "-n", "default", "--worker-context", "worker1")
+        typo = await here.refused(
+            "queues", "mirror", "user-queeu", "-n", "default", "--worker-context", "worker1", code=3
+        )
         elsewhere = await here.refused(*mirror, "--cluster-queue", "cluster-queeu")
 
     assert [one["kind"] for one in printed] == ["Namespace", "LocalQueue"]

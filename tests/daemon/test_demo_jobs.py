@@ -266,6 +266,30 @@ def test_a_queue_that_no_file_has_is_made(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("given", ["", "before", "behind"])
+def test_the_priority_class_of_a_job_is_there(tmp_path: Path, given: str) -> None:
+    """Kueue makes no Workload without it, and the job waits for ever."""
+    group = "kueue.x-k8s.io"
+    made = f"apiVersion: {group}/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {{name: high}}\nvalue: 7\n"
+    job = JOB.replace("user-queue}", f"user-queue, {group}/priority-class: high}}")
+    text = {"": job, "before": f"{made}---\n{job}", "behind": f"{job}---\n{made}"}[given]
+    (file := tmp_path / "jobs.yaml").write_text(text)
+    found = load_files([file])
+    (known,) = found.beside
+    assert (known["kind"], known["metadata"]["name"], known["value"]) == (
+        "WorkloadPriorityClass",
+        "high",
+        7 if given else 0,
+    )
+    told = f'{file}, document 1: Job "mine" names the priority class "high", which no file has: it is made'
+    assert list(found.notes) == [told] * (not given)
+
+
+@pytest.mark.parametrize("text", ["a: 1", "apiVersion: 1\nkind: [Job]", "kind: Job"])
+def test_what_has_no_kind_is_no_object(tmp_path: Path, text: str) -> None:
+    assert refusal(tmp_path, f"{JOB}---\n{text}") == "1.yaml, document 2: is not a Kubernetes object"
+
+
 def test_a_queue_that_cannot_be_made_is_told_with_its_place(tmp_path: Path) -> None:
     told = refusal(tmp_path, JOB.replace("user-queue", "Team_Queue"))
 

@@ -223,6 +223,12 @@ def test_a_job_of_which_no_pod_is_ready_for_minutes(kind: str) -> None:
     assert [(one.id, one.blocking) for one in late] == [("job-not-ready", True)]
 
 
+@pytest.mark.parametrize("count", ["parallelism", "replicas"])
+def test_a_job_that_is_to_have_no_pods_has_none_that_should_be_ready(count: str) -> None:
+    of = of_kind("Job.batch", **STARTING["Job.batch"])
+    assert explained({**of, "spec": {**of["spec"], count: 0}}, timedelta(minutes=30)).findings == ()
+
+
 def test_a_pod_says_itself_why_it_is_not_ready() -> None:
     waiting = {"name": "main", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
     (finding,) = explained(of_kind("Pod.", phase="Pending", containerStatuses=[waiting]), MINUTES).findings

@@ -12,13 +12,15 @@ import attrs
 import yaml
 
 from multikueue import GVK, Json, SettingsError
-from multikueue.core.model.kinds import LOCAL_QUEUE, NAMESPACE
+from multikueue.core.model.kinds import LOCAL_QUEUE, NAMESPACE, WORKLOAD_PRIORITY_CLASS
 from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.objects import dig, labels_of, with_value, without_nulls
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
+from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
+from multikueue.sandbox.objects import built
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME, local_queue, namespace
 from multikueued.demo.jobs import Submission
 from multikueued.settings.documents import read_text, reading
@@ -81,7 +83,7 @@ class _Reader:
         self.queues[DEFAULT] = [LOCAL_QUEUE_NAME]
 
     def read(self, path: Path) -> None:
-        """Read a file: queues first, since jobs may stand before them."""
+        """Read a file: queues and priority classes first, since jobs may stand before them."""
         text, known, passed_over = read_text(path), len(self.jobs), len(self.notes)
         with reading(str(path)):
             documents = list(yaml.load_all(text, KubernetesLoader))  # a SafeLoader
@@ -92,6 +94,8 @@ class _Reader:
                     self._add_queue(
                         str(dig(obj, "metadata", "namespace") or DEFAULT), str(dig(obj, "metadata", "name"))
                     )
+            if _gvk(obj) == WORKLOAD_PRIORITY_CLASS.gvk:
+                self._take_beside(obj, where)
         for where, obj in objects:
             self._take(obj, where)
         if len(self.jobs) == known:
@@ -100,7 +104,7 @@ class _Reader:
     def _take(self, obj: Json, where: str) -> None:
         gvk = _gvk(obj)
         kind = next((one for one in self.available if one.resource.gvk == gvk), None)
-        if gvk in (LOCAL_QUEUE.gvk, NAMESPACE.gvk):
+        if gvk in (LOCAL_QUEUE.gvk, NAMESPACE.gvk, WORKLOAD_PRIORITY_CLASS.gvk):
             return
         if kind is None:
             self._take_beside(obj, where)
@@ -111,7 +115,7 @@ class _Reader:
 
     def _take_beside(self, obj: Json, where: str) -> None:
         gvk, what = _gvk(obj), _named(obj)
-        if gvk is None or gvk.group not in BESIDE:
+        if gvk is None or (gvk.group not in BESIDE and gvk != WORKLOAD_PRIORITY_CLASS.gvk):
             self.notes.append(f"{where}: passed over: {what} is no kind of job here; --config adds yours")
             return
         self._add_namespace(str(dig(obj, "metadata", "namespace") or DEFAULT))
@@ -136,6 +140,16 @@ class _Reader:
             self.queues[in_namespace].append(name)
             self.everywhere.append(local_queue(in_namespace, name))
             self.rehearsal.create_object(local_queue(in_namespace, name))
+
+    def _ensure_priority(self, job: Json, what: str) -> None:
+        """Make the priority class that a job names, if no file has it: Kueue takes no job whose class is not there."""
+        name = dig(job, "metadata", "labels", PRIORITY_CLASS_LABEL)
+        classes = {dig(one, "metadata", "name") for one in self.beside if _gvk(one) == WORKLOAD_PRIORITY_CLASS.gvk}
+        if name and name not in classes:
+            made = built(WORKLOAD_PRIORITY_CLASS, str(name), value=0)
+            self.rehearsal.create_object(made)
+            self.beside.append(made)
+            self.notes.append(f'{what} names the priority class "{name}", which no file has: it is made')
 
     def _queue_of(self, job: Json, what: str) -> str:
         """The LocalQueue of a job: what it names, or the one of its namespace."""
@@ -167,6 +181,7 @@ class _Reader:
         with _placed(where):
             if isinstance(job["metadata"].get("labels") or {}, dict):
                 job = with_value(job, ("metadata", "labels", QUEUE_LABEL), self._queue_of(job, what))
+                self._ensure_priority(job, what)
             # The demo knows jobs by their names, so one that is generated is taken from here.
             job["metadata"]["name"] = self.rehearsal.create_object(job)["metadata"]["name"]
         try:
@@ -227,7 +242,7 @@ def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:
 
 
 def _object(value: Any, where: str) -> Json:
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or (value.get("kind") != "List" and _gvk(value) is None):
         raise SettingsError(f"{where}: is not a Kubernetes object")
     # As a server reads it: a field without a value, as `annotations:` with its lines taken out, is not there.
     return dict(without_nulls(value))

@@ -13,7 +13,7 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
-from multikueued.exits import WorkerError
+from multikueued.exits import NOT_FOUND, WorkerError
 from multikueued.reports.objects import ManagerObjects, names_by, similar
 from multikueued.workers.objects import namespace_object, plain_object
 from multikueued.workers.places import Say, cluster_of, make_namespace
@@ -116,5 +116,5 @@ async def _target_here(manager: ApiClient, key: ObjectKey) -> str:
         here = sorted(map(name_of, (await manager.list(LOCAL_QUEUE, namespace=key.namespace)).items))
         there = f"; there are {', '.join(here[:_SHOWN])}" if here else ""
         told = f'there is no LocalQueue "{key}" on the manager{similar(key.name, here)}{there}'
-        raise WorkerError(f"{told}: jobs find their way by the name that it has here")
+        raise WorkerError(f"{told}: jobs find their way by the name that it has here", NOT_FOUND)
     return str(dig(found, "spec", "clusterQueue") or "")

@@ -94,7 +94,11 @@ def duration(value: Any) -> timedelta:
     """Read a duration as YAML has it; see `written_values.parse_duration`."""
     if type(value) in (int, float) and value != 0:
         raise ValueError(f'{value} lacks a unit: write it like "15m", "1m30s" or "500ms"')
-    return parse_duration(str(value))
+    if type(value) is int:
+        return timedelta(0)
+    if not isinstance(value, str):
+        raise ValueError(f'{shown(value)} is not a duration: write it like "15m", "1m30s" or "500ms"')
+    return parse_duration(value)
 
 
 def at_least(shortest: timedelta, complaint: str) -> SettingRule:

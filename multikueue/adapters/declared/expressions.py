@@ -112,7 +112,7 @@ class Expression:
             return
         except Exception as error:  # whatever the library raises
             told = _first_sentence(str(error))
-            if told.startswith(_OF_TYPES):
+            if told.startswith(_OF_TYPES) or not self._reads:  # nothing of a job could change it
                 raise ValueError(f"{self.text!r} cannot hold for any job: {told}") from None
             return
         if wanted is not None and not isinstance(result, wanted):

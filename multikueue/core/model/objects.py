@@ -91,8 +91,10 @@ def identity(obj: Json) -> Json:
 
 
 def version_number(version: str) -> int:
-    """A resourceVersion as a number: those of one server can be compared (KEP-5504). 0 for what is none."""
-    return int(version) if version.isascii() and version.isdecimal() else 0
+    """A resourceVersion as a number: those of one server can be compared (KEP-5504). 0 for what is none, or has more
+    digits than any server counts with.
+    """
+    return int(version) if version.isascii() and version.isdecimal() and len(version) <= 40 else 0
 
 
 def counted(text: str) -> int | None:

@@ -8,6 +8,8 @@ from typing import Final
 
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART: Final = re.compile(rf"([0-9]+\.?[0-9]*|\.[0-9]+)({'|'.join(_SECONDS)})(?![a-zµμ])")
+_LONGEST: Final = 2**63 // 10**9
+"""Seconds: Go counts nanoseconds. So a time from now on is one that a clock can show."""
 LONGEST_SELECTOR: Final = 1_000
 """Characters of a selector."""
 _NAME: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -25,7 +27,7 @@ def parse_duration(text: str) -> timedelta:
     """Read a duration as Go and Kubernetes write it, `15m`, `1m30s`, `1.5h`, `250ms`; none is negative.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: it is not one, or longer than one of Go's.
     """
     unsigned = text.removeprefix("+")
     if unsigned == "0":
@@ -36,10 +38,9 @@ def parse_duration(text: str) -> timedelta:
         position = part.end()
     if position == 0 or position != len(unsigned):
         raise ValueError(f'"{text}" is not a duration: write it like "15m", "1m30s" or "500ms"')
-    try:
-        return timedelta(seconds=seconds)
-    except OverflowError:
-        raise ValueError(f'"{text}" is too long a duration') from None
+    if seconds > _LONGEST:
+        raise ValueError(f'"{text}" is too long a duration')
+    return timedelta(seconds=seconds)
 
 
 def is_label_selector(text: str) -> bool:

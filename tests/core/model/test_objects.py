@@ -28,6 +28,7 @@ from multikueue.core.model.objects import (
     resource_version,
     shortened,
     uid,
+    version_number,
     with_value,
     without,
 )
@@ -130,6 +131,12 @@ def test_a_shortened_text_fits_and_says_that_it_was_cut(text: str, limit: int) -
     short = shortened(text, limit)
     assert len(short.encode()) <= limit
     assert short == text or short.endswith(" ...")
+
+
+def test_a_resource_version_without_end_is_none() -> None:
+    """A server's: Python refuses to read 4,300 digits, and its connection would end with an error of ours."""
+    read = [version_number(one) for one in ("7", "9" * 30, "9" * 5000, "x", "")]
+    assert read == [7, 10**30 - 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

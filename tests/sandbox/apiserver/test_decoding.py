@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.model.quantities import exact
+from multikueue.core.model.quantities import exact, thousandths
 from multikueue.sandbox.apiserver import Registry
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import StatusError
@@ -44,6 +44,13 @@ def test_quantities_have_one_form(given: Any, canonical: str) -> None:
     """Two spellings of one quantity are the same field, so applying one over the other changes nothing."""
     assert canonical_quantity(given) == canonical
     assert exact(str(given))[0] == exact(canonical)[0]
+
+
+@pytest.mark.parametrize("given", ["1e999", "1e30", "9999999Ei", "99999999999999999999"])
+def test_a_quantity_beyond_what_a_server_counts_is_the_most_that_it_counts(given: str) -> None:
+    """As Kubernetes caps it: what is stored can be read again."""
+    assert canonical_quantity(given) == "9223372036854775807"
+    assert thousandths(canonical_quantity(given)) == (2**63 - 1) * 1000
 
 
 @pytest.mark.parametrize("given", ["", "1x", "one", True, "1Kim"])

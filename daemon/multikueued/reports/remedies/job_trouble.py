@@ -224,9 +224,11 @@ def job_trouble(job: Json, report: JobReport, now: datetime) -> Trouble | None:
 
 
 def is_ready(job: Json) -> bool | None:
-    """Whether something of a job runs, or has, by its status; None: its kind does not tell."""
+    """Whether something of a job runs, or has, by its status; None: its kind does not tell, or it wants no pods."""
     signs = READY.get(kind_of(job))
-    return signs.hold(job) if signs is not None else None
+    if signs is None or 0 in (dig(job, "spec", "parallelism"), dig(job, "spec", "replicas")):
+        return None
+    return signs.hold(job)
 
 
 def has_run_for_minutes(report: JobReport, now: datetime) -> bool:

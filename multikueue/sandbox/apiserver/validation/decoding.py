@@ -14,7 +14,7 @@ import functools
 import re
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -221,6 +221,10 @@ def _undecodable(row: ResourceType, why: str, *, patched: bool) -> StatusError:
     return StatusError(422, "Invalid", f' "" is invalid: patch: Invalid value: {why}', details={"causes": [cause]})
 
 
+_MOST: Final = 2**63 - 1
+"""Of anything: Kubernetes takes a greater quantity for this one."""
+
+
 def canonical_quantity(value: Any) -> str:
     """A quantity in the form the server stores: `0.5` is `500m`, `1024Mi` is `1Gi`.
 
@@ -231,6 +235,8 @@ def canonical_quantity(value: Any) -> str:
         number, suffix = exact("" if isinstance(value, bool) else str(value))
     except ValueError as error:
         raise ValueError(_NO_QUANTITY) from error
+    if number > _MOST:
+        return str(_MOST)
     if suffix in BINARY and number == number.to_integral_value() and abs(number) >= 1024:
         return _binary(int(number))
     return _decimal(number, exponential=suffix not in BINARY and suffix not in POWERS)
