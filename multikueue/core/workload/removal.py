@@ -121,7 +121,7 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     if not facts.has_quota or facts.is_finished or facts.is_terminating or (since := stops_since(worker)) is None:
         return timedelta(0)
     suspended = adapter is not None and any(adapter.is_stopped_here(one.object) for one in worker.jobs)
-    limit = STOP + suspended * min(pod_grace(worker.workload), situation.settings.pod_grace_limit)
+    limit = STOP + suspended * min(pod_grace(worker.workload or {}), situation.settings.pod_grace_limit)
     return timedelta(0) if situation.snapshot.quiet_for >= limit else _left(limit, situation.now - since)
 
 
