@@ -22,7 +22,7 @@ SPEED = "multikueue.dev/speed"
 
 AT_ONCE: Final = 50
 """So many offers go to a worker before the next equal one has as many: its Kueue admits one job after the other, and
-the whole of a burst waited for one Kueue beside others that had nothing to do. With 10 no worker stayed empty for gangs."""
+the whole of a burst waited for one Kueue beside others that had nothing to do. With 10 none stayed empty for gangs."""
 
 
 @attrs.frozen
@@ -39,10 +39,10 @@ class Taste:
 
 
 def ordered(workers: Sequence[Candidate], taste: Taste, now: datetime) -> list[Candidate]:
-    """The workers of a tier, best first; those with a penalty last. Of equal ones those first where the Workload does not
-    borrow, then those with fewer times `AT_ONCE` offers, then those that nobody else uses, and then in the config's order:
-    what fills one before the next leaves the last ones empty for jobs that need a whole one. So the last of all stays
-    behind."""
+    """The workers of a tier, best first; those with a penalty last. Of equal ones those first where the Workload does
+    not borrow, then those with fewer times `AT_ONCE` offers, then those that nobody else uses, and then in the config's
+    order: what fills one before the next leaves the last ones empty for jobs that need a whole one. So the last of all
+    stays behind."""
     figures = {worker.name: _Figures.of(worker) for worker in workers}
     cheapest = min((one.price for one in figures.values()), default=0.0)
     soonest = min((one.finish for one in figures.values()), default=0.0)
