@@ -146,6 +146,7 @@ class ScoredPolicy:
             facts=Room(
                 known.facts,
                 self._ledger.net(key, known.place, now),
+                self._ledger.offers(key, known.place),
                 bool(workload.job.priority) and self._ledger.leads(key, known.place),
             ),
         )

@@ -208,7 +208,8 @@ class WorkerRooms:
         if facts is None:
             return Room(obstacle=Reason(Why.QUEUE_INACTIVE))
         place, now = (worker, name), self.host.process.clock()
-        return Room(facts, self.ledger.net(key, place, now), self.ledger.leads(key, place))
+        ledger = self.ledger
+        return Room(facts, ledger.net(key, place, now), ledger.offers(key, place), ledger.leads(key, place))
 
     def _job(self, waiting: Waiting) -> JobFacts:
         """What is known of a Workload beside its own object."""

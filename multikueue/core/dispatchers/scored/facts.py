@@ -195,6 +195,8 @@ class Room:
     """The ClusterQueue that the Workload's LocalQueue leads to there."""
     net: FlavorAmounts | None = None
     """Free there for this Workload, net of the claims ahead of it; None: what the queue says."""
+    offers: int = 0
+    """Other jobs of ours that it is offered, or has got so lately that its figures may not show it."""
     leads: bool = False
     """Whether it may be used to see whether the worker preempts: the first of its priority that is held for it."""
     obstacle: Reason | None = None

@@ -103,6 +103,11 @@ class Ledger:
         own = self._taken[place].get(key, {})
         return {one: amount + own.get(one, 0) for one, amount in line.rest.items()}
 
+    def offers(self, key: ObjectKey, place: Place) -> int:
+        """How many others are offered at a place."""
+        here = self._offers.get(place, {})
+        return len(here) - (key in here)
+
     def leads(self, key: ObjectKey, place: Place) -> bool:
         """Whether it is the first of its priority that is held for a place, and none of that priority is offered there:
         then it may be offered there to see whether the worker preempts for it."""
