@@ -17,7 +17,7 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.remedy import Finding, Remedy, row
+from multikueued.reports.remedies.remedy import Finding, Remedy, filled, row
 
 NOT_COVERED: Final = r"resource (?P<resource>[\w./-]+) unavailable in ClusterQueue"
 NOT_SELECTED: Final = r"namespace doesn't match ClusterQueue selector"
@@ -59,11 +59,26 @@ MANAGER_RULES: Final = (
 """About quota on the manager."""
 
 
-def time_is_over(workload: Json, where: str, told: str) -> Iterator[Finding]:
-    """That a job has run for as long as it may."""
+def time_is_over(workload: Json, where: str, told: str, context: Mapping[str, str]) -> Iterator[Finding]:
+    """That a job has run for as long as it may. `context` is what the remedy fills in."""
     if workloads.is_out_of_time(workload):
-        remedy = "raise maximumExecutionTimeSeconds, and set spec.active of the Workload to true to have it run again"
-        yield Finding("time-is-over", where, "it ran for longer than it may", told, remedy)
+        yield Finding(
+            "time-is-over", where, "it ran for longer than it may", told, filled(_more_time(workload), context)
+        )
+
+
+def _more_time(workload: Json) -> str:
+    """Setting `spec.active` is not enough: Kueue v0.19.2 leaves a DeactivationTarget behind, which takes it back.
+
+    Whoever deletes the Workload of pods ends them.
+    """
+    owner = workloads.owner(workload)
+    if owner is None or owner.gvk.kind == "Pod":
+        return "create it again with more time: kueue.x-k8s.io/max-exec-time-seconds"
+    return (
+        "give the job more time by its label kueue.x-k8s.io/max-exec-time-seconds; then have Kueue make its Workload "
+        "anew, and it runs again: kubectl -n {namespace} delete workload {workload}"
+    )
 
 
 def why_rejected(workload: Json, job: Json | None, where: str, told: str, context: Mapping[str, str]) -> Finding:
