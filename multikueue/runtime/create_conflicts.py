@@ -25,7 +25,7 @@ from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.core.model.refusal_facts import RefusalFacts
 from multikueue.core.workload.facts.worker_states import Refusal
-from multikueue.errors import AlreadyExists, ApiError, Conflict, DependencyUnavailable, Forbidden, Invalid
+from multikueue.errors import AlreadyExists, ApiError, Conflict, DependencyUnavailable, Forbidden, Invalid, ServerFault
 from multikueue.runtime.loop import loop_time
 
 CERTAIN_AFTER: Final = 5.0
@@ -38,8 +38,8 @@ ASK_AGAIN_AFTER: Final = 60.0
 REFUSAL_BACKOFF: Final = Backoff(base=300.0, cap=3600.0)
 """For a worker that refuses an object: an administrator has to change something there first."""
 SOON_BACKOFF: Final = Backoff(base=30.0, cap=300.0)
-"""For a worker that lacks what a job needs, or where an earlier job of its name is still ending: its user may bring the
-one at any moment, the other ends by itself, and nothing tells us."""
+"""For a worker that lacks what a job needs, where an earlier job of its name is still ending, or that fails, as while
+its Kueue is restarted and no webhook answers: that passes at any moment, and nothing tells us."""
 LASTS: Final = 60.0
 """Seconds after which a Workload copy has lasted."""
 SOON: Final = 15.0
@@ -240,7 +240,7 @@ def facts_of(error: ApiError) -> RefusalFacts:
 
 
 def _backoff(error: ApiError) -> Backoff:
-    return SOON_BACKOFF if isinstance(error, DependencyUnavailable | Conflict) else REFUSAL_BACKOFF
+    return SOON_BACKOFF if isinstance(error, DependencyUnavailable | Conflict | ServerFault) else REFUSAL_BACKOFF
 
 
 def patience(error: ApiError) -> float:

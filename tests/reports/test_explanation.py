@@ -72,6 +72,20 @@ def test_quota_too_small_on_one_of_them_needs_nobody() -> None:
     assert explanation.next[0].text.startswith("the first of worker1, worker2 that admits it gets it")
 
 
+def test_a_slice_that_never_fits_on_its_worker_is_not_said_to_be_created_there() -> None:
+    """As a real Kueue words it of an elastic job that has grown beyond its worker."""
+    made = workload(TRAIN, cluster="worker1")
+    told = "holds it: insufficient quota for cpu in flavor default-flavor (3 > 2)"
+    explanation = explained(saying(made, f'Waiting for worker cluster "worker1" — worker1: {told}'))
+
+    assert explanation.job.state is JobState.STARTING
+    assert explanation.summary == 'Worker cluster "worker1" has its job, and gives it no quota as it is now.'
+    assert [one.state for one in explanation.workers] == ["Waiting", "Elsewhere"]
+    (small,) = found(explanation, "quota-too-small")
+    assert (small.where, small.blocking) == ("worker1", False), "what had quota before runs on"
+    assert [one.text for one in explanation.next] == ["its worker gives it quota, and then the check becomes Ready"]
+
+
 def test_quota_that_others_use_needs_nobody() -> None:
     told = "insufficient unused quota for cpu in flavor f, 1 more needed"
     explanation = offered(f"worker1: {told} · worker2: {told}")
@@ -448,6 +462,21 @@ def test_a_deactivated_job() -> None:
     (inactive,) = explained(made).findings
     assert inactive.id == "inactive"
     assert "kubectl -n default patch workload" in inactive.remedy
+
+
+@pytest.mark.parametrize(
+    ("owner", "remedy"), [("Job", "kubectl -n default delete workload"), ("Pod", "create it again with more time")]
+)
+def test_a_job_out_of_time_is_not_told_to_set_active(owner: str, remedy: str) -> None:
+    """Kueue v0.19.2 takes that back; and whoever deletes the Workload of pods ends them."""
+    made = workload(TRAIN, quota=False, evicted="DeactivatedDueToMaximumExecutionTimeExceeded")
+    made["spec"]["active"] = False
+    if owner == "Pod":
+        made["metadata"]["ownerReferences"][0] |= {"apiVersion": "v1", "kind": "Pod"}
+
+    (over,) = found(explained(made), "time-is-over")
+    assert remedy in over.remedy
+    assert "active" not in over.remedy
 
 
 def test_a_job_that_was_deactivated_by_hand_was_not_rejected_whatever_was_said_before() -> None:

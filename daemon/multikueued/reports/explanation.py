@@ -42,7 +42,7 @@ from multikueued.reports.remedies.remedy_table import UNKNOWN, source_names, tro
 from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.status import daemon_findings, daemon_report
-from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
+from multikueued.reports.worker_answers import WorkerAnswer, ask_workers, lacks_quota_there
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
 _OF_THE_RUN: Final = frozenset(
@@ -144,7 +144,7 @@ def explain(seen: Seen) -> Explanation:
 def _finished(explanation: Explanation, findings: Iterable[Finding]) -> Explanation:
     """An explanation with these findings, for who reads it; what needs somebody first is its summary."""
     told = read_by(explanation.audience, findings)
-    return attrs.evolve(explanation, findings=told, summary=_summary(explanation.job, told))
+    return attrs.evolve(explanation, findings=told, summary=_summary(explanation, told))
 
 
 def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]:
@@ -237,7 +237,7 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         # Behind the head stand the workers' words.
         yield from waiting_findings(seen.workload, where, Message.read(told).head, seen.objects)
         return
-    over = list(time_is_over(seen.workload, where, job.reason))
+    over = list(time_is_over(seen.workload, where, job.reason, context))
     yield from over
     if job.state is JobState.REJECTED or was_rejected(seen.workload):
         yield why_rejected(seen.workload, seen.job, where, job.reason, context)
@@ -265,7 +265,8 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
         yield one.mild(not own and (may_take or going))
 
 
-def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
+def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
+    job = explanation.job
     first = next((one for one in findings if one.blocking), None)
     match job.state:
         case JobState.RUNNING if first is not None and first.id in _OF_THE_RUN:
@@ -273,7 +274,10 @@ def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
         case JobState.RUNNING:
             return f'It runs on worker cluster "{job.worker}".'
         case JobState.STARTING:
-            return f'Worker cluster "{job.worker}" has admitted it, and its job is being created there.'
+            lacks_quota = lacks_quota_there(job, explanation.workers)
+            admitted = "has admitted it, and its job is being created there"
+            how = "has its job, and gives it no quota as it is now" if lacks_quota else admitted
+            return f'Worker cluster "{job.worker}" {how}.'
         case JobState.LOST:
             return f'It is assigned to worker cluster "{job.worker}", which cannot be reached.'
         case JobState.FINISHED | JobState.FAILED:

@@ -73,6 +73,11 @@ class WorkerAnswer:
         return self.source == "check" and self.state != "Refused"
 
 
+def lacks_quota_there(job: JobReport, answers: Sequence[WorkerAnswer]) -> bool:
+    """Whether its worker has the job, and gives it no quota as it is now: one that has grown, or is on hold."""
+    return job.state is JobState.STARTING and any(one.worker == job.worker and one.is_word for one in answers)
+
+
 def ask_workers(
     workload: Json, job: JobReport, objects: ManagerObjects, events: Sequence[EventReport], now: datetime
 ) -> tuple[WorkerAnswer, ...]:
@@ -129,6 +134,8 @@ def _answer(
     if not said.connected:
         state = "Lost" if said.reason == "ClientConnectionFailed" else "NotConnected"
         return WorkerAnswer(name, state, said.error, "condition", said.next_attempt, said.cause)
+    if name == job.worker and job.state is JobState.STARTING and name in parts:
+        return WorkerAnswer(name, "Waiting", parts[name], "check")
     if name == job.worker:
         return WorkerAnswer(name, "Running" if job.state in RUNNING_STATES else str(job.state), parts.get(name, ""), "")
     owner = workloads.owner(workload)

@@ -136,7 +136,7 @@ def _to_deactivate(situation: Situation) -> Decision | None:
         message = str((condition(result, "Evicted") or {}).get("message"))
         notes = [eviction_note(workload, DEACTIVATED, message, cause)] if has_quota(workload) else []
         return admission(result, *notes)
-    return _released_without_job(situation) or NOTHING
+    return _released_without_job(situation) or _out_of_time(situation) or NOTHING
 
 
 def _to_requeue(situation: Situation) -> Decision | None:
@@ -204,9 +204,12 @@ def _refused(situation: Situation) -> Decision | None:
 
 
 def _out_of_time(situation: Situation) -> Decision | None:
-    """It may run for so long in all; then it is deactivated."""
+    """It may run for so long in all; then it is deactivated.
+
+    Kueue (v0.19.2) says that anew while the job of what it has deactivated stops, and does not take it back.
+    """
     workload, limit = situation.workload, dig(situation.workload, "spec", "maximumExecutionTimeSeconds")
-    if limit is None or not is_admitted(workload) or is_evicted(workload):
+    if limit is None or not is_admitted(workload) or is_true(workload, "DeactivationTarget"):
         return None
     before = dig(workload, "status", "accumulatedPastExecutionTimeSeconds") or 0
     left = limit - before - seconds_since(condition(workload, "Admitted"), situation.now)

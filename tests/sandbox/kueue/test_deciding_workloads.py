@@ -302,6 +302,18 @@ class TestTimeIsOver:
         assert (target["status"], target["reason"], target["message"]) == told
         assert "accumulatedPastExecutionTimeSeconds" not in body["status"]
 
+    def test_it_is_told_again_while_the_deactivated_job_stops(self) -> None:
+        """As Kueue v0.19.2 does; nothing takes that back, so whoever activates it later has it deactivated at once."""
+        over = ("True", "DeactivatedDueToMaximumExecutionTimeExceeded")
+        found = workload(checks={"mk": "Ready"}, active=False, **RUNNING, Evicted=over)
+        found["spec"]["maximumExecutionTimeSeconds"] = 20
+        told = applied(decide(found))
+        assert condition(told, "DeactivationTarget") is not None
+        again = decide({**found, "spec": {**found["spec"], "active": True}, "status": told["status"]})
+        assert isinstance(again, Step)
+        assert isinstance(again.request, Replace)
+        assert again.request.object["spec"]["active"] is False
+
     def test_only_time_in_which_it_is_admitted_counts(self) -> None:
         found = self.limited(1, admitted="False")
         found["status"]["admissionChecks"][0]["state"] = "Pending"

@@ -30,10 +30,18 @@ MANAGER_RULES: Final = RULES["manager-words"]
 """About quota on the manager."""
 
 
-def time_is_over(workload: Json, where: str, told: str) -> Iterator[Finding]:
-    """That a job has run for as long as it may."""
+def time_is_over(workload: Json, where: str, told: str, context: Mapping[str, str]) -> Iterator[Finding]:
+    """That a job has run for as long as it may. `context` is what the remedy fills in."""
     if workloads.is_out_of_time(workload):
-        yield finding("time-is-over", where, told)
+        yield finding("time-is-over", where, told, instead=_more_time(workload), **context)
+
+
+def _more_time(workload: Json) -> str:
+    """The row that says how. Setting `spec.active` is not enough: Kueue v0.19.2 leaves a DeactivationTarget behind,
+    which takes it back. Whoever deletes the Workload of pods ends them.
+    """
+    owner = workloads.owner(workload)
+    return "time-is-over@pods" if owner is None or owner.gvk.kind == "Pod" else "time-is-over"
 
 
 def why_rejected(workload: Json, job: Json | None, where: str, told: str, context: Mapping[str, str]) -> Finding:

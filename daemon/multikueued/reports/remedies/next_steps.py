@@ -20,7 +20,7 @@ from multikueued.reports.jobs import JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.earlier_runs import earlier_runs
 from multikueued.reports.remedies.remedy import Finding, command_for
-from multikueued.reports.worker_answers import WorkerAnswer
+from multikueued.reports.worker_answers import WorkerAnswer, lacks_quota_there
 
 _LOST_AFTER: Final = PlanSettings().worker_lost_timeout
 _UNLESS_SET: Final = "(15m, unless the settings say otherwise)"
@@ -43,10 +43,16 @@ def next_steps(
     objects: ManagerObjects,
 ) -> tuple[NextStep, ...]:
     """The steps in the order in which they are to be expected."""
-    return (*_of_job(workload, job, findings, objects), *_of_workers(job, answers))
+    return (*_of_job(workload, job, answers, findings, objects), *_of_workers(job, answers))
 
 
-def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects: ManagerObjects) -> Iterator[NextStep]:
+def _of_job(
+    workload: Json,
+    job: JobReport,
+    answers: Sequence[WorkerAnswer],
+    findings: Sequence[Finding],
+    objects: ManagerObjects,
+) -> Iterator[NextStep]:
     stuck = any(one.blocking for one in findings)
     match job.state:
         case JobState.QUEUED | JobState.RETRYING:
@@ -62,7 +68,10 @@ def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects
                 f"the first of {', '.join(job.offered_to)} that admits it gets it; the other copies are removed"
             )
         case JobState.STARTING:
-            yield NextStep("its job is created on the worker, and then the check becomes Ready")
+            first = (
+                "its worker gives it quota" if lacks_quota_there(job, answers) else "its job is created on the worker"
+            )
+            yield NextStep(f"{first}, and then the check becomes Ready")
         case JobState.RUNNING:
             yield NextStep("its status is copied here until it ends")
         case JobState.LOST:
