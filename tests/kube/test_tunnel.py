@@ -60,7 +60,15 @@ def client(url: str) -> KubeClient:
     return KubeClient(ClusterConfig(url, token="t"), name="w1")
 
 
-async def test_after_the_head_bytes_go_both_ways() -> None:
+@pytest.mark.parametrize("use_uvloop", [False, True])
+@pytest.mark.parametrize("way", ["straight", "through a proxy"])
+def test_after_the_head_bytes_go_both_ways(way: str, use_uvloop: bool) -> None:
+    """On the loop of the image as well, whose transports are types of their own."""
+    opened = straight if way == "straight" else through_a_proxy
+    anyio.run(opened, backend_options={"use_uvloop": use_uvloop})
+
+
+async def straight() -> None:
     sent = [("Upgrade", "x"), ("User-Agent", "kubectl")]
     async with serving(capitals) as (url, heads), client(f"{url}/k8s/clusters/c-1") as worker:
         tunnelled = worker.tunnel(ENTER, sent)
@@ -74,7 +82,7 @@ async def test_after_the_head_bytes_go_both_ways() -> None:
     assert lines[1].lower() == f"host: {url.removeprefix('http://')}"
 
 
-async def test_it_goes_through_the_proxy_of_the_kubeconfig() -> None:
+async def through_a_proxy() -> None:
     authority = trustme.CA()
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("worker.example").configure_cert(tls)
