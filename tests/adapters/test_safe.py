@@ -18,7 +18,7 @@ from tests.core.door import KUEUE_GRACE, NOW, AnnounceWorkload, Snapshot, decide
 from tests.core.wording import in_words
 
 WHY = "externalFrameworks[0].finished: object.status.count: a number is not true or false"
-WARNING = AnnounceWorkload("Warning", WHY)
+WARNING = AnnounceWorkload("Warning", WHY, on_job=True)
 ASSIGNED = workload(cluster="w1", check="Ready")
 
 
@@ -158,7 +158,7 @@ def test_a_job_of_which_nobody_can_tell_who_runs_it_waits() -> None:
 
     assert decided.row == "delegation unknown"
     warnings = those(AnnounceWorkload, decided.effects)
-    assert warnings == [AnnounceWorkload("Warning", problem) for problem in decided.problems]
+    assert warnings == [AnnounceWorkload("Warning", problem, on_job=True) for problem in decided.problems]
     assert "delete" not in in_words(snapshot(local, adapter=UNDELEGATED), decided)
     assert len(decided.problems) == 1
 
