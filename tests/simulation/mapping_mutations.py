@@ -60,8 +60,9 @@ def marks_lead_nowhere() -> AbstractContextManager[Any]:
 
 
 def what_a_former_workload_left_is_unknown() -> AbstractContextManager[Any]:
-    """A job copy is not known by its job: Kueue has made its Workload again, and nothing leads to its namespace."""
-    return mock.patch.object(Marks, "made_copy", return_value=False)
+    """Copies are known neither by the job nor by the Workload's name: Kueue has made that again, and nothing leads to
+    their namespace."""
+    return mock.patch.multiple(Marks, made_copy=mock.Mock(return_value=False), made_under=mock.Mock(return_value=False))
 
 
 def an_unreadable_mapping_is_none() -> AbstractContextManager[Any]:
