@@ -485,7 +485,7 @@ def losers_out_of_the_config_are_kept() -> AbstractContextManager[Any]:
     def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
         return original(situation, worker) if worker.configured else iter(())
 
-    return _in((removal, leftovers, pending, assigned), "remove", remove)
+    return _in((removal, assigned), "remove", remove)
 
 
 def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
