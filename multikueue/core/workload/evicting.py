@@ -316,11 +316,11 @@ def _stop_first(situation: Situation, then: Plan) -> Plan:
 
 
 def _release_stopped(situation: Situation) -> Plan:
-    """It is being deleted: its job is shown to run no more once that is so."""
+    """It is being deleted: its job is shown to run no more once that is so. No event tells when a loss is long."""
     had_it = situation.snapshot.check is not None and situation.assigned_to is not None
     if had_it and not may_run_anywhere(situation):
         return named("released", _released(situation))
-    return named("stops first", ending.clean_up(situation))
+    return named("stops first", ending.clean_up(situation).within(*(run.until for run in possible_runs(situation))))
 
 
 def _released(situation: Situation) -> Plan:

@@ -271,6 +271,14 @@ class TestStoppedHere:
             lost = worker("w1", reach=Lost(NOW - timedelta(minutes=minutes)))
             assert words(of_kind(KINDS["Job"], lost, gone=True)) == expected
 
+    def test_a_lost_worker_of_one_that_goes_is_looked_at_again_once_it_is_given_up(self) -> None:
+        """No event tells that: Kueue held what was deleted for ever, and the job ran nowhere."""
+        goes = workload(cluster="w1", check="Ready", deleting=True)
+        for minutes, expected, again in ((5, [], 600.0), (15, ["copy job status"], None)):
+            lost = worker("w1", reach=Lost(NOW - timedelta(minutes=minutes), seen=False))
+            seen = snapshot(goes, lost, job=suspended(KINDS["Job"]))
+            assert (words(seen), decide(seen).look_again) == (expected, again)
+
     def test_a_worker_that_cannot_be_read_is_waited_for_as_one_that_is_lost_and_told(self) -> None:
         """The next Workload waits for the job to show no run, and only the job is left to tell it."""
         for minutes, expected in ((0, []), (1, ["warn"]), (14, ["warn"]), (15, ["copy job status"])):
