@@ -139,8 +139,8 @@ def end_of_gone(situation: Situation) -> Plan | None:
     for worker in situation.workers if situation.snapshot.refused_for < SYNC_GRACE else ():
         made = [one.object for one in worker.jobs if _is_made_there(situation, worker, one.object)]
         if own_end(situation, made) is not None:
-            shown = tuple(sync_status(situation, made))  # of one worker: there is one write of a job at a time
-            return Plan(shown) if shown else None
+            # of one worker: there is one write of a job at a time
+            return Plan(shown) if (shown := tuple(sync_status(situation, made))) else None
     return None
 
 
