@@ -286,9 +286,9 @@ class TestStoppedHere:
 
     def test_one_that_goes_and_has_ended_is_finished_where_kueue_does_not_let_it_go(self) -> None:
         """It was stopping the job, and cannot take away the start of one that has ended: it tried for ever."""
-        for facts in ({"cluster": "w1", "check": "Ready"}, {"evicted": "Preempted"}):
-            goes: Any = workload(deleting=True, **facts)
-            ended = {**suspended(KINDS["Job"]), "status": self.DONE}
+        ended = {**suspended(KINDS["Job"]), "status": self.DONE}
+        recorded = workload(cluster="w1", check="Ready", deleting=True)
+        for goes in (recorded, workload(evicted="Preempted", deleting=True)):
             seen = snapshot(goes, worker("w1"), job=ended)
             assert (words(seen), decide(seen).look_again) == ([], 5.0)
             (written,) = words(attrs.evolve(seen, quiet_for=timedelta(seconds=5)))
