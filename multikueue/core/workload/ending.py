@@ -133,12 +133,14 @@ def _is_made_there(situation: Situation, worker: Worker, job: Json) -> bool:
 
 
 def end_of_gone(situation: Situation) -> Plan | None:
-    """Show how a job has ended whose Workload is gone, or goes: nothing tells it once its copies are gone."""
+    """Show how a job has ended whose Workload is gone, goes, or was finished as its copy told, before the job was seen:
+    nothing tells it once its copies are gone.
+    """
     for worker in situation.workers if situation.snapshot.refused_for < SYNC_GRACE else ():
         made = [one.object for one in worker.jobs if _is_made_there(situation, worker, one.object)]
         if own_end(situation, made) is not None:
-            shown = tuple(sync_status(situation, made))  # of one worker: there is one write of a job at a time
-            return Plan(shown) if shown else None
+            # of one worker: there is one write of a job at a time
+            return Plan(shown) if (shown := tuple(sync_status(situation, made))) else None
     return None
 
 
@@ -168,7 +170,8 @@ def clean_finished(situation: Situation) -> Plan:
     """
     worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
-        return Plan(tuple(remove_all(situation)), row="nothing to sync")
+        late = None if situation.snapshot.adapter is None or situation.assigned_to else end_of_gone(situation)
+        return late or Plan(tuple(remove_all(situation)), row="nothing to sync")
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(sync_status(situation, ended))
     left = retention_left(situation, worker)

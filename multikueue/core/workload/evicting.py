@@ -316,11 +316,16 @@ def _stop_first(situation: Situation, then: Plan) -> Plan:
 
 
 def _release_stopped(situation: Situation) -> Plan:
-    """It is being deleted: its job is shown to run no more once that is so."""
-    had_it = situation.snapshot.check is not None and situation.assigned_to is not None
-    if had_it and not may_run_anywhere(situation):
-        return named("released", _released(situation))
-    return named("stops first", ending.clean_up(situation))
+    """It is being deleted: its job is shown to run no more once that is so. No event tells when a loss is long.
+
+    Kueue does not let go of one whose job has ended while that was being stopped, unless it is finished.
+    """
+    end = None if situation.facts.is_finished else ending.own_end(situation, _jobs_that_stay(situation))
+    late = [finish(situation, end.reason, end.message)] if end and situation.snapshot.quiet_for >= KUEUE_GRACE else []
+    placed = situation.assigned_to or situation.facts.is_admitted or situation.facts.is_evicted  # records are erased
+    if situation.snapshot.check is not None and placed and not may_run_anywhere(situation):
+        return named("released", _released(situation).also(*late).within(KUEUE_GRACE if end else None))
+    return named("stops first", ending.clean_up(situation).within(*(run.until for run in possible_runs(situation))))
 
 
 def _released(situation: Situation) -> Plan:

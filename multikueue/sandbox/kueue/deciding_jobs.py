@@ -75,9 +75,11 @@ class JobSituation:
         return Note(self.kind.controller, self.job, reason, note)
 
     def stopped(self, message: str) -> Decision | None:
-        """Stop the job, if it is not stopped."""
+        """Stop the job, if it is not stopped. The server may refuse that of one that has ended meanwhile."""
         if self.kind.is_suspended(self.job):
             return None
+        if self.kind.is_held(self.job) and (written := continue_stop(self.kind, self.job, self.workload)) is not None:
+            return Step(written)
         return Step(stop(self.kind, self.job, self.workload), (self.note("Stopped", message),))
 
 

@@ -107,6 +107,12 @@ class TestItsEndCounts:
         (written,) = words(attrs.evolve(seen, quiet_for=timedelta(minutes=1)))
         assert written.startswith("finish Succeeded")
 
+    def test_a_job_that_shows_after_its_workload_copy_has_told_the_end_is_shown_before_it_goes(self) -> None:
+        """The watch of the jobs was behind: the manager's job never showed how it ended."""
+        over, late = workload(finished="Succeeded", evictions=1), attrs.evolve(ended(), workload=None)
+        assert words(snapshot(over, late, worker("w2"))) == ["copy job status"]
+        assert words(snapshot(over, late, worker("w2"), job=SHOWN)) == ["delete job on w1"]
+
     def test_it_waits_for_the_managers_job(self) -> None:
         """Without its status a Finished Workload tells too little."""
         assert words(snapshot(AGAIN, ended(), worker("w2"), job={})) == []

@@ -76,7 +76,7 @@ MATRIX = (
     ("recorded",  (gone,  gone, start, admit + status, admit,  status + back, lost, lost,          status, lost, x)),
     ("retrying",  (x,            x,     x,       x,      x,       x,      x,      x,          x,     x,     x)),
     ("evicted",   (x,            drop,  drop,    stop,   status,  job_,   job_,   job_,       status, job_,  x)),
-    ("finished",  (x,            drop,  drop,    stop,   both,    job_,   job_,   job_,       job_,  job_,  x)),
+    ("finished",  (x,            drop,  drop,    stop,   status,  job_,   job_,   job_,       status, job_, x)),
     ("deleted",   (x,            drop,  drop,    stop,   status,  job_,   job_,   job_,       status, job_, x)),
     ("replaced",  (x,            drop,  drop,    x,      x,       x,      x,      x,          x,     x,     x)),
     ("new slice", (x,            drop,  drop,    stop, status, job_, job_, job_,       status, job_,  x)),

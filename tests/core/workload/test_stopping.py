@@ -271,6 +271,31 @@ class TestStoppedHere:
             lost = worker("w1", reach=Lost(NOW - timedelta(minutes=minutes)))
             assert words(of_kind(KINDS["Job"], lost, gone=True)) == expected
 
+    def test_a_lost_worker_of_one_that_goes_is_looked_at_again_once_it_is_given_up(self) -> None:
+        """No event tells that: Kueue held what was deleted for ever, and the job ran nowhere."""
+        goes = workload(cluster="w1", check="Ready", deleting=True)
+        for minutes, expected, again in ((5, [], 600.0), (15, ["copy job status"], None)):
+            lost = worker("w1", reach=Lost(NOW - timedelta(minutes=minutes), seen=False))
+            seen = snapshot(goes, lost, job=suspended(KINDS["Job"]))
+            assert (words(seen), decide(seen).look_again) == (expected, again)
+
+    def test_one_that_goes_without_a_record_is_shown_as_stopped_too(self) -> None:
+        """An eviction erases which worker had it, or somebody does, and Kueue waits for the job all the same."""
+        for goes in (workload(evicted="Preempted", deleting=True), workload(admitted=True, deleting=True)):
+            assert words(snapshot(goes, worker("w1"), job=suspended(KINDS["Job"]))) == ["copy job status"]
+
+    def test_one_that_goes_and_has_ended_is_finished_where_kueue_does_not_let_it_go(self) -> None:
+        """It was stopping the job, and cannot take away the start of one that has ended: it tried for ever."""
+        ended = {**suspended(KINDS["Job"]), "status": self.DONE}
+        recorded = workload(cluster="w1", check="Ready", deleting=True)
+        for goes in (recorded, workload(evicted="Preempted", deleting=True)):
+            seen = snapshot(goes, worker("w1"), job=ended)
+            assert (words(seen), decide(seen).look_again) == ([], 5.0)
+            (written,) = words(attrs.evolve(seen, quiet_for=timedelta(seconds=5)))
+            assert written.startswith("finish Succeeded")
+        finished = workload(cluster="w1", check="Ready", deleting=True, finished="Succeeded")
+        assert words(snapshot(finished, worker("w1"), job=ended, quiet_for=timedelta(seconds=5))) == []
+
     def test_a_worker_that_cannot_be_read_is_waited_for_as_one_that_is_lost_and_told(self) -> None:
         """The next Workload waits for the job to show no run, and only the job is left to tell it."""
         for minutes, expected in ((0, []), (1, ["warn"]), (14, ["warn"]), (15, ["copy job status"])):

@@ -221,6 +221,17 @@ def test_stopping_goes_by_way_of_the_start_time() -> None:
     assert BATCH_JOB.is_suspended(restored)
 
 
+def test_a_stop_goes_on_where_the_job_has_ended_meanwhile_and_its_workload_is_deleted() -> None:
+    """The API refuses to take the start away from it, so Kueue does not let its Workload go before that is finished."""
+    found = stored({"startTime": "t", "conditions": [{"type": "Complete", "status": "True"}]})
+    found["metadata"]["annotations"] = {STOPPING: "true"}
+    its = admitted(stored())
+    its["metadata"].update(deletionTimestamp="t", finalizers=["kueue.x-k8s.io/resource-in-use"])
+    decision = decide(found, its)
+    assert request(decision, Replace).subresource == "status"
+    assert "startTime" not in after(found, decision)["status"]
+
+
 def test_a_trainjob_is_restored_only_once_its_pods_are_gone() -> None:
     """The trainer's webhook refuses a changed runtime patch while the JobSet has an active Job."""
     (kind,) = trainer.KINDS
