@@ -6,7 +6,7 @@ our own gate beside it (the webhook puts it on new ones) stays where it is when 
 pod shows is what its copy does; a Deployment sees its replicas become ready that way.
 
 A copy is made once. When its pod is deleted on the worker (a drained node), a single pod's Workload goes with it and is
-tried again; a member of a group is made again.
+tried again; a member of a group that runs has ended, as on one cluster, and whoever made it makes another in its place.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
     """The status the manager's pod should have, or None to leave it.
 
     * A pod that is on its way out, or has ended, stays as it is.
-    * A copy that is being deleted did not end by itself, whatever it says: its Workload is tried again.
+    * A copy that is being deleted did not end by itself, whatever it says: its Workload is tried again. In a group that
+      runs it did: see `member_there`.
     * While the copy waits for a node, the manager's pod shows that it is gated, or its autoscaler would make room.
     """
     if is_terminating(local) or (is_terminating(remote) and pod_outcome(remote) is not None):

@@ -231,6 +231,7 @@ class Manager:
             limits=self.settings.worker_limits,
             need_of=self.cluster.need_of,
             is_gone=self.cluster.is_gone,
+            lost_after=self.settings.plan.worker_lost_timeout,
         )
         suspects = partial(Suspects, self.cluster, self.adapters, self.settings.plan, self.clock)
         told = handlers.cluster_changed, handlers.status_changed

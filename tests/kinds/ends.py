@@ -9,12 +9,12 @@ import attrs
 from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, RETRIABLE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import uid
+from multikueue.core.model.objects import finalizers_of, name_of, uid
 from multikueue.core.model.workloads import has_quota
 from multikueue.sandbox.jobs import OUTCOME_ANNOTATION, TRAP_ANNOTATION
 from multikueue.sandbox.kueue import evict
 from tests.kinds.cases import Case
-from tests.kinds.ground import Ground
+from tests.kinds.ground import Cluster, Ground
 
 OF_PODS: Final = ("pod", "podgroup", "deployment", "statefulset", "leaderworkerset")
 """Kinds that become pods, or groups of them, on the worker."""
@@ -110,6 +110,33 @@ async def evicted_by_the_worker(ground: Ground, case: Case, ending: Ending | Non
         await evict(ground.workers[worker].client, ObjectKey.of(copy))
     await _runs_again(ground, case, name, before)
     await _ended(ground, case, name, jobs)
+
+
+async def member_deleted_there(ground: Ground, case: Case) -> None:
+    """A node is drained: its pod has failed, as on one cluster, and the one that is made in its place runs there."""
+    kind, name = case.kind, f"{case.name}-drained"
+    jobs, worker = await _runs(ground, case, name, None)
+    gone, there = jobs[0], ground.workers[worker]
+    await there.client.delete(kind.resource, ObjectKey.of(gone))
+
+    def phases(of: Cluster) -> dict[str, str]:
+        return {name_of(pod): pod["status"]["phase"] for pod in ground.jobs(of, kind, name)}
+
+    names = [name_of(one) for one in jobs]
+    failed = dict(zip(names, ["Failed", "Running"], strict=True))
+    await ground.until(lambda: phases(ground.manager) == failed, lambda: ground.story(kind, name))
+    assert phases(there) == failed, "kept while its group runs"
+
+    metadata = {field: gone["metadata"][field] for field in ("namespace", "labels", "annotations", "finalizers")}
+    new = {**gone, "metadata": {**metadata, "name": f"{name}-again"}, "status": {}}
+    made = await ground.manager.client.create(kind.resource, new)
+    now = {names[1]: "Running", name_of(made): "Running"}
+    await ground.until(
+        lambda: phases(there) == phases(ground.manager) == {**failed, **now}, lambda: ground.story(kind, name)
+    )
+    held = ground.manager.get(kind.resource, name_of(gone)) or {}
+    assert not finalizers_of(held), "the manager's Kueue has the other one in its place"
+    await _ended(ground, case, name, [*jobs, made])
 
 
 async def scaled_to_nothing(ground: Ground, case: Case) -> None:

@@ -47,3 +47,9 @@ WAYS = (
 async def test_a_group_leaves_nothing_however_its_pods_end(way: Way, ending: Ending) -> None:
     async with sandbox_ground(GROUP) as ground:
         await way(ground, GROUP, ending)
+
+
+async def test_a_pod_that_was_deleted_on_its_worker_is_replaced_from_the_manager() -> None:
+    """It hung beside a real Kueue v0.19.2, which keeps the pod: ours needed its name."""
+    async with sandbox_ground(GROUP) as ground:
+        await ends.member_deleted_there(ground, GROUP)

@@ -358,6 +358,28 @@ async def test_no_job_is_sent_elsewhere_before_an_attempt_of_this_process_has_fa
             assert await after.fleet.running_on() == {after.lost: before}
 
 
+@pytest.mark.parametrize("timeout", [40.0, 900.0])
+async def test_a_worker_that_is_back_just_before_its_time_is_over_keeps_its_jobs(timeout: float) -> None:
+    """It was back 12 s before, and the back-off led past that: its jobs ran elsewhere, too."""
+    fleet = await Fleet.connected("worker1", "worker2")
+    async with fleet.kueues(), fleet.dispatching(fleet.build(timeout)):
+        await fleet.submit()
+        await until(fleet.running_on)
+        before = await fleet.running_on()
+        (lost,) = before
+        await anyio.sleep(10)
+        fleet.workers[lost].faults.add(Reset(), on=Match(user="multikueue"))
+        fleet.workers[lost].faults.connections.drop()
+        await until(is_active(fleet, lost, "False"))
+        await anyio.sleep(timeout - 12)
+        asked = fleet.requests(lost, "list", WORKLOAD)
+        fleet.workers[lost].faults.clear()
+        await until(is_active(fleet, lost), within=10)
+        assert fleet.requests(lost, "list", WORKLOAD) - asked <= 3
+        await anyio.sleep(120)
+        assert await fleet.running_on() == before
+
+
 @pytest.mark.parametrize("readable", shared([True, False], {True: "get", False: "no get"}.__getitem__))
 async def test_a_creation_that_a_proxy_repeats_is_not_offered_elsewhere(
     readable: bool, monkeypatch: pytest.MonkeyPatch

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
 import attrs
+
+LAST_ATTEMPT: Final = 10.0
+"""Seconds before a server is given up at which there is one more attempt: a watch must last for half of that until the
+server counts as back, and its answers take time, too."""
 
 
 @attrs.frozen
@@ -20,18 +27,21 @@ class Backoff:
     reset_after: float = 0.0
     """Seconds a watch must last to reset the failures before it. One that ends earlier is one more failure."""
 
-    def delay(self, failures: int, fraction: float = 0.0) -> float:
+    def delay(self, failures: int, fraction: float = 0.0, *, given_up_in: float = math.inf) -> float:
         """Seconds to wait after that many failures in a row; at most `cap * (1 + jitter)`.
 
         Args:
             failures: at least 1; 0 means no wait.
             fraction: a random number in [0, 1) for the jitter.
+            given_up_in: seconds until nobody waits for the server any more. No wait leads past the last attempt before
+                that; one that failed up to a second earlier was it.
         """
         if failures < 1:
             return 0.0
         exponent = min(failures - 1, 64)  # beyond this the cap holds for any sensible base, and floats overflow
         plain = min(self.base * self.factor**exponent, self.cap)
-        return plain * (1.0 + self.jitter * fraction)
+        wait, last = plain * (1.0 + self.jitter * fraction), given_up_in - LAST_ATTEMPT
+        return min(wait, last) if last > 1.0 else wait
 
 
 ITEM_BACKOFF = Backoff(base=0.005, cap=60.0, jitter=0.2)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from multikueue.core.model import labels, workloads
 from multikueue.core.model.adapter import Stamp
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import (
     ByIdentity,
@@ -13,10 +14,13 @@ from multikueue.core.model.objects import (
     clone,
     dig,
     digest,
+    is_terminating,
     labels_of,
     merge_patch,
     pruned,
     uid,
+    with_value,
+    without,
 )
 from multikueue.core.model.started import unstarted_spec
 
@@ -29,6 +33,8 @@ SLIMMED: Final = "multikueue.dev/slimmed"
 _NO_SLICE = "-"
 """A Workload that cannot be. The job follows its smaller Workload in a write of its own, and a worker's Kueue stops a
 job that differs from its Workload (`OutOfSync`); only where that is said to replace another does it wait."""
+STOPPED_BY_KUEUE: Final = "TerminationTarget"
+"""The condition of a pod that Kueue is about to delete, as it has lost its quota."""
 _STAYS_HERE = frozenset((*labels.NEVER_COPIED, *labels.MANAGER_ONLY))
 
 
@@ -118,6 +124,19 @@ def _link(stamp: Stamp) -> Json:
 def prebuilt_workload(job: Json) -> str:
     """The Workload a job copy belongs to; empty if it does not say."""
     return annotations_of(job).get(labels.PREBUILT_WORKLOAD) or labels_of(job).get(labels.PREBUILT_WORKLOAD) or ""
+
+
+def member_there(pod: Json) -> Json:
+    """The copy of a pod of a group that runs, as its end counts: a deletion takes none back.
+
+    As on one cluster: Kueue keeps a pod that was deleted, and waits for another one in its place. It counts one without
+    a node as failed, whose end no kubelet tells. What this Kueue has deleted itself says so, and is to run again.
+    """
+    if not is_terminating(pod) or is_true(pod, STOPPED_BY_KUEUE):
+        return pod
+    kept = without(pod, [("metadata", "deletionTimestamp")])
+    never_ran = dig(pod, "status", "phase") == "Pending" and not dig(pod, "spec", "nodeName")
+    return with_value(kept, ("status", "phase"), "Failed") if never_ran else kept
 
 
 def is_copy_of(copied: Json, job: Json) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
@@ -108,6 +109,9 @@ class Informer(Indexer):
     """The source of jitter: numbers in [0, 1)."""
     sleep: Callable[[float], Awaitable[None]] = attrs.field(default=anyio.sleep, kw_only=True)
     """Waits out a back-off of so many seconds. It may return before that: somebody knows that the server answers."""
+    given_up_in: Callable[[InformerStatus], float] = attrs.field(default=lambda _: math.inf, kw_only=True)
+    """Seconds until nobody waits for a server that fails any more: it is asked just before that. Gets the status before
+    the failure."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
     current: bool = attrs.field(default=False, init=False)
     """Whether `run` is under way and has read a list. It may end and begin again: until then the store is of that
@@ -318,7 +322,14 @@ class Informer(Indexer):
         failures, now, jitter = self._reflector.state.failures, anyio.current_time(), self.fraction()
         silent, again = max(0.0, now - self.heard_at()), self.refused_backoff
         status = self.status.failed(
-            error, failures, now, backoff=self.backoff, refused=again, fraction=jitter, silent_for=silent
+            error,
+            failures,
+            now,
+            backoff=self.backoff,
+            refused=again,
+            fraction=jitter,
+            silent_for=silent,
+            given_up_in=self.given_up_in(self.status),
         )
         retry_in = status.retry_in or 0.0
         report = log.info if failures == 1 else log.debug

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import attrs
@@ -71,6 +72,7 @@ class InformerStatus:
         refused: Backoff,
         fraction: float,
         silent_for: float = 0.0,
+        given_up_in: float = math.inf,
     ) -> InformerStatus:
         """A list or watch failed.
 
@@ -84,11 +86,13 @@ class InformerStatus:
             refused: for refusals: answers of 403 and 404.
             fraction: a random number in [0, 1) for the jitter.
             silent_for: how many seconds before `now` the server answered last.
+            given_up_in: see `Backoff.delay`.
         """
         refusals = self.refusals + 1 if isinstance(error, NotFound | Forbidden) else 0
         unreadable = isinstance(error, Unreadable)
         begins = self.failing_since is None or self.unreadable or unreadable
-        delay = refused.delay(refusals, fraction) if refusals else backoff.delay(failures, fraction)
+        waits, count = (refused, refusals) if refusals else (backoff, failures)
+        delay = waits.delay(count, fraction, given_up_in=given_up_in)
         return attrs.evolve(
             self,
             failures=failures,

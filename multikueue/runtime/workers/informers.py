@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
@@ -21,10 +22,12 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.writers import drop_managed_fields
+from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.core.workload.facts.worker_states import Kind, Opaque, Served, Syncing, Unserved, Unusable, Unwatched
 from multikueue.errors import Cause
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.informer_status import InformerStatus
 from multikueue.kube.informers.reflector import ListerWatcher
 from multikueue.protocols import ApiClient
 from multikueue.runtime.caches.mutation_cache import MutationCache
@@ -80,6 +83,10 @@ class WorkerSettings:
     rounds: ProbeRounds = attrs.field(factory=ProbeRounds)
     suspects: Callable[[ClusterName], Suspects | None] = lambda _: None
     """What may be on a lost worker that must not run there; None: nobody looks for it when it returns."""
+    lost_after: timedelta = attrs.field(factory=lambda: PlanSettings().worker_lost_timeout)
+    """For how long a worker keeps what it has, while it does not answer, or not for a kind."""
+    given_up_in: Callable[[ClusterName], float] = lambda _: math.inf
+    """Seconds until what a lost worker has goes elsewhere; infinite: it is not lost, or no time counts."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -121,6 +128,7 @@ class WorkerInformers(WorkerCopies):
         workloads = _limited(full, settings, report)(
             WORKLOAD,
             sleep=full.sleep,
+            given_up_in=lambda _: settings.given_up_in(name),
             flaw=workload_flaw,
             transform=without_templates,
             on_change=partial(_tell_origins, full.tell),
@@ -287,8 +295,15 @@ def _jobs(
         transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
         on_change=copy_handler(kind, partial(to.on_workload, name), partial(to.on_job, name)),
         predecessor=before.informer if before is not None else None,
+        given_up_in=partial(_given_up_in, to.lost_after),
     )
     return MutationCache(followed, kind.copy_entries)
+
+
+def _given_up_in(lost_after: timedelta, kind: InformerStatus) -> float:
+    """Seconds until what a worker has of a kind that cannot be seen goes elsewhere; infinite: it can."""
+    since = kind.failing_since
+    return math.inf if since is None else since + lost_after.total_seconds() - loop_time()
 
 
 def _queues(name: ClusterName, client: ApiClient, to: WorkerSettings, report: Callable[[], None]) -> QueueInformers:

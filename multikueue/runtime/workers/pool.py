@@ -239,6 +239,12 @@ class WorkerPool:
             return None
         return lost_since if gone is None else max(lost_since, gone)
 
+    def _given_up_in(self, name: ClusterName) -> float:
+        """Seconds until what a lost worker has goes elsewhere; infinite: it is not lost, or no time counts."""
+        worker = self.get(name)
+        since = self.counts_from(name, worker.connection.lost_since) if worker is not None else None
+        return math.inf if since is None else (since + self.settings.lost_after - self.clock()).total_seconds()
+
     def follow_figures(self, changed: Callable[[ClusterName], None]) -> None:
         """Keep the queues of all workers, with their figures; before `run`.
 
@@ -263,7 +269,7 @@ class WorkerPool:
     def _informers(
         self, name: ClusterName, client: ApiClient, earlier: WorkerInformers | None, report: Callable[[], None]
     ) -> WorkerInformers:
-        settings = attrs.evolve(self.settings, suspects=self._suspects)
+        settings = attrs.evolve(self.settings, suspects=self._suspects, given_up_in=self._given_up_in)
         informers = WorkerInformers.build(name, client, settings, report, earlier)
         if name in self._with_queues or self.settings.on_figures is not None:
             informers.follow_queues()

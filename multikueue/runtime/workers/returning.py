@@ -65,12 +65,16 @@ class ReturningWorker:
         """Wait out a back-off, or until the worker has answered."""
         until = loop_time() + seconds
         while (left := until - loop_time()) > 0:
-            await anyio.sleep(min(self._pause(), left))
-            match await self._look() if loop_time() < until else _Heard.NOTHING:
+            pause = self._pause()
+            await anyio.sleep(min(pause, left))
+            if pause >= left:
+                return  # not by the clock, which may stand a rounding before the end
+            match await self._look():
                 case _Heard.ANSWER:
                     return
                 case _Heard.REFUSAL:
                     await anyio.sleep(until - loop_time())  # who is not let in is not let in a second later
+                    return
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `Reader`."""

@@ -11,7 +11,8 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.conditions import conditions, new_condition, updated
+from multikueue.core.model.copies import STOPPED_BY_KUEUE, prebuilt_workload
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import JOB_UID_LABEL, MANAGED_LABEL, POD_GROUP_TOTAL_ANNOTATION, RETRIABLE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
@@ -72,7 +73,7 @@ def _to_create(unit: Unit) -> Decision | None:
 def _to_hold(situation: UnitSituation, _workload: Json | None = None) -> Decision | None:
     """Kueue's webhook puts a finalizer on the pods of a new group, so that those that end are not forgotten."""
     unit = situation.unit
-    bare = (pod for pod in unit.pods if unit.group and is_gated(pod) and not _is_kept(pod))
+    bare = (pod for pod in _live(unit) if unit.group and is_gated(pod) and not _is_kept(pod))
     return next((_with_finalizers(pod, [*_finalizers(pod), MANAGED_LABEL]) for pod in bare), None)
 
 
@@ -84,9 +85,27 @@ def _surplus(situation: UnitSituation, _workload: Json | None = None) -> Decisio
     kept_first = sorted(_live(unit), key=lambda pod: (not _is_kept(pod), is_gated(pod), _created(pod)))
     for pod in kept_first[_total(unit) :]:
         if _is_kept(pod):
-            return _with_finalizers(pod, [name for name in _finalizers(pod) if name != MANAGED_LABEL])
+            return _freed(pod)
         return attrs.evolve(_deleted(pod), notes=(_note(pod, "ExcessPodDeleted", "Excess pod deleted"),))
     return None
+
+
+def _replaced(situation: UnitSituation, _workload: Json) -> Decision | None:
+    """A pod of a group that has failed, or goes without ever having run, is let go once another is in its place.
+
+    Not where somebody else has made the Workload: Kueue v0.19.2 looks for such pods only where it has made it itself.
+    """
+    unit = situation.unit
+    if not unit.group or unit.is_copy:
+        return None
+    inactive = [pod for pod in unit.there if _has_failed(pod)]
+    missing = max(0, _total(unit) - (len(unit.there) - len(inactive)))
+    kept = sorted(filter(_is_kept, inactive), key=_created, reverse=True)
+    return next(map(_freed, kept[missing:]), None)
+
+
+def _has_failed(pod: Json) -> bool:
+    return dig(pod, "status", "phase") == "Failed" or (is_terminating(pod) and is_gated(pod))
 
 
 def _over(situation: UnitSituation, workload: Json) -> Decision | None:
@@ -94,7 +113,7 @@ def _over(situation: UnitSituation, workload: Json) -> Decision | None:
     if is_finished(workload):
         return _let_go(unit) or NOTHING
     if is_terminating(workload):
-        taken = _taken_away(unit.pods) if unit.set is not None else next(map(_deleted, unit.pods), None)
+        taken = _taken_away(unit.pods, situation.now) if unit.set is not None else next(map(_deleted, unit.pods), None)
         return taken or _let_go(unit) or without_finalizer(workload) or NOTHING
     return None
 
@@ -114,8 +133,11 @@ def _on_hold(situation: UnitSituation, workload: Json) -> Decision | None:
 
 def _let_go(unit: Unit) -> Decision | None:
     kept = (pod for pod in unit.there if unit.group and _is_kept(pod))
-    pods = (_with_finalizers(pod, [name for name in _finalizers(pod) if name != MANAGED_LABEL]) for pod in kept)
-    return next(pods, None)
+    return next(map(_freed, kept), None)
+
+
+def _freed(pod: Json) -> Step:
+    return _with_finalizers(pod, [name for name in _finalizers(pod) if name != MANAGED_LABEL])
 
 
 def _finalizers(pod: Json) -> list[str]:
@@ -179,7 +201,7 @@ def unit_ending(unit: Unit) -> Ending | None:
 def _evicted(situation: UnitSituation, workload: Json) -> Decision | None:
     if not is_evicted(workload):
         return None
-    taken = _taken_away(situation.unit.pods)
+    taken = _taken_away(situation.unit.pods, situation.now)
     if taken is not None:
         return taken
     if has_quota(workload) and not any(POD.course.is_active(pod) for pod in situation.unit.there):
@@ -201,11 +223,13 @@ def _to_start(situation: UnitSituation, workload: Json) -> Decision | None:
     return Step(Replace(POD_RESOURCE, result), (_note(gated, "Started", told),))
 
 
-def _taken_away(pods: Iterable[Json]) -> Decision | None:
-    """Delete one that was started and has not ended."""
+def _taken_away(pods: Iterable[Json], now: datetime) -> Decision | None:
+    """Delete one that was started and has not ended; the pod says before that who does."""
     for pod in pods:
         if not is_gated(pod) and POD.ending(pod) is None:
-            return _deleted(pod)
+            why = new_condition(STOPPED_BY_KUEUE, True, "Stopped", "", now=now)
+            status = {**(pod.get("status") or {}), "conditions": updated(conditions(pod), why)}
+            return attrs.evolve(_deleted(pod), first=Step(Replace(POD_RESOURCE, {**pod, "status": status}, "status")))
     return None
 
 
@@ -223,4 +247,14 @@ def _note(about: Json, reason: str, note: str) -> Note:
 
 
 _Rule = Callable[[UnitSituation, Json], Decision | None]
-_RULES: Final[tuple[_Rule, ...]] = (_over, _on_hold, _surplus, _to_hold, _to_adopt, _to_finish, _evicted, _to_start)
+_RULES: Final[tuple[_Rule, ...]] = (
+    _over,
+    _on_hold,
+    _surplus,
+    _to_hold,
+    _to_adopt,
+    _replaced,
+    _to_finish,
+    _evicted,
+    _to_start,
+)

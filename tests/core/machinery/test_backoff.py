@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from multikueue.core.machinery.backoff import CONNECTION_BACKOFF, ITEM_BACKOFF, REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
+from multikueue.core.machinery.backoff import (
+    CONNECTION_BACKOFF,
+    ITEM_BACKOFF,
+    LAST_ATTEMPT,
+    REFUSED_BACKOFF,
+    WATCH_BACKOFF,
+    Backoff,
+)
 from multikueue.core.machinery.watch import Established, Failed, Listed, Probed, Probing, WatchEnded, WatchState
 from tests.examples import examples
 
@@ -66,6 +73,35 @@ def test_more_failures_never_mean_a_shorter_wait(backoff: Backoff, failures: int
     """For the same luck."""
     first, second = backoff.delay(failures, fraction), backoff.delay(failures + 1, fraction)
     assert 0 < first <= second <= backoff.cap * (1 + backoff.jitter)
+
+
+@pytest.mark.parametrize(
+    ("left", "waited"),
+    [
+        (1000.0, 60.0),
+        (70.0, 60.0),
+        (69.0, 59.0),
+        (11.5, 1.5),
+        (10.5, 60.0),  # that was it
+        (10.0, 60.0),
+        (-300.0, 60.0),
+    ],
+)
+def test_no_wait_leads_past_the_last_attempt_before_it_is_given_up(left: float, waited: float) -> None:
+    assert CONNECTION_BACKOFF.delay(9, given_up_in=left) == waited
+
+
+@given(st.sampled_from([CONNECTION_BACKOFF, WATCH_BACKOFF, REFUSED_BACKOFF]), FRACTIONS, st.floats(40, 3000))
+def test_a_server_is_asked_just_before_it_is_given_up(backoff: Backoff, fraction: float, left: float) -> None:
+    """That is the only attempt that the back-off alone would not have made."""
+    waits, usual, attempts = list[float](), list[float](), list[float]()
+    while left > 0:
+        usual.append(backoff.delay(len(waits) + 1, fraction))
+        waits.append(backoff.delay(len(waits) + 1, fraction, given_up_in=left))
+        left -= waits[-1]
+        attempts.append(round(left, 6))
+    assert any(LAST_ATTEMPT <= at <= LAST_ATTEMPT + 1 for at in attempts)
+    assert sum(wait != plain for wait, plain in zip(waits, usual, strict=True)) <= 1
 
 
 class Reconnecting(RuleBasedStateMachine):

@@ -30,7 +30,7 @@ from tests.core.door import (
     sole,
     those,
 )
-from tests.core.pods import BROKEN, DONE, GROUP, POD, RUNNING, copied, group, place, pod, seen
+from tests.core.pods import BROKEN, DONE, GROUP, PENDING, POD, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import words
 
 NOMINATED = group("a", "b", nominated=("w1",))
@@ -123,6 +123,37 @@ class TestFollowing:
         decided = decide(seen(PLACED, [pod("a", RUNNING), *gone], place("w1", admitted(PLACED), *both)))
         assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b", "Background"),)
 
+    @pytest.mark.parametrize("end", [BROKEN, DONE], ids=["failed", "exited with 0"])
+    def test_a_pod_that_was_deleted_there_has_ended_as_on_one_cluster(self, end: Json) -> None:
+        """A drained node does it. The Kueue there keeps it, and waits for one of another name: nobody made that."""
+        going = copied(PLACED, pod("a"), end, deleting=True)
+        shown = seen(PLACED, [pod("a"), pod("b")], place("w1", admitted(PLACED), going, copied(PLACED, pod("b"))))
+        statuses = {one.key.name: one.patch["status"]["phase"] for one in those(PatchJobStatus, decide(shown).effects)}
+        assert statuses == {"a": end["phase"], "b": "Running"}
+        assert names(decide(shown), CreateJob) == []
+
+    def test_one_that_was_deleted_before_it_had_a_node_has_failed(self) -> None:
+        """Kueue counts it as one to be replaced, and no kubelet ever says how it ended."""
+        going = copied(PLACED, pod("a"), PENDING, deleting=True)
+        shown = seen(PLACED, [pod("a")], place("w1", admitted(PLACED), going))
+        patch = sole(PatchJobStatus, decide(shown).effects)
+        assert patch.patch["status"]["phase"] == "Failed"
+
+    def test_one_that_kueue_has_deleted_there_runs_again(self) -> None:
+        """It says so on the pod, before the Workload copy may show that it is evicted."""
+        stopped = {**BROKEN, "conditions": [condition("TerminationTarget", "Preempted")]}
+        going = copied(PLACED, pod("a"), stopped, deleting=True)
+        assert decide(seen(PLACED, [pod("a")], place("w1", admitted(PLACED), going))).effects == ()
+
+    def test_a_replacement_of_a_pod_that_was_deleted_there_gets_its_copy(self) -> None:
+        """The old one is not made again, whether the Kueue there has let go of it or not."""
+        failed, new = pod("a", BROKEN), pod("a2")
+        going = copied(PLACED, failed, BROKEN, deleting=True)
+        before = place("w1", admitted(PLACED), going, copied(PLACED, pod("b")))
+        assert names(decide(seen(PLACED, [failed, new, pod("b")], before)), CreateJob) == ["a2"]
+        after = place("w1", admitted(PLACED), copied(PLACED, new), copied(PLACED, pod("b")))
+        assert names(decide(seen(PLACED, [failed, new, pod("b")], after)), CreateJob) == []
+
     def test_a_pod_of_the_same_name_is_another_pod(self) -> None:
         """Its predecessor's copy goes first, and says nothing about it."""
         old, new = pod("b", uid="uid-before"), pod("b", uid="uid-now")
@@ -131,7 +162,7 @@ class TestFollowing:
         assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b", "Background"),)
 
     def test_a_live_pod_whose_copy_vanished_is_made_again(self) -> None:
-        """Its node was drained: the worker's group waits for it."""
+        """Somebody has taken Kueue's finalizer off it: the worker's group waits for it."""
         shown = seen(
             PLACED, [pod("a", RUNNING), pod("b", RUNNING)], place("w1", admitted(PLACED), copied(PLACED, pod("a")))
         )

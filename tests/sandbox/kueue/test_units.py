@@ -6,15 +6,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from multikueue.core.model.conditions import condition
+from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import owner
 from multikueue.sandbox.kinds.injecting import Injection
-from multikueue.sandbox.kinds.pods import POD, POD_GROUP
+from multikueue.sandbox.kinds.pods import POD, POD_GROUP, POD_RESOURCE
 from multikueue.sandbox.kinds.sets import LEADER_WORKER_SET, STATEFUL_SET
 from multikueue.sandbox.kueue.building import unit_workload
 from multikueue.sandbox.kueue.deciding_units import UnitSituation, decide_unit, unit_ending
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Create, Delete, Replace, Step
 from multikueue.sandbox.kueue.units import Unit, pod_place, set_workloads
+from multikueue.sandbox.objects import owned_by
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TEMPLATE: Json = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
@@ -99,6 +101,37 @@ def test_a_pod_that_loses_its_quota_is_deleted_and_a_gated_one_stays() -> None:
     released = request(gated, workload(gated, **evicted))
     assert isinstance(released, ApplyStatus)
     assert "admission" not in released.object["status"]
+
+
+def test_a_started_pod_says_that_kueue_deletes_it() -> None:
+    """Who sees it ended knows then that it did not end by itself."""
+    one = Unit(KEY, (running(single()),))
+    decided = decide_unit(UnitSituation(one, workload(one, QuotaReserved="True", Evicted="True"), NOW))
+    assert isinstance(decided, Step)
+    assert decided.first is not None
+    told = decided.first.request
+    assert isinstance(told, Replace)
+    assert [one["type"] for one in told.object["status"]["conditions"]] == ["TerminationTarget"]
+
+
+def test_a_pod_of_a_group_that_has_failed_is_kept_until_there_is_another_in_its_place() -> None:
+    """Deleted or not. On a worker, where the Workload was made by MultiKueue, it stays until the group ends."""
+    failed, other = (running(pod) for pod in group("Failed", "Running"))
+    failed["status"]["phase"] = "Failed"
+    failed["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    before = Unit(KEY, (failed, other))
+    admitted = workload(before, QuotaReserved="True", Admitted="True")
+    owned = [owned_by(POD_RESOURCE, pod, controller=False) for pod in (failed, other)]
+    admitted["metadata"]["ownerReferences"] = owned
+    assert request(before, admitted) is None
+    new = {**running(other), "metadata": {**other["metadata"], "name": "g-2", "uid": "g-2"}}
+    admitted["metadata"]["ownerReferences"] = [*owned, owned_by(POD_RESOURCE, new, controller=False)]
+    let_go = request(Unit(KEY, (failed, other, new)), admitted)
+    assert isinstance(let_go, Replace)
+    assert (let_go.object["metadata"]["uid"], let_go.object["metadata"]["finalizers"]) == ("g-0", [])
+    for pod in (failed, other, new):
+        pod["metadata"]["labels"] = {**pod["metadata"]["labels"], ORIGIN_LABEL: "multikueue"}
+    assert request(Unit(KEY, (failed, other, new)), admitted) is None
 
 
 def test_a_workload_takes_in_pods_that_come_later() -> None:
