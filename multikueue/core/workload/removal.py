@@ -40,8 +40,7 @@ def remove_but(situation: Situation, worker: Worker, keep: Callable[[Json], bool
     """Remove all copies on a worker but those to keep."""
     jobs = tuple(one for one in worker.jobs if not keep(one.object))
     workload = None if worker.workload is None or keep(worker.workload) else worker.workload
-    if jobs or workload is not None:
-        yield from remove(situation, attrs.evolve(worker, jobs=jobs, workload=workload))
+    return remove(situation, attrs.evolve(worker, jobs=jobs, workload=workload)) if jobs or workload else iter(())
 
 
 def remove_all(situation: Situation, keep: ClusterName | None = None) -> Iterator[Effect]:
