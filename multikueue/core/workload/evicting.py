@@ -320,10 +320,10 @@ def _release_stopped(situation: Situation) -> Plan:
 
     Kueue does not let go of one whose job has ended while that was being stopped, unless it is finished.
     """
-    had_it = situation.snapshot.check is not None and (situation.assigned_to or situation.facts.is_evicted)
     end = None if situation.facts.is_finished else ending.own_end(situation, _jobs_that_stay(situation))
     late = [finish(situation, end.reason, end.message)] if end and situation.snapshot.quiet_for >= KUEUE_GRACE else []
-    if had_it and not may_run_anywhere(situation):
+    placed = situation.assigned_to or situation.facts.is_admitted or situation.facts.is_evicted  # records are erased
+    if situation.snapshot.check is not None and placed and not may_run_anywhere(situation):
         return named("released", _released(situation).also(*late).within(KUEUE_GRACE if end else None))
     return named("stops first", ending.clean_up(situation).within(*(run.until for run in possible_runs(situation))))
 

@@ -279,10 +279,12 @@ class TestStoppedHere:
             seen = snapshot(goes, lost, job=suspended(KINDS["Job"]))
             assert (words(seen), decide(seen).look_again) == (expected, again)
 
-    def test_one_that_goes_and_was_evicted_is_shown_as_stopped_too(self) -> None:
-        """The eviction erases which worker had it, and Kueue waits for the job all the same."""
-        goes = workload(evicted="Preempted", deleting=True)
-        assert words(snapshot(goes, worker("w1"), job=suspended(KINDS["Job"]))) == ["copy job status"]
+    def test_one_that_goes_without_a_record_is_shown_as_stopped_too(self) -> None:
+        """An eviction erases which worker had it, or somebody does, and Kueue waits for the job all the same."""
+        erased = workload(deleting=True)
+        erased["status"]["conditions"].append({"type": "Admitted", "status": "True"})
+        for goes in (workload(evicted="Preempted", deleting=True), erased):
+            assert words(snapshot(goes, worker("w1"), job=suspended(KINDS["Job"]))) == ["copy job status"]
 
     def test_one_that_goes_and_has_ended_is_finished_where_kueue_does_not_let_it_go(self) -> None:
         """It was stopping the job, and cannot take away the start of one that has ended: it tried for ever."""
