@@ -15,18 +15,7 @@ from multikueue.core.model.conditions import conditions, parse_timestamp
 from multikueue.core.model.labels import COPY_OF_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, uid, with_value
-from tests.core.building import (
-    EARLIER,
-    JOB_NAME,
-    UNMARKED,
-    condition,
-    copy_of,
-    job,
-    job_copy_of,
-    snapshot,
-    worker,
-    workload,
-)
+from tests.core.building import EARLIER, JOB_NAME, UNMARKED, copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
     NOW,
     AnnounceWorkload,
@@ -293,7 +282,7 @@ class TestStoppedHere:
     def test_one_that_goes_without_a_record_is_shown_as_stopped_too(self) -> None:
         """An eviction erases which worker had it, or somebody does, and Kueue waits for the job all the same."""
         erased = workload(deleting=True)
-        erased["status"]["conditions"].append(condition("Admitted", "Admitted"))
+        erased["status"]["conditions"].append({"type": "Admitted", "status": "True"})
         for goes in (workload(evicted="Preempted", deleting=True), erased):
             assert words(snapshot(goes, worker("w1"), job=suspended(KINDS["Job"]))) == ["copy job status"]
 
