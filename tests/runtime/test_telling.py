@@ -181,7 +181,7 @@ async def test_a_check_that_cannot_be_used_and_a_lost_worker_are_warnings() -> N
             await fleet.until(lambda: fleet.check_active()[1] == "NoUsableClusters")
             await fleet.rest(300)
             plane(fleet, 1).link.change(down=False)
-            await fleet.rest(60)
+            await fleet.rest(80)  # the longest back-off, and until a watch counts
             await fleet.connected()
         found = [(entry["event"], entry["log_level"]) for entry in logged if "check" in entry["event"]]
         assert found == [("admission check inactive", "warning"), ("admission check active", "info")]
