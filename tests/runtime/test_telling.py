@@ -8,6 +8,7 @@ from datetime import timedelta
 import anyio
 import attrs
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from multikueue.core.machinery.message_rate import BETWEEN
@@ -147,6 +148,17 @@ async def test_what_refused_is_asked_again_on_request() -> None:
         await request(timestamp(fleet.now()), JOB)
         assert fleet.copy(1) is not None
         assert RETRY_ANNOTATION not in annotations_of(fleet.copy(1) or {})
+
+
+async def test_any_wrapper_of_structlog_will_do() -> None:
+    """The program chooses it: not each says what it would log, those of structlog 24 do not."""
+    structlog.configure(wrapper_class=structlog.BoundLogger, logger_factory=structlog.ReturnLoggerFactory())
+    try:
+        async with in_memory(1) as fleet:
+            await fleet.submit()
+            await fleet.assign(1)
+    finally:
+        structlog.reset_defaults()
 
 
 async def test_the_life_of_a_job_is_two_lines_and_a_move_is_one() -> None:

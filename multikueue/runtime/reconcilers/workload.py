@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
@@ -87,7 +86,7 @@ class WorkloadReconciler:
             self.reader.figures.planned(key, decision.claim)
         log_problems(self.reader.adapters.problems)
         due = self.reader.memory.pace.due(key, decision, loop_time())
-        if due.effects and log.is_enabled_for(logging.DEBUG):
+        if due.effects:
             log.debug("plan", row=due.row, effects=[describe(effect) for effect in due.effects])
         await self.executor.execute(key, snapshot.workload, due.effects)
         if behind_since is not None and snapshot.placement is not None and _syncs(decision):
