@@ -185,13 +185,18 @@ def _ports(count: int) -> list[Json]:
     return [{"name": f"p{number}", "containerPort": number + 1} for number in range(count)]
 
 
+async def _refused(shown: Shown, seconds: float) -> None:
+    """Submit a job whose mirror the manager refuses, and wait."""
+    shown.fleet.manager.faults.add(Refuse(403), on=Match(user="mirrors", verbs=("create",), resource="pods"))
+    await shown.fleet.submit()
+    await until(shown.pods)
+    await anyio.sleep(seconds)
+
+
 async def test_a_refused_mirror_costs_one_request_for_each_status_and_the_job_nothing() -> None:
     """As by a quota on pods: one event on the job, a metric, and no more requests while nothing changes."""
     async with showing() as shown:
-        shown.fleet.manager.faults.add(Refuse(403), on=Match(user="mirrors", verbs=("create",), resource="pods"))
-        await shown.fleet.submit()
-        await until(shown.pods)
-        await anyio.sleep(300)
+        await _refused(shown, 300)
         assert shown.writes("create") == 1
         assert len(shown.refused) == 1
         assert shown.counted() == {"worker1": ShownPods(0, 1)}
@@ -215,10 +220,7 @@ async def _events(shown: Shown) -> list[tuple[str, str, str, int | None]]:
 async def test_what_was_refused_is_tried_again_after_ten_minutes_whatever_its_status() -> None:
     """A quota has room by then; a pod that runs for days may not change its status meanwhile."""
     async with showing() as shown:
-        shown.fleet.manager.faults.add(Refuse(403), on=Match(user="mirrors", verbs=("create",), resource="pods"))
-        await shown.fleet.submit()
-        await until(shown.pods)
-        await anyio.sleep(1500)
+        await _refused(shown, 1500)
         assert shown.writes("create") == 3
         assert shown.counted() == {"worker1": ShownPods(0, 1)}
         shown.fleet.manager.faults.clear()

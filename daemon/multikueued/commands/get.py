@@ -24,9 +24,7 @@ from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import jobs_table, not_checked_lines, workers_table
 from multikueued.exits import NOT_REACHABLE, USAGE, CommandError, permission
 from multikueued.reading.api_first import ask
-from multikueued.reading.manager_lists import (
-    read_objects,
-)
+from multikueued.reading.manager_lists import read_objects
 from multikueued.reading.own_words import own_words, with_words
 from multikueued.reading.source import JobList, JobsWanted
 from multikueued.reports.jobs import JobFilter, JobState

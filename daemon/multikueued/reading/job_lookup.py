@@ -65,7 +65,8 @@ async def find_job(client: ClusterClient, text: str, namespace: str, daemon_name
         return attrs.evolve(
             await _with_job(client, names[0], objects, found[0]), others=tuple(f"workload/{name}" for name in going)
         )
-    job = await _without_workload(client, wanted, namespace, lenient=WORKLOAD not in objects.unread)
+    typed = attrs.evolve(wanted, type=wanted.type or "job")  # a NAME alone is taken for that of a Job
+    job = await job_named(client, typed, namespace, lenient=WORKLOAD not in objects.unread)
     if job is not None:
         return Found(job_alone(job).job, objects, None, job, not_checked(objects))
     hint = suggestions(wanted, await _everywhere(client) or objects.workloads, namespace)
@@ -90,9 +91,19 @@ async def _everywhere(client: ClusterClient) -> tuple[Json, ...]:
         return ()
 
 
-async def _without_workload(client: ClusterClient, wanted: JobName, namespace: str, *, lenient: bool) -> Json | None:
-    """The job of that name, though Kueue has no Workload for it. A NAME alone is taken for that of a Job."""
-    resource = resource_of(wanted.type or "job")
+async def job_named(client: ClusterClient, wanted: JobName, namespace: str, *, lenient: bool) -> Json | None:
+    """The job itself, with its kind; None: it is no one object, or is not there.
+
+    Args:
+        client: of the manager.
+        wanted: with a type.
+        namespace: the job's.
+        lenient: whether one that may not be read is None, too.
+
+    Raises:
+        Forbidden: it may not be read.
+    """
+    resource = resource_of(wanted.type)
     if resource is None:
         return None
     try:
@@ -102,18 +113,5 @@ async def _without_workload(client: ClusterClient, wanted: JobName, namespace: s
     except Forbidden:
         if not lenient:
             raise
-        return None
-    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind} | found
-
-
-async def job_named(client: ClusterClient, name: str, namespace: str) -> Json | None:
-    """A job as TYPE/NAME, with its kind; None: it is no one object, is not there, or may not be read."""
-    wanted = JobName.parse(name)
-    resource = resource_of(wanted.type) if wanted.type else None
-    if resource is None:
-        return None
-    try:
-        found = await client.get(resource, ObjectKey(namespace, wanted.name))
-    except (NotFound, Forbidden):
         return None
     return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind} | found

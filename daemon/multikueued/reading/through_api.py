@@ -48,7 +48,8 @@ class ThroughApi:
         if (found := await self._part(asked, "explain")) is None:
             return None
         made = read_as(Explanation, found)
-        behind = await job_named(self.client, made.job.job, asked.target.namespace)  # which the API does not read
+        # which the API does not read
+        behind = await job_named(self.client, JobName.parse(made.job.job), asked.target.namespace, lenient=True)
         return Explained(made if behind is None else with_job(made, behind, now), job=behind)
 
     async def events(self, asked: Asked) -> tuple[EventReport, ...] | None:

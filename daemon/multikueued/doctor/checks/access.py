@@ -45,7 +45,8 @@ def granting_there(facts: Facts, worker: str) -> str:
         return ""
     bound = ["--bound"] if held.bound is not None else []
     role = ["--service-account", held.account, "--name", held.account.replace("/", "-")]
-    return f"{_printing(facts, 'worker', '--least', *bound, *role)} | kubectl --context {worker} auth reconcile -f -"
+    kubectl = shlex.join(["kubectl", "--context", worker, "auth", "reconcile", "-f", "-"])
+    return f"{_printing(facts, 'worker', '--least', *bound, *role)} | {kubectl}"
 
 
 def _printing(facts: Facts, side: str, *options: str) -> str:

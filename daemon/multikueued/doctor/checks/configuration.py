@@ -50,10 +50,7 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
     """
     leases = LEASE.plural, LEASE.gvk.group
     lacking = {one.verb for one in facts.permissions if (one.resource, one.group) == leases and not one.allowed}
-    if lacking & {
-        "get",
-        "update",
-    }:  # the Lease is there, so none has to be created; patched are those of mirrors' Nodes
+    if lacking & {"get", "update"}:  # it need not be created, as it is there; patched are those of mirrors' Nodes
         return
     origin, secret = str(facts.settings.origin), ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
     is_other = facts.settings_known and facts.noted_origin not in ("", origin)
