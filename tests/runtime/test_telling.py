@@ -152,13 +152,14 @@ async def test_what_refused_is_asked_again_on_request() -> None:
 
 async def test_any_wrapper_of_structlog_will_do() -> None:
     """The program chooses it: not each says what it would log, those of structlog 24 do not."""
+    before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.BoundLogger, logger_factory=structlog.ReturnLoggerFactory())
     try:
         async with in_memory(1) as fleet:
             await fleet.submit()
             await fleet.assign(1)
     finally:
-        structlog.reset_defaults()
+        structlog.configure(**before)
 
 
 async def test_the_life_of_a_job_is_two_lines_and_a_move_is_one() -> None:
