@@ -80,7 +80,7 @@ class ControlPlane(Cluster):
 
     async def pause_apiserver(self) -> None:
         """Freeze it: connections stay open and are accepted, and nothing is ever answered."""
-        self._parts.apiserver.process.pause()
+        await self._parts.apiserver.process.pause()
 
     async def resume_apiserver(self) -> None:
         """Let it go on after `pause_apiserver`."""

@@ -66,9 +66,14 @@ class ChildProcess:
                 _signal_group(process.pid, signal.SIGKILL)
             await process.aclose()
 
-    def pause(self) -> None:
-        """Freeze it (SIGSTOP): its sockets stay open, and it does nothing."""
+    async def pause(self) -> None:
+        """Freeze it (SIGSTOP), and return once each thread has stopped: its sockets stay open, and it does nothing.
+
+        The signal alone proves nothing: a thread that is running goes on until it is interrupted, and may answer.
+        """
         self._signal(signal.SIGSTOP)
+        if self.pid is not None:
+            await anyio.to_thread.run_sync(os.waitid, os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let it go on (SIGCONT)."""
