@@ -47,7 +47,7 @@ BETWEEN_PATCHES: Final = 1.0
 """Seconds between two writes of one mirror's status."""
 A_SECOND: Final = 100
 """Requests to the manager, of all mirrors together."""
-WHILE_BUSY: Final = 20
+WHILE_BUSY: Final = 10
 """How many times slower they come while Workloads are looked at or wait for that: both take the same CPU."""
 TRIED_AGAIN: Final = 600.0
 """Seconds after which what was refused is tried once more, whatever its status: a quota may have room by then."""
