@@ -312,8 +312,10 @@ def why_not_movable(situation: Situation) -> str:
 
 
 def _nowhere_to_go(situation: Situation) -> str:
-    others = (one for one in situation.workers if one.can_run and one.name != situation.facts.leaves)
-    return "" if any(not withheld(situation)[one.name] for one in others) else "no other worker can be offered it now"
+    others = (other for other in situation.workers if other.can_run and other.name != situation.facts.leaves)
+    return (
+        "" if any(not withheld(situation)[other.name] for other in others) else "no other worker can be offered it now"
+    )
 
 
 def end_move(situation: Situation) -> Iterator[Effect]:

@@ -295,7 +295,9 @@ def give_up(situation: Situation, given_up: GiveUp) -> Effect:
 
 def rejections(nomination: Nomination) -> Iterator[Effect]:
     """Count why workers are not offered it: that another is better is no reason against one."""
-    counted = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
+    counted = tuple(
+        (name, reason.why.value) for name, reason in nomination.reasons.items() if reason.why is not Why.NOT_BEST
+    )
     if counted:
         yield effects.CountRejections(counted)
 
