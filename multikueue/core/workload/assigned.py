@@ -312,10 +312,8 @@ def why_not_movable(situation: Situation) -> str:
 
 
 def _nowhere_to_go(situation: Situation) -> str:
-    others = (other for other in situation.workers if other.can_run and other.name != situation.facts.leaves)
-    return (
-        "" if any(not withheld(situation)[other.name] for other in others) else "no other worker can be offered it now"
-    )
+    able = (worker.name for worker in situation.workers if worker.can_run and worker.name != situation.facts.leaves)
+    return "no other worker can be offered it now" if all(withheld(situation)[name] for name in able) else ""
 
 
 def end_move(situation: Situation) -> Iterator[Effect]:

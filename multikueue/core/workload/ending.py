@@ -203,9 +203,7 @@ def delete_expired(situation: Situation) -> Plan | None:
     due = adapter.expires_at(job, changed_at(situation.workload, "Finished") or situation.now)
     if due is None:
         return None
-    gone = (worker is None or worker.in_sight) and all(
-        other.is_empty or not other.reachable for other in situation.workers
-    )
+    gone = (worker is None or worker.in_sight) and all(other.is_empty for other in situation.workers if other.reachable)
     left = due - situation.now
     # However many wait for one worker: the longer it is away, the more rarely each looks, a quarter too late at most.
     again = max(left, timedelta(0) if gone else max(END_SHOWN, -left / 4))

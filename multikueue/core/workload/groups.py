@@ -67,9 +67,7 @@ def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     name = name_of(job)
     named = prebuilt_workload(job)
     known = [] if _is_anothers(snapshot, job) else [*snapshot.siblings, *filter(None, [snapshot.workload])]
-    members = [
-        workload for workload in known if (owner := workloads.owner(workload)) is not None and owner.name == name
-    ]
+    members = [part for part in known if (owner := workloads.owner(part)) is not None and owner.name == name]
     if any(workloads.component_index(member) is not None for member in members):
         return _of_group(members, worker, named)
     if any(workloads.is_elastic(member) for member in members):

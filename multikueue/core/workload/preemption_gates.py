@@ -76,11 +76,8 @@ def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
     """For how many seconds to wait for the word of those that have room, or a gate; None: for nobody any more."""
     reserved = situation.facts.reserved_at or situation.now
     left = situation.settings.preemption_timeout - (situation.now - reserved)
-    silent = any(
-        condition(situation.current(worker) or {}, "QuotaReserved") is None
-        for worker in asked
-        if not worker.kueue.drops_gates
-    )
+    copies = (situation.current(worker) or {} for worker in asked if not worker.kueue.drops_gates)
+    silent = any(condition(copy, "QuotaReserved") is None for copy in copies)
     return left.total_seconds() if silent and left.total_seconds() > 0 else None
 
 

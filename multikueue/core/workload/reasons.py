@@ -199,11 +199,8 @@ def _word_of(copy: Json, facts: CopyFacts) -> str:
 def _word_of_checks(copy: Json) -> str:
     """Of a copy with quota: which of the worker's own admission checks it waits for."""
     waiting = [check for check in workloads.checks(copy) if check.get("state") != workloads.CheckState.READY]
-    words = [
-        f'admission check "{check.get("name")}" is {check.get("state")} {check.get("message") or ""}'
-        for check in waiting
-    ]
-    return "; ".join(word.strip() for word in words) or message(copy, "Admitted")
+    words = (f'"{check.get("name")}" is {check.get("state")} {check.get("message") or ""}' for check in waiting)
+    return "; ".join(f"admission check {word.strip()}" for word in words) or message(copy, "Admitted")
 
 
 def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:

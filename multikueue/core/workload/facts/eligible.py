@@ -21,6 +21,7 @@ from multikueue.core.model.labels import MAX_LABEL_VALUE
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import uid
+from multikueue.core.model.worker_names import may_run
 from multikueue.core.workload.facts.places import holders, with_copies
 from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
@@ -64,10 +65,7 @@ def has_company(situation: Situation, worker: Worker) -> bool:
         return True
     if not situation.facts.is_elastic or situation.any_job_on(worker) is None:
         return False
-    slices = [
-        other for other in situation.snapshot.siblings if workloads.is_replaced(other) or workloads.is_live(other)
-    ]
-    return any(workloads.cluster_name(other) == worker.name for other in slices)
+    return any(workloads.cluster_name(other) == worker.name for other in filter(may_run, situation.snapshot.siblings))
 
 
 def with_company(situation: Situation) -> Situation:
