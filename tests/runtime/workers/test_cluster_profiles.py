@@ -392,8 +392,8 @@ async def test_a_profile_that_cannot_be_decoded_is_told_and_noticed_when_it_can_
     """A cluster's manager may write extensions that are nested deeper than can be read."""
     inventory = await Inventory.of("worker1")
     manager, key = inventory.build(), inventory.key("worker1")
-    found = {"metadata": {"name": "worker1"}, "spec": {"clusterSource": {"clusterProfileRef": {"name": "worker1"}}}}
-    manager.cluster.clusters.put(ObjectKey("", "worker1"), found)
+    cluster = {"metadata": {"name": "worker1"}, "spec": {"clusterSource": {"clusterProfileRef": {"name": "worker1"}}}}
+    manager.cluster.clusters.put(ObjectKey("", "worker1"), cluster)
     enqueued: list[ObjectKey] = []
     profiles = ClusterProfiles(
         manager.cluster, SETTINGS, KUEUE_NAMESPACE, enqueued.append, inventory.admin, lambda: 0.0
