@@ -83,7 +83,7 @@ def pod_report(pod: Json) -> PodReport:
 def _reason(why: PodReason) -> str:
     """In a column: what kubectl shows of a container that all others wait for, needs its name."""
     if why.is_init:
-        return why.told
+        return why.sentence
     return why.message if why.reason == UNSCHEDULABLE and why.message else why.reason
 
 
