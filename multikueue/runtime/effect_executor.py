@@ -35,7 +35,7 @@ from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook, Propagation, Subresource
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.contested_fields import ContestedFields, contested
-from multikueue.runtime.create_conflicts import CERTAIN_AFTER, facts_of
+from multikueue.runtime.create_conflicts import CERTAIN_AFTER, PASSING_FOR, facts_of
 from multikueue.runtime.dependency_copies import DependencyCopies
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.origin import Origin, coming_from
@@ -329,6 +329,10 @@ class EffectExecutor:
             if conflicts.is_news(resource, of, key):
                 log.warning("refused", cluster=cluster, workload=str(of), object=thing, error=why, **wait)
             refused.reported = left is not None
+        elif CERTAIN_AFTER <= lasted < PASSING_FOR and conflicts.is_news(resource, of, key):
+            # It is tried in place, and the check does not tell of it yet.
+            left_of_it = timedelta(seconds=PASSING_FOR - lasted)
+            self._emit(workload, "Warning", note, cluster, facts_of(error), left_of_it)
         return refused
 
     def _emit(

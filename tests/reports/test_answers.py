@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import attrs
 import pytest
 
 from multikueue.core.machinery.connection_facts import ConnectionFacts
@@ -68,6 +69,15 @@ def test_refusals_that_events_tell_the_newest_counts_and_old_ones_do_not() -> No
         event("", 'The workload was admitted on "w2"'),
     ]
     assert refusals({}, events, {}, NOW) == {"w1": ReportedRefusal("refuses it: then")}
+
+
+def test_a_refusal_that_may_pass_counts_until_the_worker_is_asked_again() -> None:
+    """It is tried in place, and the check does not tell of it yet: what does not come again has passed."""
+    due = NOW - timedelta(minutes=1) + timedelta(seconds=50)
+    failed = attrs.evolve(event("w1", "no endpoints available"), asked_again=due)
+    assert refusals({}, [failed], {}, due) == {"w1": ReportedRefusal("no endpoints available", due)}
+    assert refusals({}, [failed], {}, due + timedelta(seconds=11)) == {}
+    assert list(refusals({}, [failed], {"w1": "denied"}, due + timedelta(seconds=11))) == ["w1"], "the check tells it"
 
 
 def test_a_refusal_that_the_check_tells_of_lasts_until_the_worker_is_asked_again() -> None:

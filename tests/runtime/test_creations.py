@@ -186,6 +186,20 @@ async def test_a_refusal_is_noted_and_told(status: int, events: int) -> None:
 
 
 @pytest.mark.looptime
+async def test_what_fails_for_some_seconds_is_told_until_the_check_tells_it() -> None:
+    """A webhook there is down: for a minute it is tried in place, and nothing else says why the job waits."""
+    fleet = Fleet()
+    fleet.clusters[W1].client.faults.add(Refuse(500), on=Match(verbs=("create",)))
+    waiting = []
+    for pause in (0.0, CERTAIN_AFTER, 1.0):
+        await anyio.sleep(pause)
+        with pytest.raises(ServerFault):
+            await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+        waiting.append(fleet.events.statistics().waiting)
+    assert waiting == [0, 1, 1], "once, and not what passes in a moment"
+
+
+@pytest.mark.looptime
 async def test_a_refusal_that_is_met_again_after_its_back_off_is_the_same_one() -> None:
     """It has lasted: it is not tried in place for a minute once more, and the check goes on to tell it."""
     conflicts, error = CreateConflicts(), ServerFault("failed calling webhook", status=500)

@@ -24,6 +24,8 @@ from multikueued.reports.remedies.remedy_table import NEVER_TRIED, WORKER_IS_MAN
 
 _FRESH: Final = timedelta(minutes=5)
 """How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
+_ASKED: Final = timedelta(seconds=10)
+"""How long an answer takes to be told once a worker was asked again."""
 _LASTING: Final = timedelta(hours=1)
 """How long it may be until a worker is asked again."""
 
@@ -92,11 +94,17 @@ def refusals(
         str(placement.get("worker")): ReportedRefusal(str(placement.get("why") or "")) for placement in sent_back
     }
     for event in events:
-        counts_for = _LASTING if event.refused_by in parts else _FRESH
-        if event.refused_by and (event.last is None or now - event.last <= counts_for):
+        if event.refused_by and _counts(event, now, told=event.refused_by in parts):
             due = event.asked_again if event.asked_again is not None and event.asked_again >= now else None
             refused[event.refused_by] = ReportedRefusal(event.note, due, RefusalFacts(event.cause, event.about))
     return refused
+
+
+def _counts(event: EventReport, now: datetime, *, told: bool) -> bool:
+    """Whether a worker still refuses what it has refused then: the check tells of it, or it was not asked since."""
+    if event.last is not None and now - event.last > (_LASTING if told else _FRESH):
+        return False
+    return told or event.asked_again is None or now <= event.asked_again + _ASKED
 
 
 @attrs.frozen
