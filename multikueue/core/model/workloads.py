@@ -47,6 +47,8 @@ ON_HOLD: Final = "OnHold"
 """Reason of `QuotaReserved` where quota was taken, without an eviction, as the job is not run as it is."""
 OUT_OF_TIME: Final = "MaximumExecutionTimeExceeded"
 """Kueue deactivated the Workload because it ran for longer than its `maximumExecutionTimeSeconds`."""
+STOPPED_FROM_MANAGER: Final = "EvictedOnManagerCluster"
+"""Why we ask a worker's Kueue to deactivate a copy: the manager does not go on with that run."""
 SLICE_REPLACED: Final = "WorkloadSliceReplaced"
 """Kueue finished the Workload because a bigger slice of the same elastic job has quota."""
 ENDS: Final = ("Succeeded", "Failed", "FailedToStart", SLICE_REPLACED)
@@ -93,12 +95,19 @@ def is_evicted(workload: Json) -> bool:
 
 
 def is_out_of_time(workload: Json) -> bool:
-    """Whether it is being taken out of its quota because it has run for as long as it may.
+    """Whether it is being taken out of its quota because it has run for as long as it may."""
+    return _is_deactivated_for(workload, OUT_OF_TIME)
 
-    Kueue puts the cause behind the reason of the eviction, as in `DeactivatedDueToMaximumExecutionTimeExceeded`.
-    """
+
+def was_stopped_from_manager(copy: Json) -> bool:
+    """Whether a worker's Kueue has evicted a copy because we have asked it to."""
+    return _is_deactivated_for(copy, STOPPED_FROM_MANAGER)
+
+
+def _is_deactivated_for(workload: Json, cause: str) -> bool:
+    """Kueue puts the cause behind the reason of the eviction, as in `DeactivatedDueToMaximumExecutionTimeExceeded`."""
     reason = str((condition(workload, "Evicted") or {}).get("reason") or "")
-    return is_evicted(workload) and reason.endswith(OUT_OF_TIME)
+    return is_evicted(workload) and reason.endswith(cause)
 
 
 def was_rejected(workload: Json) -> bool:

@@ -75,7 +75,8 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
         if not is_true(situation.workload, "DeactivationTarget"):
             yield from _deactivate(situation, cluster)
         return
-    evicted = f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission'
+    why = ", as its job was stopped here" if workloads.was_stopped_from_manager(copy) else ""
+    evicted = f'Workload evicted on worker cluster: "{cluster}"{why}, resetting for re-admission'
     message = f'{evicted}. Previously: "{situation.state}"'
     yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
     yield effects.AnnounceWorkload("Normal", message)
@@ -244,7 +245,7 @@ def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: d
     """
     evicted = condition(workload or {}, "Evicted")
     message = f"Evicted on manager: {evicted.get('message', '')}" if evicted else "Over on manager"
-    changes = _with_condition(copy, now, "DeactivationTarget", "EvictedOnManagerCluster", message)
+    changes = _with_condition(copy, now, "DeactivationTarget", workloads.STOPPED_FROM_MANAGER, message)
     return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER, optional=True)
 
 

@@ -215,6 +215,13 @@ class TestEnds:
         assert write.object["status"]["clusterName"] == "w1"
         assert event == AnnounceWorkload("Normal", text)
 
+    def test_what_was_stopped_from_here_is_not_told_as_the_workers_doing(self) -> None:
+        """A user suspends the job on the manager, where Kueue starts it again."""
+        stopped = copy_of(LOCAL, admitted=True, evicted=True)
+        stopped["status"]["conditions"][-1]["reason"] = "DeactivatedDueToEvictedOnManagerCluster"
+        (words_of_it,) = words(snapshot(LOCAL, worker("w1", stopped)))[:1]
+        assert words_of_it == 'retry: Workload evicted on worker cluster: "w1", as its job was stopped here'
+
     def test_an_out_of_sync_copy_is_retried_with_a_warning(self) -> None:
         """Retrying in silence would look like a job that never starts for no reason."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True, finished="OutOfSync"), job_copy_of(LOCAL)))
