@@ -22,7 +22,7 @@ _ABOUT_COMMANDS: Final = {_ROOT / "cli.py", _ROOT / "commands" / "reference.py"}
 SOURCES: Final = sorted({*_ROOT.rglob("*.py"), *_ROOT.rglob("remedies.toml")} - _ABOUT_COMMANDS)
 _END: Final = ",;:)`\"'"
 _VERBS: Final = frozenset(
-    {"annotate", "apply", "auth", "certificate", "create", "delete", "explain", "get", "logs", "patch"}
+    {"annotate", "apply", "auth", "certificate", "create", "delete", "explain", "get", "label", "logs", "patch"}
 )
 _KUBECTL: Final = {
     **dict.fromkeys(

@@ -28,10 +28,10 @@ from multikueued.reading.pods import PodList, PodReport
 from multikueued.reading.source import JobList
 from multikueued.remote.explain import EventList
 from multikueued.reports.answers import ReportedPlacement
+from multikueued.reports.chain import ChainLink
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Unqueued
 from multikueued.reports.jobs import JobReport, JobState
-from multikueued.reports.links import ChainLink
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies.next_steps import NextStep
 from multikueued.reports.remedies.remedy import Finding

@@ -20,13 +20,18 @@ from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import new_condition, timestamp
-from multikueue.core.model.labels import DETACHED_ANNOTATION, FINDING_LABEL, ToldFinding
+from multikueue.core.model.labels import DETACHED_ANNOTATION, FINDING_LABEL, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Seen, explain, unqueued
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.check_remedies import MANAGER_RULES, deleted_job_findings
+from multikueued.reports.remedies.check_remedies import (
+    MANAGER_RULES,
+    deleted_job_findings,
+    group_findings,
+    queue_changes,
+)
 from multikueued.reports.remedies.job_trouble import NOT_READY, READY, TROUBLE, Sign
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
 from multikueued.reports.remedies.remedy import Finding, RemedyRule, found_by
@@ -241,10 +246,22 @@ def _of_workloads() -> tuple[Case, ...]:
         ("the event `Detached`; the worker answers", lambda: _taken(DETACHED)),
         ("the same, and the worker is lost since", lambda: _taken(DETACHED, ConnectionFacts(error="refused"))),
         ("a job has a worker without a MultiKueueCluster", lambda: _taken("")),
+        ("the Workload of a pod group has the condition `WaitingForReplacementPods`", _lacking),
+        ("the label `kueue.x-k8s.io/queue-name` of a job with quota was changed", _changed),
         ("the job is gone, and its Workload is not", lambda: next(deleted_job_findings(TestADeletedJob.LEFT))),
         ("the job has no Workload, and runs here at once", lambda: _unqueued(without_queue())),
         ("the job has a queue and no Workload", lambda: _unqueued(job("train"))),
     )
+
+
+def _lacking() -> Finding:
+    waits = new_condition("WaitingForReplacementPods", True, "PodsFailed", "words", now=NOW - timedelta(minutes=5))
+    return next(group_findings({**RUNNING, "status": {"conditions": [waits]}}, NOW))
+
+
+def _changed() -> Finding:
+    moved = {**TRAIN, "metadata": {**TRAIN["metadata"], "labels": {QUEUE_LABEL: "other-queue"}}}
+    return next(queue_changes(WAITING, moved, "job/train"))
 
 
 def _unqueued(made: Json) -> Finding:

@@ -10,16 +10,20 @@ import attrs
 import pytest
 
 from multikueue.core.machinery.connection_facts import ConnectionFacts
-from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.labels import (
     CORDON_ANNOTATION,
+    GROUP_WORKLOAD_ANNOTATION,
     LAST_WORKER_ANNOTATION,
     NAMESPACES_ANNOTATION,
     PLACEMENTS_ANNOTATION,
+    QUEUE_LABEL,
+    RETRIABLE_ANNOTATION,
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.second_names import SecondName, second_name_status
 from multikueue.errors import Cause
+from multikueue.sandbox.kinds.pods import POD
 from multikueued.commands.report_text import explanation_lines
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
@@ -601,3 +605,68 @@ def test_a_stopped_queue_is_named_with_who_resumes_it(field: str, where: str, co
     assert command in wrong.remedy
     assert [one.text for one in explanation.next] == []
     assert found(explained(workload(TRAIN, nominated=BOTH), stopped), "queue-stopped") == []
+
+
+def replaced(*, retriable: bool = True, age: timedelta = timedelta(0)) -> Explanation:
+    """Of a group of pods on a worker, one of which has failed: as a real Kueue says it, while the others run on."""
+    pod = stored(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"namespace": "default", "name": "train-0"},
+            "spec": {"containers": []},
+        }
+    )
+    made = workload(pod, kind=POD, cluster="worker1")
+    waits = new_condition("WaitingForReplacementPods", True, "PodsFailed", "Some Failed pods need replacement", now=NOW)
+    made["status"]["conditions"].append(waits)
+    made["metadata"] |= {"name": "train", "annotations": {GROUP_WORKLOAD_ANNOTATION: "true"}}
+    if not retriable:
+        made["spec"]["podSets"][0]["template"]["metadata"] = {"annotations": {RETRIABLE_ANNOTATION: "false"}}
+    return explained(made, of=None, now=NOW + age)
+
+
+def test_a_pod_group_that_waits_for_a_replacement_says_so() -> None:
+    explanation = replaced(age=timedelta(minutes=2))
+
+    (lacking,) = found(explanation, "pod-missing")
+    assert lacking.why == "a pod of the group has failed or is gone, and Kueue waits for a new one in its place"
+    assert (lacking.told, lacking.blocking) == ("Some Failed pods need replacement", True)
+    assert lacking.remedy == (
+        "create a pod of this group in its place, under another name; or end the group: "
+        "kubectl -n default delete pods -l kueue.x-k8s.io/pod-group-name=train"
+    )
+    assert explanation.summary == f'Worker cluster "worker1" has it, and somebody has to act: {lacking.why}.'
+
+
+def test_who_replaces_the_pods_of_a_group_has_a_moment() -> None:
+    explanation = replaced()
+
+    (lacking,) = found(explanation, "pod-missing")
+    assert not lacking.blocking
+    assert explanation.summary == f'Worker cluster "worker1" has it: {lacking.why}.'
+
+
+def test_a_group_whose_pods_are_not_replaced_waits_for_none() -> None:
+    explanation = replaced(retriable=False, age=timedelta(minutes=2))
+
+    assert found(explanation, "pod-missing") == []
+    assert explanation.summary == 'It runs on worker cluster "worker1".'
+
+
+def test_a_queue_that_was_changed_after_the_quota_was_given_is_told() -> None:
+    """Kueue tries it again and again, and its own webhook refuses it."""
+    labels = {**TRAIN["metadata"]["labels"], QUEUE_LABEL: "other-queue"}
+    moved = {**TRAIN, "metadata": {**TRAIN["metadata"], "labels": labels}}
+    explanation = explained(workload(TRAIN, nominated=BOTH), of=moved)
+
+    (changed,) = explanation.findings
+    assert (changed.id, changed.blocking) == ("queue-changed", False), "it goes on by the queue that it had"
+    assert changed.why == (
+        'the job names LocalQueue "other-queue" since it got quota in "user-queue": Kueue moves no job that has quota'
+    )
+    assert changed.remedy == (
+        "delete the job and create it in the other queue; or let it stay: "
+        "kubectl -n default label job/train kueue.x-k8s.io/queue-name=user-queue --overwrite"
+    )
+    assert explained(workload(TRAIN, quota=False), of=moved).findings == (), "then Kueue moves it"

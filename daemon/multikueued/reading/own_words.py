@@ -63,7 +63,7 @@ async def own_words(client: Reader, reports: Iterable[JobReport], now: datetime)
                 unread.add(resource)
                 return
         kind = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
-        if (trouble := next(trouble_findings(kind | job, report, (), now), None)) is not None:
+        if (trouble := next(trouble_findings(kind | job, report, None, now), None)) is not None:
             troubles[report] = trouble
 
     async with anyio.create_task_group() as tasks:

@@ -13,7 +13,7 @@ from multikueue.core.config.quota import check_names
 from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.conditions import condition, is_true, message
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
@@ -23,9 +23,8 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of, namespace_of, shortened
-from multikueued.reports.jobs import missing_queue
+from multikueued.reports.jobs import JobReport, check_message, missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
-from multikueued.reports.queues import queue_problem
 from multikueued.reports.remedies.remedy import Finding, finding
 
 _BY_CHECKS: Final = ("AdmissionCheckInactive", "AdmissionCheckNotFound")
@@ -56,28 +55,32 @@ def _unnamed(objects: ManagerObjects) -> Iterator[Finding]:
 
 
 def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Finding]:
-    where, active = f"AdmissionCheck {name}", condition(check, "Active")
+    where, words = f"AdmissionCheck {name}", message(check, "Active")
     wanted, config = config_name(check), objects.config_of(name)
-    placed = "config-missing@placed" if wanted in map(name_or_empty, _placements(objects)) else ""
     fresh = bool(wanted) and not objects.configs and not objects.clusters
     if fresh:  # a manager that nobody has set up yet
-        yield finding("config-missing@first", where, instead=placed, wanted=wanted)
-    if active is None:
+        yield finding("config-missing@first", where, instead=_placed(wanted, objects), wanted=wanted)
+    if condition(check, "Active") is None:
         yield finding("check-unseen", where)
-    message = str((active or {}).get("message") or "")
     if not wanted:
-        yield finding("check-parameters", where, message)
+        yield finding("check-parameters", where, words)
         return
     if fresh:
         return
     if config is None:
         guess = similar(wanted, map(name_of, objects.configs))
-        yield finding("config-missing", where, message, instead=placed, wanted=wanted, guess=guess)
+        instead = _placed(wanted, objects)
+        yield finding("config-missing", where, words, instead=instead, wanted=wanted, guess=guess)
         return
-    yield from _of_config(name, config, message, objects)
+    yield from _of_config(name, config, shortened(words, _TOLD), objects)
 
 
-def _of_config(check: str, config: Json, message: str, objects: ManagerObjects) -> Iterator[Finding]:
+def _placed(config: str, objects: ManagerObjects) -> str:
+    """The key of the remedy where a placement fills a config; empty: none fills one of that name."""
+    return "config-missing@placed" if config in map(name_or_empty, _placements(objects)) else ""
+
+
+def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> Iterator[Finding]:
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
     where, listed = f"MultiKueueConfig {name_of(config)}", objects.workers_of(check)
@@ -91,9 +94,8 @@ def _of_config(check: str, config: Json, message: str, objects: ManagerObjects) 
     for names in groups:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         words = {"first": names[0], "more": more, "each": f"of {'these names' if more else 'that name'}"}
-        instead = "cluster-missing@placed" if placed else ""
-        message, guess = shortened(message, _TOLD), guesses[names[0]]
-        missing_worker = finding("cluster-missing", where, message, instead=instead, guess=guess, **words)
+        instead, guess = "cluster-missing@placed" if placed else "", guesses[names[0]]
+        missing_worker = finding("cluster-missing", where, told, instead=instead, guess=guess, **words)
         yield missing_worker.mild(len(missing) < len(listed))
 
 
@@ -105,21 +107,17 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         objects: of the manager.
         delegated: whether the job says that MultiKueue runs it.
     """
-    wanted = queue_name(workload)
-    local, message = (
-        objects.local_queue_of(workload),
-        str((condition(workload, "QuotaReserved") or {}).get("message") or ""),
-    )
+    local, words = objects.local_queue_of(workload), message(workload, "QuotaReserved")
     if local is None and LOCAL_QUEUE in objects.unread:
         return
     if local is None:
-        where = f"LocalQueue {namespace_of(workload)}/{wanted}"
-        yield finding("local-queue-missing", where, message, missing=missing_queue(workload, objects))
+        where = f"LocalQueue {namespace_of(workload)}/{queue_name(workload)}"
+        yield finding("local-queue-missing", where, words, missing=missing_queue(workload, objects))
         return
     yield from _stopped(LOCAL_QUEUE, local, workload)
     queue = objects.cluster_queue_of(workload)
     if queue is None:
-        yield from (attrs.evolve(broken, told=message) for broken in without_cluster_queue(local, objects))
+        yield from (attrs.evolve(broken, told=words) for broken in without_cluster_queue(local, objects))
         return
     if ADMISSION_CHECK not in objects.unread:
         stopped = list(_stopped(CLUSTER_QUEUE, queue, workload))
@@ -176,18 +174,14 @@ def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
     if (condition(queue, "Active") or {}).get("reason") not in _BY_CHECKS:
         return False
     ours, named = objects.check_of_queue(queue), check_names(queue)
-    workers = (objects.clusters_by_name.get(name, {}) for name in objects.workers_of(ours or ""))
-    is_told = (
-        any(check_findings(objects, ours)) or not all(is_true(worker, "Active") for worker in workers)
-        if ours
-        else False
-    )
-    mine = objects.our_checks.get(ours or "", {})
-    return (
-        any(name not in map(name_of, objects.checks) for name in named)
-        or any(name_of(placement) in named and not is_true(placement, "Active") for placement in _placements(objects))
-        or (not is_true(mine, "Active") and is_told)
-    )
+    if any(name not in map(name_of, objects.checks) for name in named):
+        return True
+    if any(name_of(placement) in named and not is_true(placement, "Active") for placement in _placements(objects)):
+        return True
+    if ours is None or is_true(objects.our_checks[ours], "Active"):
+        return False
+    workers = (objects.clusters_by_name.get(name, {}) for name in objects.workers_of(ours))
+    return any(check_findings(objects, ours)) or not all(is_true(worker, "Active") for worker in workers)
 
 
 def _of_placements(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
@@ -211,3 +205,79 @@ def inactive_placement(check: Json) -> Iterator[Finding]:
 
 def _placements(objects: ManagerObjects) -> Iterator[Json]:
     return (check for check in objects.checks if is_placement_check(check))
+
+
+def queue_problem(queue: Json) -> str:
+    """Why a ClusterQueue or LocalQueue takes no jobs; empty: it does, or does not say."""
+    active = condition(queue, "Active")
+    return "" if active is None or active.get("status") == "True" else str(active.get("message") or name_of(queue))
+
+
+@attrs.frozen
+class ChainLink:
+    """One object on the way."""
+
+    kind: str
+    name: str
+    state: str
+    """`Active`, `Inactive`, `Missing`, the state of a Workload or of a check."""
+    ok: bool
+    told: str
+    """What it says."""
+
+
+def links_of(workload: Json, job: Json | None, report: JobReport, objects: ManagerObjects) -> Iterator[ChainLink]:
+    """What each object says, in order, up to the first that is missing."""
+    yield ChainLink("Job", report.job, str(report.state), report.state != "Rejected", managed_by(job))
+    local = objects.local_queue_of(workload)
+    yield _queue(LOCAL_QUEUE, f"{report.namespace}/{queue_name(workload)}", local, objects)
+    if local is None and not report.cluster_queue and LOCAL_QUEUE not in objects.unread:
+        return
+    yield _queue(CLUSTER_QUEUE, report.cluster_queue, objects.cluster_queue_of(workload), objects)
+    yield _workload(workload, report)
+    name = objects.check_of(workload) or objects.queue_check(workload)
+    if name is None:
+        return
+    state = str(workloads.check_state(workload, name)) if objects.check_of(workload) else "not on it yet"
+    ok = state not in ("Rejected", "Retry")
+    yield ChainLink("AdmissionCheck", name, state, ok, check_message(workload, objects))
+    config = objects.config_of(name)
+    if config is None and MULTIKUEUE_CONFIG in objects.unread:
+        return
+    if config is None:
+        yield ChainLink("MultiKueueConfig", "", "Missing", False, message(objects.our_checks[name], "Active"))
+        return
+    listed = objects.workers_of(name)
+    read = MULTIKUEUE_CLUSTER not in objects.unread
+    missing = [worker for worker in listed if read and worker not in objects.clusters_by_name]
+    state = "Active" if is_true(objects.our_checks[name], "Active") else "Inactive"
+    yield ChainLink("MultiKueueConfig", name_of(config), state, not missing, f"lists {', '.join(listed) or 'nobody'}")
+
+
+def managed_by(job: Json | None) -> str:
+    """What a job says of who runs it."""
+    managed = dig(job or {}, "spec", "managedBy")
+    return f"managedBy {managed}" if managed else ""
+
+
+def _queue(resource: Resource, name: str, queue: Json | None, objects: ManagerObjects) -> ChainLink:
+    kind = resource.gvk.kind
+    if queue is None and resource in objects.unread:
+        return ChainLink(kind, name, "Unknown", True, "you may not read it")
+    if queue is None:
+        return ChainLink(kind, name, "Missing", False, "it does not exist")
+    active = condition(queue, "Active")
+    if active is None:
+        return ChainLink(kind, name, "Unknown", True, "it says nothing yet")
+    ok = active.get("status") == "True"
+    return ChainLink(kind, name, "Active" if ok else "Inactive", ok, "" if ok else message(queue, "Active"))
+
+
+def _workload(workload: Json, report: JobReport) -> ChainLink:
+    state = "QuotaReserved" if workloads.has_quota(workload) else "Pending"
+    if workloads.is_finished(workload):
+        state = "Finished"
+    elif workloads.is_admitted(workload):
+        state = "Admitted"
+    ok = state != "Pending" or condition(workload, "QuotaReserved") is None
+    return ChainLink("Workload", report.workload, state, ok, "" if ok else message(workload, "QuotaReserved"))

@@ -9,26 +9,27 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.check_message import Message
-from multikueue.core.model.conditions import condition
-from multikueue.core.model.dependencies import Dependency, dependencies_of
+from multikueue.core.model.conditions import message
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
 from multikueued.reports import clocks
 from multikueued.reports.answers import ReportedPlacement, placements
-from multikueued.reports.chain import check_findings, queue_findings
+from multikueued.reports.chain import ChainLink, check_findings, links_of, managed_by, queue_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.held_quota import held_quota
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message, job_report
-from multikueued.reports.links import ChainLink, chain_of, managed_by
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting, starving
 from multikueued.reports.remedies.audience import Audience, audience_of, read_by
 from multikueued.reports.remedies.check_remedies import (
     MANAGER_RULES,
+    POD_MISSING,
     deleted_job_findings,
     failure_findings,
+    group_findings,
+    queue_changes,
     time_is_over,
     waiting_findings,
     why_rejected,
@@ -46,10 +47,11 @@ from multikueued.reports.worker_answers import WorkerAnswer, ask_workers, lacks_
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
 _OF_THE_RUN: Final = frozenset(
-    remedy.id for remedy in (*(sign.remedy for sign in TROUBLE), NOT_READY, *BY_REASON.values(), NEED_MISSING)
+    remedy.id
+    for remedy in (*(sign.remedy for sign in TROUBLE), NOT_READY, *BY_REASON.values(), NEED_MISSING, POD_MISSING)
 )
 """The findings of a job that is on its worker and gets nowhere there."""
-_WITHOUT_TROUBLE = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
+_WITHOUT_TROUBLE: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
 
 
 @attrs.frozen
@@ -68,7 +70,8 @@ class Seen:
     """What could not be read."""
     others: tuple[str, ...] = ()
     """The other Workloads of the job that have not ended, as `workload/NAME`."""
-    waiting: Waiting = attrs.field(factory=Waiting)
+    waiting: Waiting | None = None
+    """How it waits, where that is known."""
     audience: Audience = Audience.OPERATOR
     """Whom the remedies are for."""
     others_named: bool | None = True
@@ -122,15 +125,18 @@ class Unqueued:
 
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""
-    job = seen.waiting.on(job_report(seen.workload, seen.objects), reserved_at(seen.workload))
-    asked = ask_workers(seen.workload, job, seen.objects, seen.events, seen.now)
-    answers = with_reasons(asked, seen.workload, seen.job, seen.objects, seen.now)
+    job = job_report(seen.workload, seen.objects)
+    if seen.waiting is not None:
+        job = seen.waiting.on(job, reserved_at(seen.workload))
+    answers = ask_workers(seen.workload, job, seen.objects, seen.events, seen.now)
+    if job.state in (JobState.WAITING, JobState.OFFERED):
+        answers = with_reasons(answers, seen.workload, seen.job, seen.objects, seen.now)
     findings = sorted(_findings(seen, job, answers), key=lambda finding: not finding.blocking)
     explanation = Explanation(
         job=job,
         audience=seen.audience,
         summary="",
-        chain=chain_of(seen.workload, seen.job, job, seen.objects),
+        chain=tuple(links_of(seen.workload, seen.job, job, seen.objects)),
         workers=answers,
         next=next_steps(seen.workload, job, answers, findings, seen.objects),
         findings=(),
@@ -155,22 +161,26 @@ def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
-    of_events = [event_finding for _, event_finding in told_findings(seen.events, seen.workload, seen.job, job.job)]
+    events = told_findings(seen.events, seen.workload, seen.job, job.job) if seen.events else ()
+    of_events = [event_finding for _, event_finding in events]
     yield from of_events
     yield from deleted_job_findings(seen.workload)
     refused = any(event_finding.id == ToldFinding.STATUS_REFUSED for event_finding in of_events)
     if seen.job is not None and not refused:  # what was refused would say more
-        yield from about_job(seen.job, job, seen.now, dependencies_of(seen.workload))
+        yield from _of_itself(seen.job, job, seen.workload, seen.now)
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
+    if job.state in (*WAITING_STATES, *RUNNING_STATES):
+        yield from group_findings(seen.workload, seen.now)
+        yield from queue_changes(seen.workload, seen.job or {}, job.job)
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
     if job.state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.workload, seen.objects, delegated=delegated)
         yield from _about_job(seen, job)
     if job.state in WAITING_STATES:
-        message = check_message(seen.workload, seen.objects)
-        yield from earlier_run_findings(seen.workload, message, seen.objects, seen.now)
+        words = check_message(seen.workload, seen.objects)
+        yield from earlier_run_findings(seen.workload, words, seen.objects, seen.now)
     if job.state is JobState.LOCAL:
         return
     if job.worker and (removal := taken_away(job.worker, seen.objects)) is not None:
@@ -179,7 +189,8 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     check = seen.objects.check_of(seen.workload) or seen.objects.queue_check(seen.workload) or ""
     yield from (check_finding.mild(going) for check_finding in (check_findings(seen.objects, check) if check else ()))
     yield from narrowed_out(job, answers)
-    yield from starving(seen.objects, seen.now, seen.workload)
+    if job.state is JobState.WAITING:
+        yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
     yield from (
         clock_finding
@@ -189,24 +200,17 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     yield from clocks.clock_findings(seen.workload, seen.job, job, seen.now)
 
 
-def about_job(job: Json, report: JobReport, now: datetime, needs: Iterable[Dependency] = ()) -> Iterator[Finding]:
-    """What a job says itself.
-
-    Args:
-        job: the manager's.
-        report: its line.
-        now: the wall clock.
-        needs: what its pods name.
-    """
-    yield from trouble_findings(job, report, (need for need in needs if need.required), now)
-    yield from failure_findings(job, report, now)
+def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Iterator[Finding]:
+    """What a job says itself; None: what its pods name is not known."""
+    has_failed = report.state is JobState.FAILED
+    yield from failure_findings(job, report, now) if has_failed else trouble_findings(job, report, workload, now)
 
 
 def with_job(explanation: Explanation, job: Json, now: datetime) -> Explanation:
     """An explanation that was made without the job, with what the job says itself."""
     first, *others = explanation.chain
     explained = attrs.evolve(explanation, chain=(attrs.evolve(first, told=managed_by(job)), *others))
-    return with_findings(explained, *about_job(job, explained.job, now))
+    return with_findings(explained, *_of_itself(job, explained.job, None, now))
 
 
 def with_findings(explanation: Explanation, *more: Finding, without: str = "") -> Explanation:
@@ -230,16 +234,16 @@ def context_of(seen: Seen, job: JobReport) -> dict[str, str]:
 def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
     context, where = context_of(seen, job), f"Workload {job.workload}"
     if job.state is JobState.QUEUED:
-        message = str((condition(seen.workload, "QuotaReserved") or {}).get("message") or "")
-        if (quota_finding := found_by(MANAGER_RULES, where, message, context)) is not None:
+        words = message(seen.workload, "QuotaReserved")
+        if (quota_finding := found_by(MANAGER_RULES, where, words, context)) is not None:
             yield quota_finding
             if not quota_finding.blocking and seen.others_named is not None:
                 yield from held_quota(seen.workload, seen.objects, seen.findings_of, named=seen.others_named)
         return
-    message = check_message(seen.workload, seen.objects)
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):
         # Behind the head stand the workers' words.
-        yield from waiting_findings(seen.workload, where, Message.read(message).head, seen.objects)
+        head = Message.read(check_message(seen.workload, seen.objects)).head
+        yield from waiting_findings(seen.workload, where, head, seen.objects)
         return
     over = list(time_is_over(seen.workload, where, job.reason, context))
     yield from over
@@ -282,10 +286,8 @@ def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
     job = explanation.job
     first = next((finding for finding in findings if finding.blocking), None)
     match job.state:
-        case JobState.RUNNING if first is not None and first.id in _OF_THE_RUN:
-            return f'Worker cluster "{job.worker}" has it, and somebody has to act: {first.why}.'
         case JobState.RUNNING:
-            return f'It runs on worker cluster "{job.worker}".'
+            return _runs(job, findings)
         case JobState.STARTING:
             lacks_quota = lacks_quota_there(job, explanation.workers)
             admitted = "has admitted it, and its job is being created there"
@@ -305,6 +307,16 @@ def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
     if first is not None:
         return f"It does not run, and somebody has to act: {first.why}."
     return _waits(job, findings)
+
+
+def _runs(job: JobReport, findings: Sequence[Finding]) -> str:
+    stuck = next((finding for finding in findings if finding.blocking and finding.id in _OF_THE_RUN), None)
+    if stuck is not None:
+        return f'Worker cluster "{job.worker}" has it, and somebody has to act: {stuck.why}.'
+    lacking = next((finding for finding in findings if finding.id == POD_MISSING.id), None)
+    if lacking is not None:
+        return f'Worker cluster "{job.worker}" has it: {lacking.why}.'
+    return f'It runs on worker cluster "{job.worker}".'
 
 
 def _waits(job: JobReport, findings: Sequence[Finding]) -> str:

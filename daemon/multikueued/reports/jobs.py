@@ -12,7 +12,7 @@ import attrs
 from multikueue.adapters import AVAILABLE
 from multikueue.core.model import workloads
 from multikueue.core.model.check_message import Message
-from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
+from multikueue.core.model.conditions import changed_at, is_true, message, parse_timestamp
 from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
@@ -112,7 +112,7 @@ def job_report(workload: Json, objects: ManagerObjects, user_label: str = "") ->
         queue=queue_name(workload),
         cluster_queue=objects.cluster_queue_name(workload),
         workload=key.name,
-        user=labels_everywhere(workload).get(user_label, ""),
+        user=labels_everywhere(workload).get(user_label, "") if user_label else "",
         created=parse_timestamp(dig(workload, "metadata", "creationTimestamp")),
         since=_since(workload, state, objects),
         reason=reason_of(workload, state, objects),
@@ -168,31 +168,27 @@ def check_message(workload: Json, objects: ManagerObjects) -> str:
 
 def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
     """Why a job is in its state, in the words of whoever decided that."""
-
-    def message_of(kind: str) -> str:
-        return str((condition(workload, kind) or {}).get("message") or "")
-
-    message = check_message(workload, objects)
     match state:
         case JobState.QUEUED:
-            why = _sent_back_for(workload, objects) or message_of("QuotaReserved") or message_of("Evicted")
+            sent_back = _sent_back_for(workload, objects)
+            why = sent_back or message(workload, "QuotaReserved") or message(workload, "Evicted")
             return missing_queue(workload, objects, why) if objects.has_no_queue(workload) else why
         case JobState.LOST:
-            active = condition(objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {}), "Active")
-            return str((active or {}).get("message") or "its MultiKueueCluster does not exist, or says nothing yet")
+            cluster = objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
+            return message(cluster, "Active") or "its MultiKueueCluster does not exist, or says nothing yet"
         case JobState.RUNNING | JobState.STARTING:
-            return "; ".join(Message.read(message).parts)
+            return "; ".join(Message.read(check_message(workload, objects)).parts)
         case JobState.FINISHED | JobState.FAILED:
-            return message_of("Finished")
+            return message(workload, "Finished")
         case JobState.INACTIVE:
-            return message_of("Evicted") or "spec.active is false"
+            return message(workload, "Evicted") or "spec.active is false"
         case JobState.STOPPING:
-            return "it is being deleted" if is_terminating(workload) else message_of("Evicted")
+            return "it is being deleted" if is_terminating(workload) else message(workload, "Evicted")
         case JobState.LOCAL:
             if objects.is_own_copy(workload):
                 return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
             return "its ClusterQueue has no MultiKueue check"
-    return message
+    return check_message(workload, objects)
 
 
 def _sent_back_for(workload: Json, objects: ManagerObjects) -> str:
@@ -201,11 +197,11 @@ def _sent_back_for(workload: Json, objects: ManagerObjects) -> str:
     return f'sent back: worker cluster "{runs[0].worker}" still has {runs[0]}' if runs else ""
 
 
-def missing_queue(workload: Json, objects: ManagerObjects, message: str = "") -> str:
+def missing_queue(workload: Json, objects: ManagerObjects, words: str = "") -> str:
     """That the LocalQueue of a Workload does not exist, in these words if there are any, and which one may be meant."""
     wanted, namespace = queue_name(workload), ObjectKey.of(workload).namespace
     here = [name_of(local) for local in objects.local_queues if ObjectKey.of(local).namespace == namespace]
-    return (message or f'LocalQueue "{wanted}" does not exist in namespace "{namespace}"') + similar(wanted, here)
+    return (words or f'LocalQueue "{wanted}" does not exist in namespace "{namespace}"') + similar(wanted, here)
 
 
 def _since(workload: Json, state: JobState, objects: ManagerObjects) -> datetime | None:

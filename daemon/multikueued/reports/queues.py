@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.conditions import is_true, message
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import dig
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.quotas import nominal, sums
@@ -64,11 +64,5 @@ def _report(name: str, queue: Json, check: str, objects: ManagerObjects, jobs: S
         running=sum(job.state in RUNNING_STATES for job in own),
         used=amounts(sums(dig(queue, "status", "flavorsReservation"), "total")),
         total=amounts(nominal(queue)),
-        message="" if active else str((condition(queue, "Active") or {}).get("message") or "it has no status yet"),
+        message="" if active else message(queue, "Active") or "it has no status yet",
     )
-
-
-def queue_problem(queue: Json) -> str:
-    """Why a ClusterQueue or LocalQueue takes no jobs; empty: it does, or does not say."""
-    active = condition(queue, "Active")
-    return "" if active is None or active.get("status") == "True" else str(active.get("message") or name_of(queue))

@@ -98,7 +98,7 @@ def ask_workers(
     parts = Message.read(message).by_worker(names)
     refused = refusals(workload, events, parts, now) if job.state in WAITING_STATES else {}
     answers = (_answer(name, workload, job, objects, parts, refused) for name in names)
-    why = refusals_in(workload, message)
+    why = refusals_in(workload, message) if parts else {}
     return tuple(_refusing(answer, refused.get(answer.worker), why.get(answer.worker)) for answer in answers)
 
 
@@ -144,8 +144,7 @@ def _answer(
     if unusable and (stops_there or job.state in WAITING_STATES):
         cause = said.causes.get(owner.gvk.dotted, "") if owner is not None else ""
         return WorkerAnswer(name, "Unusable", unusable, "condition", cause=cause)
-    away = _kept_away(name, workload, cluster, objects) if name not in (*job.offered_to, *refused) else None
-    if away is not None and (away.state == "Cordoned" or job.state in WAITING_STATES):
+    if name not in (*job.offered_to, *refused) and (away := _kept_away(name, workload, job, objects)) is not None:
         return away
     if job.state in WAITING_STATES and name in parts:
         state = "Refused" if name in refused else "Waiting" if name in job.offered_to else "NotOffered"
@@ -157,12 +156,15 @@ def _answer(
     return _without_words(name, workload, job) if seen is None else seen
 
 
-def _kept_away(name: str, workload: Json, cluster: Json, objects: ManagerObjects) -> WorkerAnswer | None:
-    """Of a worker whose MultiKueueCluster says that it is offered no job, or none of this namespace."""
+def _kept_away(name: str, workload: Json, job: JobReport, objects: ManagerObjects) -> WorkerAnswer | None:
+    """Of a worker whose MultiKueueCluster says that it is offered no job, or none of this namespace that waits."""
+    cluster = objects.clusters_by_name[name]
     if cordon := cordon_of(annotations_of(cluster)):
         return WorkerAnswer(name, "Cordoned", cordon, "annotation", cause=CORDONED)
     if (second := second_name(cluster)) is not None:
         return WorkerAnswer(name, "Cordoned", held_as_second(second.first), "condition", cause=SECOND_NAME)
+    if job.state not in WAITING_STATES:
+        return None
     nowhere = objects.names_on(name).why_none(ObjectKey.of(workload).namespace)
     return WorkerAnswer(name, "NotOffered", nowhere, "annotation", cause=NO_NAMESPACE) if nowhere else None
 

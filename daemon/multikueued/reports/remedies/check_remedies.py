@@ -6,22 +6,22 @@ What the manager's Kueue says of quota stands in its message and nowhere else, s
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.adapters.registry import AVAILABLE, setting_for
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, is_true, timestamp
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
-from multikueue.core.model.labels import CONTROLLER_NAME, JOB_UID_LABEL
+from multikueue.core.model.labels import CONTROLLER_NAME, JOB_UID_LABEL, QUEUE_LABEL, RETRIABLE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, labels_of
+from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.workloads import CheckState, Rejection
-from multikueued.reports.jobs import JobReport, JobState
-from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.jobs import JobReport
+from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.pod_reasons import reason_of_pod
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, finding
 from multikueued.settings.config import RetentionSettings
@@ -122,21 +122,55 @@ def deleted_job_findings(workload: Json) -> Iterator[Finding]:
         yield finding("job-deleted", where, **words)
 
 
+POD_MISSING: Final = REMEDIES["pod-missing"]
+_REPLACED_AFTER: Final = timedelta(minutes=1)
+"""How long who made a group of pods has to replace one of them, before somebody has to act."""
+
+
+def group_findings(workload: Json, now: datetime) -> Iterator[Finding]:
+    """That its Kueue waits for a new pod of a group, unless the group says that its pods are not replaced.
+
+    Args:
+        workload: the manager's.
+        now: the wall clock.
+    """
+    waits, key = condition(workload, "WaitingForReplacementPods") or {}, ObjectKey.of(workload)
+    pods = (annotations_of(pod_set.get("template") or {}) for pod_set in dig(workload, "spec", "podSets") or ())
+    if waits.get("status") != "True" or any(noted.get(RETRIABLE_ANNOTATION) == "false" for noted in pods):
+        return
+    where, message = f"Workload {key.name}", str(waits.get("message") or "")
+    missing = POD_MISSING.about(where, message, {"namespace": key.namespace, "workload": key.name})
+    since = parse_timestamp(waits.get("lastTransitionTime"))
+    yield missing.mild(since is not None and now - since < _REPLACED_AFTER)
+
+
+def queue_changes(workload: Json, job: Json, name: str) -> Iterator[Finding]:
+    """That a job was given another queue while it has quota: Kueue tries that in vain until the quota is given back.
+
+    Args:
+        workload: the manager's.
+        job: behind it.
+        name: of the job, as TYPE/NAME.
+    """
+    wanted, queue, key = labels_of(job).get(QUEUE_LABEL, ""), queue_name(workload), ObjectKey.of(workload)
+    if wanted and wanted != queue and workloads.has_quota(workload):
+        words = {"wanted": wanted, "queue": queue, "job": name, "namespace": key.namespace}
+        yield finding("queue-changed", name, **words)
+
+
 FAILED: Final = "job-failed"
 _KEPT: Final = RetentionSettings().failed
 """Unless the daemon's settings say otherwise."""
 
 
 def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Finding]:
-    """The finding of it; none if it has not failed.
+    """The finding of it.
 
     Args:
-        job: the manager's.
+        job: the manager's, which has failed.
         report: its line.
         now: the wall clock.
     """
-    if report.state is not JobState.FAILED:
-        return
     message = plain(_words(job) or report.reason)
     there = f" on worker cluster {report.worker}" if report.worker else ""
     instead, until = _kept(report, now)

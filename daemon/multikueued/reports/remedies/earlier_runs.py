@@ -20,11 +20,6 @@ DOES_NOT_END: Final = "copy-does-not-end"
 """The id after that."""
 
 
-def earlier_runs(workload: Json, objects: ManagerObjects) -> tuple[EarlierRun, ...]:
-    """The job copies that must be gone before a Workload is offered to anybody; empty: there are none."""
-    return earlier_runs_in(workload, objects.check_of(workload))
-
-
 def earlier_run_findings(workload: Json, message: str, objects: ManagerObjects, now: datetime) -> Iterator[Finding]:
     """What it waits for, since when; and once it takes too long, what holds it and the way out.
 
@@ -34,7 +29,7 @@ def earlier_run_findings(workload: Json, message: str, objects: ManagerObjects, 
         objects: of the manager.
         now: the wall clock.
     """
-    for run in earlier_runs(workload, objects):
+    for run in earlier_runs_in(workload, objects.check_of(workload)):
         key = ObjectKey.of(workload)
         words = {
             "namespace": key.namespace,

@@ -5,7 +5,7 @@ Which field of a kind says so is a row of `TROUBLE`; how a kind says that someth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -15,6 +15,7 @@ import attrs
 from multikueue.adapters import AVAILABLE, SafeAdapter
 from multikueue.core.model.adapter import Hold
 from multikueue.core.model.conditions import condition, conditions, parse_timestamp
+from multikueue.core.model.dependencies import dependencies_of
 from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.outside_text import plain
@@ -211,15 +212,17 @@ def job_trouble(job: Json, report: JobReport, now: datetime) -> Trouble | None:
         report: its line.
         now: the wall clock.
     """
-    held = report.state in WAITING_STATES and _hold(job) is Hold.ON
-    if not held and report.state not in (JobState.RUNNING, JobState.STARTING):
+    waits = report.state in WAITING_STATES
+    if not waits and report.state not in (JobState.RUNNING, JobState.STARTING):
         return None
     if _is_outdated(job):
         return None
     signs = (sign for sign in TROUBLE if kind_of(job) in sign.kinds)
     troubles = ((sign.remedy, sign.found_in(job, report.since, now)) for sign in signs)
     known = next((Trouble(remedy, plain(words)) for remedy, words in troubles if words is not None), None)
-    if known is not None or held or is_ready(job) is not False or not has_run_for_minutes(report, now):
+    if waits:
+        return known if known is not None and _hold(job) is Hold.ON else None
+    if known is not None or is_ready(job) is not False or not has_run_for_minutes(report, now):
         return known
     late = report.since is not None and now - report.since >= NEVER_READY_AFTER
     return Trouble(NEVER_READY if late else NOT_READY, plain(_of_no_pod(job)))
@@ -239,19 +242,19 @@ def has_run_for_minutes(report: JobReport, now: datetime) -> bool:
     return runs and report.since is not None and now - report.since >= NOT_READY_AFTER
 
 
-def trouble_findings(job: Json, report: JobReport, needs: Iterable[object], now: datetime) -> Iterator[Finding]:
+def trouble_findings(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Iterator[Finding]:
     """The finding of it.
 
     Args:
         job: the manager's.
         report: its line.
-        needs: what its pods name, as far as that is known.
+        workload: the manager's, which tells what its pods name; None: that is not known.
         now: the wall clock.
     """
     trouble = job_trouble(job, report, now)
     if trouble is None:
         return
-    named = ", ".join(sorted(map(str, needs)))
+    named = ", ".join(sorted(str(need) for need in dependencies_of(workload or {}) if need.required))
     without = f"; they name {named}, and do not start where that is not in the job's namespace" if named else ""
     context = {"namespace": report.namespace, "job": report.job, "worker": report.worker or "its worker"}
     yield trouble.remedy.about(report.job, trouble.words, {**context, "needs": without})
@@ -259,8 +262,7 @@ def trouble_findings(job: Json, report: JobReport, needs: Iterable[object], now:
 
 def kind_of(job: Json) -> str:
     """As the rows name it."""
-    gvk = GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or ""))
-    return f"{gvk.kind}.{gvk.group}"
+    return _named(GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or "")))
 
 
 def _of_no_pod(job: Json) -> str:

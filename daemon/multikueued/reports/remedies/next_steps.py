@@ -10,6 +10,7 @@ import attrs
 
 from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
@@ -18,7 +19,6 @@ from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.earlier_runs import earlier_runs
 from multikueued.reports.remedies.remedy import Finding, command_for
 from multikueued.reports.worker_answers import WorkerAnswer, lacks_quota_there
 
@@ -85,7 +85,7 @@ def _of_job(
 
 
 def _of_waiting(workload: Json, objects: ManagerObjects, *, stuck: bool) -> Iterator[NextStep]:
-    runs = earlier_runs(workload, objects)
+    runs = earlier_runs_in(workload, objects.check_of(workload))
     if runs:
         due = max((run.due for run in runs if run.due is not None), default=None)
         if due is not None and not stuck:

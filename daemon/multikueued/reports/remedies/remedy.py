@@ -113,8 +113,19 @@ class Remedy:
         )
 
     def filled(self, each: Sequence[Mapping[str, str]]) -> str:
-        """What to do, with the words of each worker that shows it; see `filled_for_all`."""
-        return filled_for_all(self.remedy, each, self.command)
+        """What to do: each command once, and what several workers have in common once.
+
+        Args:
+            each: the words of each worker that shows it.
+        """
+        commands = dict.fromkeys(filled(self.command, words) for words in each)
+        if NO_COMMAND in commands:
+            return NO_COMMAND
+        shown = "; ".join(islice(commands, MOST_COMMANDS))
+        if len(commands) > MOST_COMMANDS:
+            shown += f"; and so for {', '.join(words['worker'] for words in each[MOST_COMMANDS:])}"
+        texts = dict.fromkeys(filled(self.remedy, defaultdict(str, {**words, "command": shown})) for words in each)
+        return "; ".join(islice(texts, MOST_COMMANDS))
 
 
 def finding(key: str, where: str, message: str = "", /, *, instead: str = "", **words: str) -> Finding:
@@ -180,7 +191,7 @@ MOST_COMMANDS: Final = 3
 """Commands of one remedy; for the other workers it is the same with their names."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _AND: Final = " and "
-_NO_COMMAND: Final = "mend what it names; no command is shown, as a name in these words is none that Kubernetes allows"
+NO_COMMAND: Final = "mend what it names; no command is shown, as a name in these words is none that Kubernetes allows"
 
 
 def filled(remedy: str, words: Mapping[str, str]) -> str:
@@ -199,27 +210,9 @@ def filled(remedy: str, words: Mapping[str, str]) -> str:
         kind, word = SLOTS.get(slot, "name"), words[slot]
         parts = word.split(_AND) if kind == "names" else [word]
         if kind != "ours" and not all(is_name(part) for name in parts if name for part in name.split("/")):
-            return _NO_COMMAND
+            return NO_COMMAND
         quoted[slot] = word if kind == "ours" else _AND.join(shlex.quote(name) if name else "" for name in parts)
     return remedy.format_map(quoted)
-
-
-def filled_for_all(remedy: str, each: Sequence[Mapping[str, str]], command: str = "") -> str:
-    """A remedy for several workers: each command once, and what they have in common once.
-
-    Args:
-        remedy: see `filled`; with `{command}` where the commands stand.
-        each: the words of each worker.
-        command: what to type for one of them.
-    """
-    commands = dict.fromkeys(filled(command, words) for words in each)
-    if _NO_COMMAND in commands:
-        return _NO_COMMAND
-    shown = "; ".join(islice(commands, MOST_COMMANDS))
-    if len(commands) > MOST_COMMANDS:
-        shown += f"; and so for {', '.join(words['worker'] for words in each[MOST_COMMANDS:])}"
-    texts = dict.fromkeys(filled(remedy, defaultdict(str, {**words, "command": shown})) for words in each)
-    return "; ".join(islice(texts, MOST_COMMANDS))
 
 
 def is_name(word: str) -> bool:
