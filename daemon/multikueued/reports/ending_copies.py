@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -33,6 +33,11 @@ class LatePod:
         node = f" on node {plain(self.node)}" if self.node else ""
         why = ": the node may be down" if self.node else ""
         return f"pod {plain(self.name)}{node} should have ended at {timestamp(self.due)}{why}"
+
+
+def held_by(finalizers: Sequence[str]) -> str:
+    """Which finalizers hold an object, in words."""
+    return f"held by the finalizer{'' if len(finalizers) == 1 else 's'} {', '.join(map(plain, finalizers))}"
 
 
 @attrs.frozen
@@ -80,8 +85,7 @@ class EndingCopy:
     def _holders(self) -> Iterator[str]:
         """What holds it: there is always something to look at."""
         if self.finalizers:
-            named = ", ".join(map(plain, self.finalizers))
-            yield f"held by the finalizer{'' if len(self.finalizers) == 1 else 's'} {named}"
+            yield held_by(self.finalizers)
         yield from map(str, self.pods[:MOST_NAMED])
         if len(self.pods) > MOST_NAMED:
             yield f"and {len(self.pods) - MOST_NAMED} more such pods"

@@ -76,7 +76,7 @@ class ManagerObjects:
 
     def is_manager(self, worker: str) -> bool:
         """Whether the daemon says that a worker is the manager itself."""
-        return says_manager(self.clusters_by_name.get(worker) or {})
+        return self.names_on(worker).of_manager
 
     @cached_property
     def waited(self) -> tuple[tuple[Json, Waited], ...]:
@@ -204,12 +204,7 @@ def similar(name: str, known: Iterable[str] | Mapping[str, object]) -> str:
     return f' (did you mean "{close[0]}"?)' if close else ""
 
 
-def says_manager(cluster: Json) -> bool:
-    """Whether a MultiKueueCluster says that its worker is the manager itself."""
-    facts = connection_facts(cluster)
-    return facts is not None and facts.is_manager is True
-
-
 def names_by(cluster: Json) -> WorkerNames:
     """How a worker calls namespaces and queues, by its MultiKueueCluster alone."""
-    return WorkerNames.of(annotations_of(cluster), of_manager=says_manager(cluster))
+    facts = connection_facts(cluster)
+    return WorkerNames.of(annotations_of(cluster), of_manager=facts is not None and facts.is_manager is True)

@@ -11,8 +11,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.quotas import nominal, sums
-from multikueued.reports.workers import amounts
+from multikueued.reports.quotas import amounts, nominal, sums
 
 
 @attrs.frozen

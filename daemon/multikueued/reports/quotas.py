@@ -65,7 +65,7 @@ def quota_of(published: Published | None, local_queues: Iterable[ObjectKey]) -> 
         for (flavor, name), amount in sorted(total.items())
     )
     counted = {key: used[key] for key in total}
-    return WorkerQuota(_amounts(counted), _amounts(total), tuple(flavors), published.quota_at)
+    return WorkerQuota(amounts(_by_resource(counted)), amounts(_by_resource(total)), tuple(flavors), published.quota_at)
 
 
 def nominal(queue: Json) -> Counter[str]:
@@ -96,5 +96,6 @@ def _by_resource(counted: Mapping[tuple[str, str], int]) -> Counter[str]:
     return total
 
 
-def _amounts(counted: Mapping[tuple[str, str], int]) -> dict[str, str]:
-    return {resource: written(resource, amount) for resource, amount in sorted(_by_resource(counted).items())}
+def amounts(counted: Mapping[str, int]) -> dict[str, str]:
+    """Thousandths as Kubernetes writes them."""
+    return {resource: written(resource, amount) for resource, amount in sorted(counted.items())}

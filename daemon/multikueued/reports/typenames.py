@@ -57,9 +57,8 @@ def type_of(workload: Json) -> str:
 
 def type_name(workload: Json) -> str:
     """TYPE/NAME of the job behind a Workload: `job/train-1`; `workload/NAME` if it names no job."""
-    job = owner(workload)
-    alone = job is not None and not has_members(workload)
-    return f"{type_of(workload)}/{job.name if alone and job is not None else name_of(workload)}"
+    job = None if has_members(workload) else owner(workload)
+    return f"{type_of(workload)}/{name_of(workload) if job is None else job.name}"
 
 
 def resource_of(type: str) -> Resource | None:

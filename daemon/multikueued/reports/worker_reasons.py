@@ -28,9 +28,10 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueued.reports.jobs import JobReport, check_message
-from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_answers import WorkerAnswer
+from multikueued.reports.worker_queues import local_queue_of
 
 _OBSTACLES: Final = {"Unusable": Why.KIND_NOT_SERVED, "Cordoned": Why.CORDONED, "Refused": Why.REFUSED}
 _ABSENT: Final = ("Lost", "NotConnected", "Missing")
@@ -121,8 +122,7 @@ def _queue(name: str, workload: Json, objects: ManagerObjects) -> QueueFacts | R
     queues = published.facts.queues if published is not None else None
     if published is None or queues is None or published.quota_at is None:
         return None
-    here = ObjectKey(ObjectKey.of(workload).namespace, queue_name(workload))
-    leads = queues.local.get(objects.names_on(name).local_queue(here))
+    leads = queues.local.get(objects.names_on(name).local_queue(local_queue_of(workload)))
     if leads is None:
         return Reason(Why.NO_LOCAL_QUEUE)
     queue = queues.cluster.get(leads)

@@ -11,12 +11,12 @@ import attrs
 from multikueue.core.model import workloads
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueue.core.model.quantities import thousandths, written
+from multikueue.core.model.quantities import thousandths
 from multikueue.core.model.second_names import hold_of
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.quotas import WorkerQuota, quota_of
+from multikueued.reports.quotas import WorkerQuota, amounts, quota_of
 
 
 @attrs.frozen
@@ -137,8 +137,3 @@ def reserved(workload: Json) -> Counter[str]:
         for resource, amount in (assignment.get("resourceUsage") or {}).items():
             held[resource] += thousandths(amount)
     return held
-
-
-def amounts(counted: Mapping[str, int]) -> dict[str, str]:
-    """Thousandths as Kubernetes writes them."""
-    return {resource: written(resource, amount) for resource, amount in sorted(counted.items())}

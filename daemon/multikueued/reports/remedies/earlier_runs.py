@@ -10,7 +10,7 @@ from multikueue.core.model.conditions import changed_at, timestamp
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_runs_in
 from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
 from multikueue.core.model.names import Json, ObjectKey
-from multikueued.reports.ending_copies import MOST_NAMED, LatePod
+from multikueued.reports.ending_copies import MOST_NAMED, LatePod, held_by
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
 
@@ -77,7 +77,7 @@ def _held(run: EarlierRun, pods: Sequence[LatePod]) -> str:
     late = "".join(f"; {pod}" for pod in pods[:MOST_NAMED])
     if not run.finalizers:
         return late or ", and a pod of it has not"
-    return f", held by the finalizer{'' if len(run.finalizers) == 1 else 's'} {', '.join(run.finalizers)}{late}"
+    return f", {held_by(run.finalizers)}{late}"
 
 
 def _way_out(run: EarlierRun, pods: Sequence[LatePod]) -> str:

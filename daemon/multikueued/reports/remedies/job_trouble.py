@@ -194,16 +194,8 @@ READY: Final[Mapping[str, ReadySigns]] = MappingProxyType(
 """By kind. Of others nobody knows: StatefulSets and LeaderWorkerSets of the manager count gated pods."""
 
 
-@attrs.frozen
-class Trouble:
-    """What a job says, and the remedy."""
-
-    remedy: Remedy
-    words: str
-
-
-def job_trouble(job: Json, report: JobReport, now: datetime) -> Trouble | None:
-    """What the status of a job says of trouble; None: nothing that is known.
+def job_trouble(job: Json, report: JobReport, now: datetime) -> tuple[Remedy, str] | None:
+    """What the status of a job says of trouble: the row, and its words; None: nothing that is known.
 
     Of a job that waits only words count for which its Kueue holds it: others may be of a run before.
 
@@ -219,13 +211,13 @@ def job_trouble(job: Json, report: JobReport, now: datetime) -> Trouble | None:
         return None
     signs = (sign for sign in TROUBLE if kind_of(job) in sign.kinds)
     troubles = ((sign.remedy, sign.found_in(job, report.since, now)) for sign in signs)
-    known = next((Trouble(remedy, plain(words)) for remedy, words in troubles if words is not None), None)
+    known = next(((remedy, plain(words)) for remedy, words in troubles if words is not None), None)
     if waits:
         return known if known is not None and _hold(job) is Hold.ON else None
     if known is not None or is_ready(job) is not False or not has_run_for_minutes(report, now):
         return known
     late = report.since is not None and now - report.since >= NEVER_READY_AFTER
-    return Trouble(NEVER_READY if late else NOT_READY, plain(_of_no_pod(job)))
+    return NEVER_READY if late else NOT_READY, plain(_of_no_pod(job))
 
 
 def is_ready(job: Json) -> bool | None:
@@ -251,13 +243,13 @@ def trouble_findings(job: Json, report: JobReport, workload: Json | None, now: d
         workload: the manager's, which tells what its pods name; None: that is not known.
         now: the wall clock.
     """
-    trouble = job_trouble(job, report, now)
-    if trouble is None:
+    if (trouble := job_trouble(job, report, now)) is None:
         return
+    remedy, words = trouble
     named = ", ".join(sorted(str(need) for need in dependencies_of(workload or {}) if need.required))
     without = f"; they name {named}, and do not start where that is not in the job's namespace" if named else ""
     context = {"namespace": report.namespace, "job": report.job, "worker": report.worker or "its worker"}
-    yield trouble.remedy.about(report.job, trouble.words, {**context, "needs": without})
+    yield remedy.about(report.job, words, {**context, "needs": without})
 
 
 def kind_of(job: Json) -> str:
