@@ -176,6 +176,19 @@ def test_when_a_worker_that_refuses_is_asked_again_is_a_fact_of_the_event() -> N
     assert [one.next_attempt for one in late.workers] == [None, None], "what is over says nothing"
 
 
+def test_a_webhook_that_is_down_there_is_told_before_the_check_tells_it() -> None:
+    """For a minute it is tried in place: an event of that minute says why."""
+    made = saying(workload(TRAIN, nominated=BOTH), "Offered to worker1, worker2")
+    words = 'Internal error occurred: failed calling webhook "vworkload.kb.io": no endpoints available'
+    due = NOW + timedelta(seconds=50)
+    said = EventReport("workload/x", "Warning", "MultiKueue", words, NOW, NOW, 1, "multikueue", "worker1", due)
+    explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW, "kueue-system"))
+
+    assert [answer.state for answer in explanation.workers] == ["Refused", "Offered"]
+    (down,) = explanation.findings
+    assert (down.id, down.where, down.told) == ("webhook-down", "worker1", words)
+
+
 def test_words_that_no_rule_knows_are_no_finding() -> None:
     explanation = offered("worker1: not nominated yet · worker2: the moon is in the wrong house")
 
