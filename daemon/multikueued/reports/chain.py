@@ -235,7 +235,7 @@ def links_of(workload: Json, job: Json | None, report: JobReport, objects: Manag
         return
     yield _queue(CLUSTER_QUEUE, report.cluster_queue, objects.cluster_queue_of(workload), objects)
     yield _workload(workload, report)
-    name = objects.check_of(workload) or objects.queue_check(workload)
+    name = objects.check_for(workload)
     if name is None:
         return
     state = str(workloads.check_state(workload, name)) if objects.check_of(workload) else "not on it yet"

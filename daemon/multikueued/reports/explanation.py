@@ -186,8 +186,8 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     if job.worker and (removal := taken_away(job.worker, seen.objects)) is not None:
         yield removal
     going = job.state in _WITHOUT_TROUBLE
-    check = seen.objects.check_of(seen.workload) or seen.objects.queue_check(seen.workload) or ""
-    yield from (check_finding.mild(going) for check_finding in (check_findings(seen.objects, check) if check else ()))
+    if check := seen.objects.check_for(seen.workload):
+        yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, check))
     yield from narrowed_out(job, answers)
     if job.state is JobState.WAITING:
         yield from starving(seen.objects, seen.now, seen.workload)

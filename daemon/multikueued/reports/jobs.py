@@ -161,9 +161,11 @@ def _with_quota(workload: Json, state: CheckState, objects: ManagerObjects) -> J
 
 def check_message(workload: Json, objects: ManagerObjects) -> str:
     """What our check says on a Workload."""
-    name = objects.check_of(workload)
-    entry = workloads.check(workload, name) if name is not None else None
-    return str((entry or {}).get("message") or "")
+    return str(_check_entry(workload, objects).get("message") or "")
+
+
+def _check_entry(workload: Json, objects: ManagerObjects) -> Json:
+    return workloads.check(workload, objects.check_of(workload) or "") or {}
 
 
 def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
@@ -208,9 +210,7 @@ def _since(workload: Json, state: JobState, objects: ManagerObjects) -> datetime
     created = parse_timestamp(dig(workload, "metadata", "creationTimestamp"))
     if state in _DECIDING:
         return changed_at(workload, _DECIDING[state]) or created
-    name = objects.check_of(workload)
-    entry = workloads.check(workload, name) if name is not None else None
-    return parse_timestamp((entry or {}).get("lastTransitionTime")) or created
+    return parse_timestamp(_check_entry(workload, objects).get("lastTransitionTime")) or created
 
 
 def labels_everywhere(workload: Json) -> Mapping[str, str]:

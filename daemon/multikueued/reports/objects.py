@@ -22,6 +22,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueued.reports.published import Published, published_in
+from multikueued.reports.worker_queues import QueuesOnWorker
 
 _CONFIG: Final = "MultiKueueConfig"
 _ON_THE_WAY: Final = frozenset((LOCAL_QUEUE, CLUSTER_QUEUE, ADMISSION_CHECK))
@@ -108,6 +109,13 @@ class ManagerObjects:
         """What the daemon sees of workers, by worker."""
         return published_in(self.findings)
 
+    def queues_seen(self, worker: str) -> tuple[QueuesOnWorker, datetime] | None:
+        """A worker's queues as the daemon saw them, and when; None: it did not, or that may not be read."""
+        published = self.published.get(worker)
+        if published is None or published.facts.queues is None or published.quota_at is None:
+            return None
+        return published.facts.queues, published.quota_at
+
     @cached_property
     def local_queues_for(self) -> dict[str, list[ObjectKey]]:
         """The LocalQueues that lead to each worker."""
@@ -160,6 +168,10 @@ class ManagerObjects:
         return next(
             (str(check["name"]) for check in workloads.checks(workload) if check.get("name") in self.our_checks), None
         )
+
+    def check_for(self, workload: Json) -> str | None:
+        """The check of ours that a Workload has, or will get from its ClusterQueue."""
+        return self.check_of(workload) or self.queue_check(workload)
 
     def local_queue_of(self, workload: Json) -> Json | None:
         """The LocalQueue that a Workload names."""

@@ -92,8 +92,8 @@ def ask_workers(
     """
     if job.state is JobState.LOCAL:
         return ()
-    check = objects.check_of(workload) or objects.queue_check(workload) or ""
-    names = dict.fromkeys([*objects.workers_of(check), *job.offered_to, *([job.worker] if job.worker else [])])
+    listed = objects.workers_of(objects.check_for(workload) or "")
+    names = dict.fromkeys([*listed, *job.offered_to, *([job.worker] if job.worker else [])])
     message = check_message(workload, objects)
     parts = Message.read(message).by_worker(names)
     refused = refusals(workload, events, parts, now) if job.state in WAITING_STATES else {}
@@ -183,12 +183,10 @@ def _without_words(name: str, workload: Json, job: JobReport) -> WorkerAnswer:
 
 def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> WorkerAnswer | None:
     """That a worker could never admit it, by the queues and quotas that the daemon saw there; None: it could."""
-    published = objects.published.get(name)
-    queues = published.facts.queues if published is not None else None
-    if published is None or queues is None or published.quota_at is None:
+    if (seen := objects.queues_seen(name)) is None:
         return None
-    wrong = quota_mismatch(workload, queues, objects.names_on(name))
-    if wrong is None:
+    queues, at = seen
+    if (wrong := quota_mismatch(workload, queues, objects.names_on(name))) is None:
         return None
-    words = f"{wrong} (as the daemon saw it at {timestamp(published.quota_at)})"
+    words = f"{wrong} (as the daemon saw it at {timestamp(at)})"
     return WorkerAnswer(name, "Waiting", words, "findings", cause=wrong.cause, about=wrong.about)

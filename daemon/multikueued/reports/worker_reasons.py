@@ -76,11 +76,11 @@ def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects, 
     answer = attrs.evolve(answer, reason=reason.why.value)
     if answer.told:
         return answer
-    published = objects.published.get(answer.worker)
-    if reason.why not in _SEEN_THERE or published is None or published.quota_at is None:
+    seen = objects.queues_seen(answer.worker)
+    if reason.why not in _SEEN_THERE or seen is None:
         return attrs.evolve(answer, told=str(reason))
-    words = f"{reason} (as the daemon saw it at {timestamp(published.quota_at)})"
-    return attrs.evolve(answer, told=words, source="findings")
+    _, at = seen
+    return attrs.evolve(answer, told=f"{reason} (as the daemon saw it at {timestamp(at)})", source="findings")
 
 
 def _reasons(
@@ -118,10 +118,9 @@ def _candidate(answer: WorkerAnswer, workload: Json, objects: ManagerObjects, re
 
 def _queue(name: str, workload: Json, objects: ManagerObjects) -> QueueFacts | Reason | None:
     """The ClusterQueue that a Workload goes to on a worker, as the daemon saw it; None: it has not said enough."""
-    published = objects.published.get(name)
-    queues = published.facts.queues if published is not None else None
-    if published is None or queues is None or published.quota_at is None:
+    if (seen := objects.queues_seen(name)) is None:
         return None
+    queues, at = seen
     leads = queues.local.get(objects.names_on(name).local_queue(local_queue_of(workload)))
     if leads is None:
         return Reason(Why.NO_LOCAL_QUEUE)
@@ -129,7 +128,7 @@ def _queue(name: str, workload: Json, objects: ManagerObjects) -> QueueFacts | R
     if queue is None or dig(queue, "status", "conditions") is None:  # of a daemon before this one
         return None
     known = Known.FORBIDDEN if cohort_of(queue) else Known.YES
-    return kueue_objects.queue_facts(kueue_objects.tree([queue], None), queue, published.quota_at, known=known)
+    return kueue_objects.queue_facts(kueue_objects.tree([queue], None), queue, at, known=known)
 
 
 def _job(workload: Json, job: Json | None, objects: ManagerObjects) -> JobFacts:
