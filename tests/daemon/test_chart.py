@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json
 from multikueue.errors import Cause
 from multikueued.metrics.hooks import Metrics
 from multikueued.page.port import FILES
-from multikueued.reports.remedies.remedy_table import about_worker
+from multikueued.reports.remedies.trouble import about_worker
 from multikueued.reports.status import DaemonReport, daemon_findings
 
 CHART = Path(__file__).parents[2] / "charts" / "multikueued"

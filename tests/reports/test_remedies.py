@@ -12,8 +12,8 @@ import pytest
 import multikueued
 from multikueue.errors import Cause
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES
-from multikueued.reports.remedies.remedy import REMEDIES, SLOTS, RemedyRule, filled, found_by
-from multikueued.reports.remedies.remedy_table import BY_CAUSE, WORKER_RULES, about_worker
+from multikueued.reports.remedies.remedy import REMEDIES, SLOTS, RemedyRule, filled
+from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by
 
 CONTEXT = {
     "namespace": "team",

@@ -13,7 +13,7 @@ from multikueue.errors import Cause
 from multikueued.reports.events import event_reports
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.remedies.remedy_table import BY_CAUSE
+from multikueued.reports.remedies.trouble import BY_CAUSE
 from multikueued.reports.status import status_report
 from tests.core.door import RefusalFacts
 from tests.reports.objects import CHECK, NOW, fleet, job, refused, saying, stored, worker, workload

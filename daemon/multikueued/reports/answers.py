@@ -20,7 +20,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueued.reports.events import EventReport
-from multikueued.reports.remedies.remedy_table import NEVER_TRIED, WORKER_IS_MANAGER, WORKER_NAMES
+from multikueued.reports.remedies.trouble import NEVER_TRIED, WORKER_IS_MANAGER, WORKER_NAMES
 
 _FRESH: Final = timedelta(minutes=5)
 """How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
@@ -124,7 +124,7 @@ class ClusterAnswer:
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
 
     cause: str = ""
-    """What is wrong, see `remedy_table`; empty: the words alone tell."""
+    """What is wrong, see `trouble.py`; empty: the words alone tell."""
     causes: Mapping[str, str] = MappingProxyType({})
     """Of `unusable`, the kinds of which more is known than words."""
     same_as: tuple[str, ...] = ()

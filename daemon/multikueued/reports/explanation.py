@@ -38,10 +38,10 @@ from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_f
 from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, trouble_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
-from multikueued.reports.remedies.remedy import Finding, finding, findings_of, found_by
-from multikueued.reports.remedies.remedy_table import UNKNOWN, source_names, trouble_of
+from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import told_findings
+from multikueued.reports.remedies.trouble import UNKNOWN, findings_of, found_by, source_names, trouble_of
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers, lacks_quota_there
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons

@@ -20,7 +20,7 @@ from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.places import starving
 from multikueued.reports.queues import QueueReport, queue_reports
 from multikueued.reports.remedies.remedy import Finding, finding
-from multikueued.reports.remedies.remedy_table import about_worker, source_names
+from multikueued.reports.remedies.trouble import about_worker, source_names
 from multikueued.reports.worker_facts import ShownPods
 from multikueued.reports.workers import WorkerReport, worker_reports
 

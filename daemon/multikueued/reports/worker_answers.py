@@ -21,7 +21,7 @@ from multikueued.reports.answers import ReportedRefusal, cluster_state, placemen
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.remedy_table import CORDONED, NO_NAMESPACE, SECOND_NAME
+from multikueued.reports.remedies.trouble import CORDONED, NO_NAMESPACE, SECOND_NAME
 from multikueued.reports.worker_queues import quota_mismatch
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")

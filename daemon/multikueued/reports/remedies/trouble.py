@@ -8,13 +8,16 @@ MultiKueueCluster says that its worker is reached, and the named groups of a pat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
+
+import attrs
 
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import Cause
-from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, Trouble, findings_of, trouble_by
+from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, Remedy, RemedyRule
 from multikueued.reports.typenames import resource_of
 
 WORKER_NAMES: Final = "UnusableNames"
@@ -33,6 +36,69 @@ UNKNOWN: Final = "unknown"
 """The id of words that no row knows."""
 AWAY: Final = REMEDIES["worker-not-connected"]
 """Of one that is not connected, and of whose words no row knows more."""
+
+
+@attrs.frozen
+class Trouble:
+    """What is wrong with one worker."""
+
+    worker: str
+    message: str
+    """Its words, or those about it."""
+    remedy: Remedy
+    words: Mapping[str, str]
+    """What the remedy fills in."""
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What it has in common with the same trouble of other workers."""
+        return self.remedy.id, self.remedy.object.format_map(defaultdict(str, self.words)) or self.worker
+
+
+def findings_of(troubles: Iterable[Trouble]) -> list[Finding]:
+    """One finding for each cause, with all the workers that show it."""
+    alike: dict[tuple[str, str], list[Trouble]] = defaultdict(list)
+    for trouble in troubles:
+        alike[trouble.identity].append(trouble)
+    return [_finding(group) for group in alike.values()]
+
+
+def _finding(alike: Sequence[Trouble]) -> Finding:
+    first, workers = alike[0], tuple(trouble.worker for trouble in alike)
+    each = [defaultdict(str, {**trouble.words, "worker": trouble.worker, "told": trouble.message}) for trouble in alike]
+    together = {slot: ", ".join(dict.fromkeys(words[slot] for words in each)) for slot in each[0]}
+    message = first.message
+    if len({trouble.message for trouble in alike}) > 1:
+        message = "; ".join(f"{trouble.worker}: {trouble.message}" for trouble in alike)
+    made = first.remedy.about(", ".join(workers), message, each[0])
+    return attrs.evolve(
+        made,
+        why=first.remedy.why.format_map(defaultdict(str, {**together, "told": message})),
+        remedy=first.remedy.filled(each),
+        workers=workers,
+    )
+
+
+def trouble_by(rules: tuple[RemedyRule, ...], worker: str, message: str, context: Mapping[str, str]) -> Trouble | None:
+    """The trouble that the first rule knows which knows these words; see `found_by`."""
+    for rule in rules:
+        if (match := rule.pattern.search(message)) is not None:
+            words = {name: text or "" for name, text in match.groupdict().items()}
+            return Trouble(worker, message, rule.remedy, {**context, **words})
+    return None
+
+
+def found_by(rules: tuple[RemedyRule, ...], where: str, message: str, context: Mapping[str, str]) -> Finding | None:
+    """The finding of the first rule that knows these words; None if none does.
+
+    Args:
+        rules: the table.
+        where: what it is about.
+        message: the words, of a worker or of Kueue.
+        context: what remedies fill in.
+    """
+    known = trouble_by(rules, where, message, context)
+    return known.remedy.about(where, message, known.words) if known is not None else None
 
 
 def source_names(cluster: Json | None) -> dict[str, str]:
