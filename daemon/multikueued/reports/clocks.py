@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -32,11 +32,11 @@ def measured(worker: str, ahead: ClockBound | None) -> Iterator[Finding]:
         yield _of_worker("worker-clock", worker, timedelta(seconds=ahead.at_least))
 
 
-def published(objects: ManagerObjects) -> Iterator[Finding]:
-    """The same of all workers, as the daemon has measured it."""
-    for worker, seen in objects.published.items():
-        if worker in objects.clusters_by_name:
-            yield from measured(worker, seen.facts.clock)
+def published(objects: ManagerObjects, names: Iterable[str] | None = None) -> Iterator[Finding]:
+    """The same of these workers, as the daemon has measured it; None: of all."""
+    for worker in objects.published if names is None else names:
+        if worker in objects.published and worker in objects.clusters_by_name:
+            yield from measured(worker, objects.published[worker].facts.clock)
 
 
 def clock_findings(workload: Json, job: Json | None, report: JobReport, now: datetime) -> Iterator[Finding]:

@@ -192,11 +192,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     if job.state is JobState.WAITING:
         yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
-    yield from (
-        clock_finding
-        for clock_finding in clocks.published(seen.objects)
-        if clock_finding.where in (job.worker, *job.offered_to)
-    )
+    yield from clocks.published(seen.objects, dict.fromkeys((job.worker, *job.offered_to)))
     yield from clocks.clock_findings(seen.workload, seen.job, job, seen.now)
 
 
