@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
-import anyio
 import attrs
 import structlog
 from aiohttp import web
@@ -100,16 +99,10 @@ async def serving_page(options: PageOptions, jobs: JobHandlers, create: Create) 
     made = application(attrs.evolve(jobs, rights=rights), door)
     made.on_response_prepare.append(partial(_with_headers, certificate is not None))
     where, limits = (options.address, options.port), Limits(connections=CONNECTIONS)
-    context = tls.context if certificate is not None else None
-    async with (
-        listening(made, *where, settings="", tls=context, limits=limits, streams=True) as port,
-        anyio.create_task_group() as tasks,
-    ):
-        if certificate is not None:
-            tasks.start_soon(certificate.run)
+    secure, kept = (tls if certificate is not None else None), (certificate.run if certificate is not None else None)
+    async with listening(made, *where, settings="", tls=secure, limits=limits, streams=True, beside=kept) as port:
         log.info("serving the page", port=port, hosts=sorted(door.hosts))
         yield port
-        tasks.cancel_scope.cancel()
 
 
 async def _certificate(options: PageOptions, tls: ServingTls) -> CertificateFolder | None:

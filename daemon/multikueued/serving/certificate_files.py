@@ -10,18 +10,16 @@ from typing import Final, Self
 import anyio
 import anyio.to_thread
 import attrs
-import structlog
 
 from multikueue.errors import SettingsError
 from multikueue.webhook.certificates import UnusableError, read_certificates
+from multikueued.serving.looking import look_again
 from multikueued.serving.serving_tls import ServingTls
 
 INTERVAL: Final = 30.0
 """Seconds between two reads: a certificate is renewed long before the old one expires."""
 MAX_SIZE: Final = 1 << 20
 """The most bytes of a file; a real one has a few thousand."""
-
-log = structlog.get_logger(__name__)
 
 
 @attrs.frozen
@@ -76,21 +74,15 @@ class CertificateFolder:
 
     async def run(self) -> None:
         """Read the folder every `interval` until cancelled. Log what cannot be used, and go on serving the last one."""
-        logged = ""
-        while True:
-            await anyio.sleep(self.interval)
-            try:
-                files = await _serve(self.folder, self.tls, self._served)
-            except (UnusableError, SettingsError) as error:  # a SettingsError: it cannot be loaded, as with a full disk
-                if str(error) != logged:
-                    log.warning("certificate unusable", folder=str(self.folder), error=str(error))
-                logged = str(error)
-                continue
-            logged = ""
-            if files is not self._served:
-                self._served = files
-                self.changed.set()
-                self.changed = anyio.Event()
+        await anyio.sleep(self.interval)
+        await look_again(self._look, lambda _: self.interval, "certificate unusable", folder=str(self.folder))
+
+    async def _look(self) -> None:
+        files = await _serve(self.folder, self.tls, self._served)
+        if files is not self._served:
+            self._served = files
+            self.changed.set()
+            self.changed = anyio.Event()
 
     async def renew(self, trusted: str) -> str:
         """See `Authorities`: somebody else renews; the authorities are in `ca.crt`."""

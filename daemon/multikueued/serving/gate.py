@@ -1,28 +1,26 @@
 """Bounds what the clients of a port may hold: connections, and time.
 
-Anybody who reaches a port of the daemon is a client: neither port asks who it is.
+Anybody who reaches a port is a client: who it is is asked later, if at all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import anyio
 import attrs
 import structlog
 from aiohttp import web
 
+from multikueued.serving.serving_tls import ServingTls
+
 ROOM_INTERVAL: Final = 0.5
 """Seconds between two looks for a connection to close while all places are taken."""
 ACCEPT_DELAY: Final = 1.0
 """Seconds until the next try where the process may open no more files, as in asyncio."""
-
-Tls: TypeAlias = ssl.SSLContext | Callable[[], ssl.SSLContext] | None
-"""None: plain TCP. A function is asked for each new connection."""
 
 log = structlog.get_logger(__name__)
 
@@ -118,7 +116,8 @@ class ConnectionLimit:
     """Accepts connections, up to the limit."""
 
     limits: Limits
-    tls: Tls = None
+    tls: ServingTls | None = None
+    """Asked for each new connection; None: plain TCP."""
     protocol: Callable[[], asyncio.Protocol] = attrs.field(default=asyncio.Protocol, init=False)
     """Of the server; set it before `run`."""
     _open: dict[asyncio.Protocol, GuardedConnection] = attrs.field(factory=dict, init=False)
@@ -178,7 +177,7 @@ class ConnectionLimit:
         """Serve one connection until it is closed."""
         lost, inner = anyio.Event(), self.protocol()
         connection = GuardedConnection(inner, self.limits, lost.set)
-        tls = self.tls() if callable(self.tls) else self.tls
+        tls = self.tls.context if self.tls is not None else None
         handshake: dict[str, Any] = {"ssl_handshake_timeout": self.limits.head_timeout} if tls is not None else {}
         self._open[inner] = connection
         try:
