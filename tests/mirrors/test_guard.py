@@ -18,16 +18,16 @@ from multikueued.settings.sections import MirrorPodSettings
 
 class Manager:
     def __init__(self, objects: list[Json], *, forbidden: bool = False) -> None:
-        self.objects = {one["kind"]: one for one in objects}
+        self.objects = {obj["kind"]: obj for obj in objects}
         self.forbidden = forbidden
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         if self.forbidden:
             raise Forbidden("no")
-        found = self.objects.get(resource.gvk.kind)
-        if found is None or found["metadata"]["name"] != key.name:
+        obj = self.objects.get(resource.gvk.kind)
+        if obj is None or obj["metadata"]["name"] != key.name:
             raise NotFound("none")
-        return found
+        return obj
 
 
 def objects() -> list[Json]:

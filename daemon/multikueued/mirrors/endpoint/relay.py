@@ -144,7 +144,7 @@ class Relay:
             # Of what is not there, or is elsewhere, nobody learns but who may ask every node.
             node = str(dig(pod, "spec", "nodeName") or "")
             await self.rights.check(user, asked.route.verb, node)
-            mirror = proven(key_in(await self.manager.get(SECRET, self.key)) or b"", pod) if pod else None
+            mirror = proven(key_in(await self.manager.get(SECRET, self.key)), pod) if pod else None
         except (ApiError, ValueError) as error:
             log.warning("the manager cannot be read", error=str(error))
             raise RefusedError(502, "the manager cluster does not answer multikueue as it must\n") from error
@@ -228,7 +228,8 @@ async def _refused_by(worker: str, answered: AnswerHead, tunnel: Tunnel) -> Refu
 def _is_whole(answered: AnswerHead, body: bytes) -> bool:
     """Whether no more needs to be read: a connection that was to become another one stays open."""
     size = answered.first("content-length")
-    ends = len(body) >= int(size) if size.isascii() and size.isdecimal() else body.endswith(b"0\r\n\r\n")
+    is_size = size.isascii() and size.isdecimal() and len(size) < 10  # beyond that Python may refuse to read it
+    ends = len(body) >= int(size) if is_size else body.endswith(b"0\r\n\r\n")
     return ends or len(body) >= REFUSAL
 
 
