@@ -123,11 +123,11 @@ def test_a_job_is_moved_only_where_its_annotations_take_it(annotations: dict[str
 def test_the_manager_itself_is_asked_by_its_own_names(namespaces: str, checks: list[str], why: str) -> None:
     """A job was evicted for a place where no copy of it could be made, or would ever start."""
     local = worker("local", facts=ConnectionFacts(is_manager=True), annotations={NAMESPACES_ANNOTATION: namespaces})
-    strategy = {"admissionChecks": [{"name": one} for one in checks]}
+    strategy = {"admissionChecks": [{"name": check} for check in checks]}
     pool = queue({"cpu": {"nominalQuota": "3"}}, admissionChecksStrategy=strategy)
     leads = {ObjectKey(name, "lq"): "cq" for name in ("team", "local-team")}
-    found = queues_mismatch(workload(), local, QueuesOnWorker(leads, {"cq": pool}), ["mk"])
-    assert why in found if why else not found
+    mismatch = queues_mismatch(workload(), local, QueuesOnWorker(leads, {"cq": pool}), ["mk"])
+    assert why in mismatch if why else not mismatch
 
 
 class TestWhatNeverEnds:

@@ -172,10 +172,10 @@ class TestOtherPeoplesObjects:
 class TestConnected:
     def cluster(self, digest: str = "", *, status: str = "True") -> Json:
         active = {"type": "Active", "status": status, "reason": "ClientConnectionFailed", "message": "no route to host"}
-        found: Json = {"metadata": {"name": "oslo"}, "status": {"conditions": [active]}}
+        cluster: Json = {"metadata": {"name": "oslo"}, "status": {"conditions": [active]}}
         if digest:
-            found["status"]["conditions"].append(credentials_status(found, digest, NOW))
-        return found
+            cluster["status"]["conditions"].append(credentials_status(cluster, digest, NOW))
+        return cluster
 
     def test_the_credentials_in_use_must_be_those(self) -> None:
         digest = digest_of(_content(stored("new")))
@@ -197,14 +197,14 @@ class TestConnected:
 
     def test_of_a_cluster_profile_it_is_said_that_no_kubeconfig_is_in_use(self) -> None:
         source = {"clusterSource": {"clusterProfileRef": {"name": "oslo"}}}
-        told = credentials_status({**self.cluster("same"), "spec": source}, "same", NOW)
-        assert told is not None
-        assert (told["reason"], told["message"]) == ("ClusterProfile", "same")
-        assert digest_in_use({"status": {"conditions": [told]}}) == ""
+        condition = credentials_status({**self.cluster("same"), "spec": source}, "same", NOW)
+        assert condition is not None
+        assert (condition["reason"], condition["message"]) == ("ClusterProfile", "same")
+        assert digest_in_use({"status": {"conditions": [condition]}}) == ""
 
     def test_what_the_daemon_says_instead_is_the_error(self) -> None:
-        told = why_not_connected(self.cluster(status="False"), "kueue-system")
-        assert told == "ClientConnectionFailed: no route to host"
+        why = why_not_connected(self.cluster(status="False"), "kueue-system")
+        assert why == "ClientConnectionFailed: no route to host"
         assert "does the daemon run" in why_not_connected({"status": {}}, "kueue-system")
         assert "earlier credentials" in why_not_connected(self.cluster("earlier"), "kueue-system")
         assert "does not say which credentials" in why_not_connected(self.cluster(), "kueue-system")
@@ -217,7 +217,7 @@ def _content(secret: Json) -> bytes:
 
 def test_logs_are_granted_only_where_that_is_asked_for() -> None:
     def readable(**options: bool) -> bool:
-        roles = [one for one in WorkerSide().objects(Settings(), **options) if one["kind"] == "ClusterRole"]
+        roles = [obj for obj in WorkerSide().objects(Settings(), **options) if obj["kind"] == "ClusterRole"]
         return any("pods/log" in rule["resources"] for role in roles for rule in role["rules"])
 
     assert not readable()
