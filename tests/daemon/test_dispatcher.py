@@ -210,7 +210,7 @@ class TestOfAnInstalledPackage:
     @pytest.mark.parametrize(("name", "wanted"), [("cheapest", False), ("most-free", True), (SCORED, True)])
     def test_one_that_brings_a_part_may_read_the_queues_of_workers(self, name: str, wanted: bool) -> None:
         rules = on_worker(parse_settings(f"dispatcher: {{name: {name}}}"))
-        assert any("cohorts" in one["resources"] for one in rules) == wanted
+        assert any("cohorts" in rule["resources"] for rule in rules) == wanted
 
     def test_an_unknown_name_is_refused_with_a_list_of_the_installed_ones(self) -> None:
         with pytest.raises(SettingsError) as caught:
@@ -250,6 +250,6 @@ class TestOfAnInstalledPackage:
 
 def test_a_score_that_counts_no_more_is_told_of_once_a_profile() -> None:
     text = "dispatcher: {name: multikueue.dev/scored, profiles: {a: {scores: {quota: 5}}, b: {scores: {cost: 5}}}}"
-    told = [remark.setting for remark in parse(text, source="f").remarks if remark.important]
+    lines = [remark.setting for remark in parse(text, source="f").remarks if remark.important]
 
-    assert told == ["dispatcher.profiles.a.scores.quota"]
+    assert lines == ["dispatcher.profiles.a.scores.quota"]

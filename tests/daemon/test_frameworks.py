@@ -256,9 +256,9 @@ _ENTRY = st.dictionaries(st.sampled_from(_FIELDS), _ANYTHING | _PLAUSIBLE | st.l
 @settings(max_examples=examples(300), deadline=None)
 def test_any_text_is_used_or_refused(entries: list[Any]) -> None:
     """Never a traceback: a settings file is written by people."""
-    used, told = -1, ""
+    used, message = -1, ""
     try:
         used = len(configured_kinds(parse_settings(json.dumps({"externalFrameworks": entries}))))
     except SettingsError as error:
-        told = str(error)
-    assert used == 1 + len(entries) or "externalFrameworks" in told or "not valid YAML in line 1" in told
+        message = str(error)
+    assert used == 1 + len(entries) or "externalFrameworks" in message or "not valid YAML in line 1" in message

@@ -263,10 +263,10 @@ def test_of_a_value_without_end_a_message_has_both_ends_alone(text: str, place: 
     with pytest.raises(SettingsError) as error:
         parse_settings(text.format("x" * 60_000))
 
-    told = str(error.value)
-    assert told.startswith(f"settings: {place}")
-    assert advice in told
-    assert len(told) < 1_100
+    message = str(error.value)
+    assert message.startswith(f"settings: {place}")
+    assert advice in message
+    assert len(message) < 1_100
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
@@ -325,8 +325,8 @@ def test_a_large_file_is_not_read(tmp_path: Path) -> None:
 
 
 def test_the_limits_of_workers_are_sizes_and_counts() -> None:
-    found = parse_settings("workerLimits: {answerSize: 20Mi, listSize: 1Gi, listObjects: 9}")
-    assert found.worker_limits.answer_limits() == AnswerLimits(20 << 20, 1 << 30, list_objects=9)
+    settings = parse_settings("workerLimits: {answerSize: 20Mi, listSize: 1Gi, listObjects: 9}")
+    assert settings.worker_limits.answer_limits() == AnswerLimits(20 << 20, 1 << 30, list_objects=9)
     assert Settings().worker_limits.answer_limits() == AnswerLimits()
 
 

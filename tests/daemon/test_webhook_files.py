@@ -38,9 +38,9 @@ class SpyTls(ServingTls):
 
 
 def made() -> WebhookCredentials:
-    found = renewed(None, "localhost", now())
-    assert found is not None
-    return found
+    credentials = renewed(None, "localhost", now())
+    assert credentials is not None
+    return credentials
 
 
 def put(folder: Path, found: WebhookCredentials, *, authorities: bool = True) -> None:
@@ -56,12 +56,12 @@ async def files(folder: Path, *, ahead: timedelta = timedelta(0)) -> tuple[Certi
 
 
 async def test_a_folder_as_cert_manager_makes_it_is_served_and_its_authority_written(tmp_path: Path) -> None:
-    found = made()
-    put(tmp_path, found)
+    credentials = made()
+    put(tmp_path, credentials)
     folder, tls = await files(tmp_path)
 
-    assert tls.served == [pem(found.serving.certificate)]
-    assert await folder.renew("") == found.bundle
+    assert tls.served == [pem(credentials.serving.certificate)]
+    assert await folder.renew("") == credentials.bundle
     assert folder.why_not_usable() is None
 
 
@@ -103,7 +103,7 @@ async def test_a_folder_that_is_damaged_later_is_logged_once_and_the_last_certif
     assert lines[0]["event"] == "certificate unusable"
     assert SECRET_TEXT not in str(lines)
     assert "BEGIN" not in str(lines)
-    assert tls.served == [pem(one.serving.certificate) for one in (first, second)]
+    assert tls.served == [pem(credentials.serving.certificate) for credentials in (first, second)]
 
 
 async def test_a_full_disk_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ async def test_a_full_disk_ends_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     tries: list[anyio.Event] = [anyio.Event(), anyio.Event()]
 
     def full(self: SpyTls, certificate: str, key: str) -> None:
-        next(one for one in tries if not one.is_set()).set()
+        next(event for event in tries if not event.is_set()).set()
         raise SettingsError("no space left on device")
 
     monkeypatch.setattr(SpyTls, "load", full)
@@ -165,9 +165,9 @@ class TestBadFolders:
 
     async def test_a_key_with_a_password(self, tmp_path: Path) -> None:
         """Nobody is asked for it at a terminal."""
-        found = made()
-        put(tmp_path, found)
-        encrypted = found.serving.key.private_bytes(
+        credentials = made()
+        put(tmp_path, credentials)
+        encrypted = credentials.serving.key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.BestAvailableEncryption(SECRET_TEXT.encode()),

@@ -111,10 +111,10 @@ async def test_what_was_believed_stays_while_the_config_map_cannot_be_read() -> 
 
     async def get(*about: object) -> Any:
         asked.append(anyio.current_time())
-        found = answers.pop(0) if len(answers) > 1 else answers[0]
-        if isinstance(found, Forbidden):
-            raise found
-        return found
+        config_map = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(config_map, Forbidden):
+            raise config_map
+        return config_map
 
     with anyio.move_on_after(120):
         await follow_authorities(get, tls)
