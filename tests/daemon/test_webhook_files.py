@@ -52,7 +52,9 @@ def put(folder: Path, found: WebhookCredentials, *, authorities: bool = True) ->
 
 async def files(folder: Path, *, ahead: timedelta = timedelta(0)) -> tuple[CertificateFolder, SpyTls]:
     tls = SpyTls()
-    return await CertificateFolder.open(folder, tls, lambda: now() + ahead, interval=0.01), tls
+    setting, otherwise = "webhook.certDir", "leave certDir out to have a certificate made and renewed"
+    made = CertificateFolder.open(str(folder), tls, setting, otherwise, clock=lambda: now() + ahead, interval=0.01)
+    return await made, tls
 
 
 async def test_a_folder_as_cert_manager_makes_it_is_served_and_its_authority_written(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -143,8 +142,8 @@ async def _certificate(options: Options, client: KubeClient, tls: FrontTls) -> C
     if not options.cert_dir:
         key = ObjectKey(options.namespace, options.secret)
         return OwnCertificate(client, key, options.host, tls, utc_now)
-    folder, otherwise = Path(options.cert_dir), "leave --cert-dir out to have a certificate made and renewed"
-    return await CertificateFolder.open(folder, tls, utc_now, setting="--cert-dir", otherwise=otherwise)
+    otherwise = "leave --cert-dir out to have a certificate made and renewed"
+    return await CertificateFolder.open(options.cert_dir, tls, "--cert-dir", otherwise)
 
 
 def served(tls: FrontTls, jobs: JobHandlers) -> web.Application:

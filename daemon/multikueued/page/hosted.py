@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -15,7 +14,6 @@ from aiohttp import web
 
 from multikueue.errors import SettingsError
 from multikueue.kube.kubeconfigs.kubeconfig_document import is_loopback
-from multikueue.runtime.loop import utc_now
 from multikueued.logserver.access import ReviewedRights
 from multikueued.page.port import application
 from multikueued.page.signed_in import SignedIn
@@ -107,8 +105,8 @@ async def serving_page(options: PageOptions, jobs: JobHandlers, create: Create) 
 
 async def _certificate(options: PageOptions, tls: ServingTls) -> CertificateFolder | None:
     if options.cert_dir:
-        folder, otherwise = Path(options.cert_dir), "leave --page-cert-dir out, with --page-address 127.0.0.1"
-        return await CertificateFolder.open(folder, tls, utc_now, setting="--page-cert-dir", otherwise=otherwise)
+        otherwise = "leave --page-cert-dir out, with --page-address 127.0.0.1"
+        return await CertificateFolder.open(options.cert_dir, tls, "--page-cert-dir", otherwise)
     if not is_loopback(options.address):
         told = "tokens would be sent in plain text: name --page-cert-dir, or --page-address 127.0.0.1"
         raise SettingsError(f"--page-address: {told}")

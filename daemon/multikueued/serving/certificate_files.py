@@ -12,6 +12,7 @@ import anyio.to_thread
 import attrs
 
 from multikueue.errors import SettingsError
+from multikueue.runtime.loop import utc_now
 from multikueue.webhook.certificates import UnusableError, read_certificates
 from multikueued.serving.looking import look_again
 from multikueued.serving.serving_tls import ServingTls
@@ -46,29 +47,29 @@ class CertificateFolder:
     @classmethod
     async def open(
         cls,
-        folder: Path,
+        folder: str,
         tls: ServingTls,
-        clock: Callable[[], datetime],
-        interval: float = INTERVAL,
+        setting: str,
+        otherwise: str,
         *,
-        setting: str = "webhook.certDir",
-        otherwise: str = "leave certDir out to have a certificate made and renewed",
+        clock: Callable[[], datetime] = utc_now,
+        interval: float = INTERVAL,
     ) -> Self:
         """Serve the certificate of a folder.
 
         Args:
             folder: with `tls.crt`, `tls.key` and perhaps `ca.crt`.
             tls: serves the certificate.
-            clock: the wall clock.
-            interval: seconds between two reads.
             setting: which names the folder, for the error.
             otherwise: what to do without a certificate, for the error.
+            clock: the wall clock.
+            interval: seconds between two reads.
 
         Raises:
             SettingsError: it cannot be used.
         """
         try:
-            return cls(folder, tls, clock, interval, await _serve(folder, tls, None))
+            return cls(Path(folder), tls, clock, interval, await _serve(Path(folder), tls, None))
         except UnusableError as error:
             raise SettingsError(f"{setting}: {error}; put tls.crt and tls.key there, or {otherwise}") from error
 

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -19,7 +18,6 @@ import structlog
 from aiohttp import web
 
 from multikueue.errors import ApiError
-from multikueue.runtime.loop import utc_now
 from multikueued.metrics.exposition import Exposition
 from multikueued.metrics.hooks import Metrics
 from multikueued.serving.certificate_files import CertificateFolder
@@ -94,10 +92,8 @@ async def serving_securely(settings: ServingSettings, create: Create, metrics: M
         SettingsError: the address cannot be listened on, or the certificate cannot be used.
     """
     chosen, tls = settings.metrics, ServingTls()
-    folder, otherwise = Path(chosen.cert_dir), "leave serving.metrics.secure out"
-    certificate = await CertificateFolder.open(
-        folder, tls, utc_now, setting="serving.metrics.certDir", otherwise=otherwise
-    )
+    otherwise = "leave serving.metrics.secure out"
+    certificate = await CertificateFolder.open(chosen.cert_dir, tls, "serving.metrics.certDir", otherwise)
     where = settings.bind_address, chosen.port
     application = _application(Readers(create), metrics)
     async with listening(application, *where, settings="serving.metrics", tls=tls, beside=certificate.run) as port:

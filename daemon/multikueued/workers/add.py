@@ -7,6 +7,7 @@ connected. Each step can be repeated, so the same command again goes on where it
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
 import attrs
 
@@ -85,6 +86,20 @@ class Joining:
         return f"multikueue worker remove {self.name} --worker-context {shlex.quote(self.context)}"
 
     @property
+    def remarks(self) -> Iterator[str]:
+        """What the context does that the daemon will not do."""
+        if self.source.proxy and not self.server:
+            yield (
+                "leads through a proxy, and the daemon's kubeconfig does not: the daemon must reach "
+                f"{self.address} itself; name another address with --server"
+            )
+        if self.asks_for_authority and not self.source.verify_tls:
+            yield (
+                "does not verify who answers, and who did said whom the daemon is to trust: name the authority with "
+                "--ca, unless nobody can be in between"
+            )
+
+    @property
     def asks_for_authority(self) -> bool:
         """Whether only the worker can say who signed the certificate of the daemon's address."""
         return not self.authority and not self._same_server
@@ -130,11 +145,8 @@ async def add(manager: ManagerAccess, worker: ClusterClient, joining: Joining) -
         await grant(manager, worker, joining)
         kubeconfig, bound = await credentials(manager, worker, joining)
         await introduce(manager, joining.name, kubeconfig, bound, joining.namespaces)
-        if joining.source.proxy and not joining.server:
-            manager.say(
-                f"context {joining.context} leads through a proxy, and the daemon's kubeconfig does not: it must reach "
-                f"{joining.address} itself; name another address with --server"
-            )
+        for remark in joining.remarks:
+            manager.say(f"context {joining.context} {remark}")
         manager.say(f"waiting for the daemon to connect to {joining.name}, for up to {joining.timeout:g} s")
         await until_connected(manager, joining.name, kubeconfig, joining.timeout, must_tell=False)
         await enlist(manager, config, listing, joining.name)

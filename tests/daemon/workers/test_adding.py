@@ -120,6 +120,12 @@ async def test_where_tls_was_not_verified_the_daemon_verifies_what_the_worker_sa
     cluster = (await here.kubeconfig())["clusters"][0]["cluster"]
     assert cluster.keys() == {"server", "certificate-authority-data"}
     assert base64.b64decode(cluster["certificate-authority-data"]).decode() == pem(THEIRS.certificate)
+    warning = "context admin@oslo does not verify who answers"
+    assert [line for line in here.said if line.startswith(warning)]
+    named = joining(ClusterConfig("https://oslo.example.com", verify_tls=False), authority=pem(THEIRS.certificate))
+    here.said.clear()
+    await here.add(named)
+    assert not [line for line in here.said if line.startswith(warning)]
 
 
 @pytest.mark.parametrize(
