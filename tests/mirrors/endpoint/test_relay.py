@@ -9,6 +9,7 @@ from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 import attrs
 import pytest
 
@@ -16,11 +17,12 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound, Unreachable
 from multikueue.kube.tunnel import Tunnel
+from multikueue.testing import until
 from multikueued.mirror_names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.endpoint.callers import NodeRights
 from multikueued.mirrors.endpoint.heads import MAX_HEAD, RefusedError, answer_head
 from multikueued.mirrors.endpoint.places import Places
-from multikueued.mirrors.endpoint.relay import Relay, _refused_by
+from multikueued.mirrors.endpoint.relay import LOOKED_UP, Relay, _refused_by
 from multikueued.mirrors.proof import proof
 from tests.integration.planes import connection
 from tests.logserver.stage import secret
@@ -42,12 +44,20 @@ class Manager:
     reviews: list[Json] = attrs.field(factory=list)
     silent: bool = False
     key: bytes = KEY
+    held: anyio.Event | None = None
+    """With it no pod is read before it is set."""
+    asking: int = 0
+    """Pods that are being read."""
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         if self.silent:
             raise Unreachable("no answer")
         if resource is SECRET:
             return secret(key.name, key.namespace, key=self.key)
+        if self.held is not None:
+            self.asking += 1
+            await self.held.wait()
+            self.asking -= 1
         if key != ObjectKey.of(self.mirror):
             raise NotFound("not found")
         return self.mirror
@@ -312,6 +322,31 @@ class TestRefusals:
     async def test_a_head_without_an_end(self) -> None:
         async with stage() as here:
             assert (await here.ask(LOGS, f"User-Agent: {'x' * MAX_HEAD}")).startswith(b"HTTP/1.1 431")
+
+
+async def test_who_may_ask_nothing_takes_few_of_the_managers_connections() -> None:
+    """Whose certificate it is says nothing about what they may: that is known once the pod is read."""
+    async with stage() as here:
+        here.manager.held = anyio.Event()
+        strangers, stranger = list[bytes](), {"subject": ((("commonName", "stranger"),),)}
+
+        async def ask() -> None:
+            strangers.append(await here.ask(LOGS))
+
+        async with anyio.create_task_group() as tasks:
+            here.certificate = stranger
+            for _ in range(3 * LOOKED_UP):
+                tasks.start_soon(ask)
+            await until(lambda: here.manager.asking == LOOKED_UP)
+            for _ in range(100):
+                await anyio.lowlevel.checkpoint()
+            assert here.manager.asking == LOOKED_UP
+            here.certificate = CALLER
+            async with here.asking(LOGS) as stream:
+                await until(lambda: here.manager.asking == LOOKED_UP + 1)
+                here.manager.held.set()
+                assert (await rest(stream)).startswith(b"HTTP/1.1 200")
+        assert {answer[:12] for answer in strangers} == {b"HTTP/1.1 403"}
 
 
 async def test_the_answer_of_the_manager_is_kept_for_a_minute() -> None:
