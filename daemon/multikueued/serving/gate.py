@@ -17,8 +17,8 @@ from aiohttp import web
 
 from multikueued.serving.serving_tls import ServingTls
 
-ROOM_INTERVAL: Final = 0.5
-"""Seconds between two looks for a connection to close while all places are taken."""
+OWED: Final = 0.25
+"""Seconds after which one that owes its handshake, or a head, makes room: those who mean it need a few milliseconds."""
 ACCEPT_DELAY: Final = 1.0
 """Seconds until the next try where the process may open no more files, as in asyncio."""
 
@@ -30,8 +30,9 @@ class Limits:
     """What the clients of a port may hold."""
 
     connections: int = 128
-    """Open at a time. Beyond them the one that has been idle longest is closed; if none is, others wait in the kernel's
-    queue. A few API servers with some connections each, kubelet and Prometheus need a tenth."""
+    """Open at a time. Beyond them the one that has been idle longest is closed; if none is, the one that has owed a
+    head longest, for `OWED` at least; else others wait in the kernel's queue. A few API servers with some connections
+    each, kubelet and Prometheus need a tenth."""
     head_timeout: float = 5.0
     """Seconds for TLS, and then for the head of a request from when it may begin. API servers send it in one packet."""
     idle_timeout: float = 120.0
@@ -48,6 +49,10 @@ class GuardedConnection(asyncio.Protocol):
     on_lost: Callable[[], None]
     idle: bool = attrs.field(default=False, init=False)
     """Whether an answer has been given and nothing has come since."""
+    owes_since: float | None = attrs.field(factory=anyio.current_time, init=False)
+    """Since when the handshake, or a head, is to come; None: neither is."""
+    evicted: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
+    """Cancelled to close it at once, also while it has no transport."""
     _transport: asyncio.Transport | None = attrs.field(default=None, init=False)
     _deadline: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
 
@@ -60,7 +65,7 @@ class GuardedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """The first byte after an answer begins the next head."""
         if self.idle:
-            self.idle = False
+            self.idle, self.owes_since = False, anyio.current_time()
             self._wait(self.limits.head_timeout)
         self.inner.data_received(data)
 
@@ -85,7 +90,7 @@ class GuardedConnection(asyncio.Protocol):
 
     def began(self) -> None:
         """The head has arrived, and its handler runs: that one bounds the body."""
-        self.idle = False
+        self.idle, self.owes_since = False, None
         self._wait(None)
 
     def answered(self) -> None:
@@ -169,9 +174,18 @@ class ConnectionLimit:
                 longest = next((connection for connection in self._open.values() if connection.idle), None)
                 if longest is not None:
                     longest.make_room()
-            with anyio.move_on_after(ROOM_INTERVAL):  # one that is busy now may be idle then
+                elif (owing := self._owing()) is not None:
+                    owing.evicted.cancel()
+            with anyio.move_on_after(OWED):  # one that is busy now may be idle then
                 await self._places.acquire()
                 acquired = True
+
+    def _owing(self) -> GuardedConnection | None:
+        """Who has owed a head longest; None: nobody for long."""
+        owing = [connection for connection in self._open.values() if connection.owes_since is not None]
+        longest = min(owing, key=lambda connection: connection.owes_since or 0.0, default=None)
+        since = longest.owes_since if longest is not None else None
+        return longest if since is not None and anyio.current_time() - since >= OWED else None
 
     async def _serve(self, accepted: socket.socket) -> None:
         """Serve one connection until it is closed."""
@@ -181,9 +195,10 @@ class ConnectionLimit:
         handshake: dict[str, Any] = {"ssl_handshake_timeout": self.limits.head_timeout} if tls is not None else {}
         self._open[inner] = connection
         try:
-            loop = asyncio.get_running_loop()
-            await loop.connect_accepted_socket(lambda: connection, accepted, ssl=tls, **handshake)
-            await lost.wait()
+            with connection.evicted:
+                loop = asyncio.get_running_loop()
+                await loop.connect_accepted_socket(lambda: connection, accepted, ssl=tls, **handshake)
+                await lost.wait()
         except OSError:  # the handshake failed, as of anybody who speaks no TLS
             return
         finally:
