@@ -6,6 +6,7 @@ Anybody who reaches a port is a client: who it is is asked later, if at all.
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
@@ -49,8 +50,8 @@ class GuardedConnection(asyncio.Protocol):
     on_lost: Callable[[], None]
     idle: bool = attrs.field(default=False, init=False)
     """Whether an answer has been given and nothing has come since."""
-    owes_since: float | None = attrs.field(factory=anyio.current_time, init=False)
-    """Since when the handshake, or a head, is to come; None: neither is."""
+    owes_since: float = attrs.field(factory=anyio.current_time, init=False)
+    """Since when the handshake, or a head, is to come; infinite: neither is."""
     evicted: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
     """Cancelled to close it at once, also while it has no transport."""
     _transport: asyncio.Transport | None = attrs.field(default=None, init=False)
@@ -90,7 +91,7 @@ class GuardedConnection(asyncio.Protocol):
 
     def began(self) -> None:
         """The head has arrived, and its handler runs: that one bounds the body."""
-        self.idle, self.owes_since = False, None
+        self.idle, self.owes_since = False, math.inf
         self._wait(None)
 
     def answered(self) -> None:
@@ -182,10 +183,8 @@ class ConnectionLimit:
 
     def _owing(self) -> GuardedConnection | None:
         """Who has owed a head longest; None: nobody for long."""
-        owing = [connection for connection in self._open.values() if connection.owes_since is not None]
-        longest = min(owing, key=lambda connection: connection.owes_since or 0.0, default=None)
-        since = longest.owes_since if longest is not None else None
-        return longest if since is not None and anyio.current_time() - since >= OWED else None
+        longest = min(self._open.values(), key=lambda connection: connection.owes_since, default=None)
+        return longest if longest is not None and anyio.current_time() - longest.owes_since >= OWED else None
 
     async def _serve(self, accepted: socket.socket) -> None:
         """Serve one connection until it is closed."""
