@@ -63,7 +63,7 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "complaint"),
     [
         (
             "dispatcher: {profiles: {}}",
@@ -115,12 +115,12 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
         ("dispatcher: {incremental: {step: 5}}", "dispatcher.incremental.step: there is no such setting: did you mean"),
     ],
 )
-def test_contradicting_settings_are_refused_with_place_reason_and_remedy(text: str, told: str) -> None:
+def test_contradicting_settings_are_refused_with_place_reason_and_remedy(text: str, complaint: str) -> None:
     """With a mistyped name of a dispatcher every job would wait for a controller that does not exist."""
     with pytest.raises(SettingsError) as caught:
         parse_settings(text, source="config.yaml")
 
-    assert str(caught.value).startswith(f"config.yaml: {told}")
+    assert str(caught.value).startswith(f"config.yaml: {complaint}")
     assert "\n" not in str(caught.value)
 
 

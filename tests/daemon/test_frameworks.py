@@ -119,7 +119,7 @@ def test_a_declaration_can_have_every_field() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "complaint"),
     [
         (
             {"integrations": {"frameworks": ["batch/job", "rayio/rayjob"]}},
@@ -166,9 +166,9 @@ def test_a_declaration_can_have_every_field() -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_reported_with_its_place(settings: Json, told: str) -> None:
+def test_what_cannot_be_used_is_reported_with_its_place(settings: Json, complaint: str) -> None:
     message = refused(settings)
-    assert message.startswith(f"config.yaml: {told}")
+    assert message.startswith(f"config.yaml: {complaint}")
     assert "\n" not in message
 
 

@@ -97,7 +97,7 @@ def loaded(text: str) -> Loaded:
     return parse(text, source="config.yaml")
 
 
-def told(file: Loaded) -> dict[str, bool]:
+def passed_over(file: Loaded) -> dict[str, bool]:
     """What was passed over, and whether it is a warning."""
     return {remark.setting: remark.important for remark in file.remarks}
 
@@ -108,7 +108,7 @@ def test_the_file_kueue_is_installed_with_is_accepted() -> None:
     assert file.settings.name == "multikueue", "never Kueue's own Lease"
     assert not file.settings.webhook.enabled
     assert len(configured_kinds(file.settings)) == 16
-    assert told(file) == {
+    assert passed_over(file) == {
         **dict.fromkeys(("apiVersion", "kind", "health", "metrics", "controller", "clientConnection"), False),
         **dict.fromkeys(("leaderElection.leaderElect", "leaderElection.resourceName"), False),
         "integrations.frameworks[13] (sparkoperator.k8s.io/sparkapplication)": True,
@@ -120,10 +120,10 @@ def test_every_field_of_kueues_configuration_is_accepted() -> None:
 
     assert chosen_dispatcher(file.settings) == External()
     assert file.settings.origin == "multikueue"
-    assert {name for name, important in told(file).items() if important} == {"dispatcher.name"}
+    assert {name for name, important in passed_over(file).items() if important} == {"dispatcher.name"}
     assert file.settings.cluster_profile is not None
     assert {"integrations.podOptions", "integrations.labelKeysToCopy", "webhook.host", "waitForPodsReady"} <= set(
-        told(file)
+        passed_over(file)
     )
 
 

@@ -133,7 +133,7 @@ async def test_an_expired_certificate_ends_readiness(tmp_path: Path) -> None:
     assert (folder.why_not_usable() or "").startswith(f"the certificate in {tmp_path} has expired on 2")
 
 
-async def told(folder: Path) -> str:
+async def refusal(folder: Path) -> str:
     with pytest.raises(SettingsError) as caught:
         await files(folder)
     message = str(caught.value)
@@ -147,23 +147,23 @@ async def told(folder: Path) -> str:
 
 class TestBadFolders:
     async def test_one_that_is_not_there(self, tmp_path: Path) -> None:
-        assert f"cannot read {tmp_path}/none/tls.crt: No such file" in await told(tmp_path / "none")
+        assert f"cannot read {tmp_path}/none/tls.crt: No such file" in await refusal(tmp_path / "none")
 
     async def test_one_without_a_key(self, tmp_path: Path) -> None:
         put(tmp_path, made())
         (tmp_path / "tls.key").unlink()
-        assert f"cannot read {tmp_path}/tls.key: No such file" in await told(tmp_path)
+        assert f"cannot read {tmp_path}/tls.key: No such file" in await refusal(tmp_path)
 
     async def test_a_key_that_is_a_folder(self, tmp_path: Path) -> None:
         put(tmp_path, made())
         (tmp_path / "tls.key").unlink()
         (tmp_path / "tls.key").mkdir()
-        assert f"cannot read {tmp_path}/tls.key: Is a directory" in await told(tmp_path)
+        assert f"cannot read {tmp_path}/tls.key: Is a directory" in await refusal(tmp_path)
 
     async def test_a_key_of_another_certificate(self, tmp_path: Path) -> None:
         put(tmp_path, made())
         (tmp_path / "tls.key").write_text(made().serving.key_pem)
-        assert "not a PEM certificate and its key without a password" in await told(tmp_path)
+        assert "not a PEM certificate and its key without a password" in await refusal(tmp_path)
 
     async def test_a_key_with_a_password(self, tmp_path: Path) -> None:
         """Nobody is asked for it at a terminal."""
@@ -175,18 +175,18 @@ class TestBadFolders:
             serialization.BestAvailableEncryption(SECRET_TEXT.encode()),
         )
         (tmp_path / "tls.key").write_bytes(encrypted)
-        assert "without a password" in await told(tmp_path)
+        assert "without a password" in await refusal(tmp_path)
 
     @pytest.mark.parametrize("content", [b"", b"hunter2", b"\xff\xfe\x00"])
     async def test_a_certificate_that_is_none(self, tmp_path: Path, content: bytes) -> None:
         put(tmp_path, made())
         (tmp_path / "tls.crt").write_bytes(content)
-        assert "tls.crt" in await told(tmp_path)
+        assert "tls.crt" in await refusal(tmp_path)
 
     async def test_an_authority_that_is_none(self, tmp_path: Path) -> None:
         put(tmp_path, made())
         (tmp_path / "ca.crt").write_text(SECRET_TEXT)
-        assert f"ca.crt in {tmp_path} cannot be used: it holds no PEM certificate" in await told(tmp_path)
+        assert f"ca.crt in {tmp_path} cannot be used: it holds no PEM certificate" in await refusal(tmp_path)
 
 
 def test_a_key_alone_is_never_loaded() -> None:

@@ -290,14 +290,14 @@ async def test_a_lost_worker_is_told_and_forgotten_when_it_is_back() -> None:
         await shown.count(1)
         faults = shown.fleet.workers["worker1"].faults
 
-        async def told() -> Json | None:
+        async def unreachable() -> Json | None:
             (mirror,) = await shown.mirrors()
             listed = dig(mirror, "status", "conditions") or []
             return next((condition for condition in listed if condition["type"] == REACHABLE), None)
 
         faults.partition("reset")
-        await until(told)
-        condition = await told()
+        await until(unreachable)
+        condition = await unreachable()
         assert condition is not None
         assert condition["status"] == "False"
         (node,) = (await shown.fleet.admin.list(NODE)).items
@@ -306,7 +306,7 @@ async def test_a_lost_worker_is_told_and_forgotten_when_it_is_back() -> None:
         faults.heal()
 
         async def is_back() -> bool:
-            return await told() is None
+            return await unreachable() is None
 
         await until(is_back)
 

@@ -10,8 +10,6 @@ import structlog
 from multikueue.errors import ApiError, SettingsError
 from multikueue.webhook.certificates import UnusableError
 
-log = structlog.get_logger(__name__)
-
 
 async def look_again(
     look: Callable[[], Awaitable[None]], pause: Callable[[bool], float], event: str, **about: str
@@ -24,7 +22,7 @@ async def look_again(
         event: of the line of the log about a failure.
         about: what else that line has.
     """
-    failure = ""
+    log, failure = structlog.get_logger(__name__), ""
     while True:
         try:
             await look()

@@ -150,11 +150,13 @@ async def test_explain_says_what_could_never_fit_there(tmp_path: Path) -> None:
         await here.worker("worker1").merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), {"spec": spec})
         await here.submit("large", cpu="3")
 
-        async def told() -> list[str]:
+        async def reasons_of_workers() -> list[str]:
             result = await here.run("explain", "job/large", "-n", "default", "-o", "json")
             return [answer["told"] for answer in json.loads(result.stdout).get("workers", [])]
 
-        assert await until(told, lambda reasons: any("insufficient quota for cpu" in reason for reason in reasons))
+        assert await until(
+            reasons_of_workers, lambda reasons: any("insufficient quota for cpu" in reason for reason in reasons)
+        )
 
 
 @pytest.mark.gate
@@ -283,11 +285,11 @@ async def test_what_grows_beyond_measure_is_not_read_every_time(
         second["metadata"]["name"] = "second"
         await here.worker("worker1").create(LOCAL_QUEUE, second)
 
-        async def told() -> str:
+        async def unpublished() -> str:
             (worker,) = (await status(here))["workers"]
             return str(worker["quota"]["notChecked"])
 
-        await until(told, lambda why: "there are more than" in why)
+        await until(unpublished, lambda why: "there are more than" in why)
         before = here.sandbox.workers["worker1"].server.requests[ACCOUNT, "list", LOCAL_QUEUE.qualified]
         await here.submit("first")
         await until(here.runs_on, lambda places: places == {"first": ["worker1"]})

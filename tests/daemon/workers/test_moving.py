@@ -140,15 +140,15 @@ class TestWhatNeverEnds:
         assert never_ends(workload(), KINDS[kind], []) == ""
 
     @pytest.mark.parametrize(
-        ("metadata", "told"),
+        ("metadata", "why"),
         [
             ({"ownerReferences": [{"kind": "ReplicaSet", "name": "web", "controller": True}]}, "a Deployment makes"),
             ({"annotations": {POD_PARENT_ANNOTATION: "deployment"}}, "a Deployment makes"),
             ({"annotations": {POD_GROUP_SERVING_ANNOTATION: "true"}}, "its pods serve"),
         ],
     )
-    def test_pods_that_somebody_makes_anew(self, metadata: Json, told: str) -> None:
-        assert never_ends(workload(), KINDS["Pod"], [{"metadata": metadata}]).startswith(told)
+    def test_pods_that_somebody_makes_anew(self, metadata: Json, why: str) -> None:
+        assert never_ends(workload(), KINDS["Pod"], [{"metadata": metadata}]).startswith(why)
 
     def test_parts_of_groups(self) -> None:
         part = workload(annotations={COMPONENT_INDEX_ANNOTATION: "1"})
