@@ -140,7 +140,7 @@ class ApiError(MultiKueueError):
         status: HTTP status; 0 when there was no answer.
         reason: the machine-readable reason of the Status body, as `Conflict`; empty when there was none.
         retry_after: seconds the server asked to wait, if it did; at most `MAX_RETRY_AFTER`.
-        told: whether the log has it already, with when it is tried again.
+        reported: whether the log has it already, with when it is tried again.
         cluster: the name of the client that asked; empty: it is not known.
         said: the server's own words, without who was asked what; empty: it said none.
         cause: what is wrong, for programs; None: the server's words alone tell.
@@ -162,7 +162,7 @@ class ApiError(MultiKueueError):
         self.cause = cause or self.cause
         self.status = status
         self.reason = reason
-        self.told = False
+        self.reported = False
         self.cluster = ""
         self.said = ""
         self.retry_after = None if retry_after is None else min(retry_after, MAX_RETRY_AFTER)

@@ -31,10 +31,10 @@ def fields_of(owner: type) -> dict[str, str]:
     import inspect
     import textwrap
 
-    found: dict[str, str] = {}
-    for one in reversed(owner.__mro__[:-1]):
+    texts: dict[str, str] = {}
+    for cls in reversed(owner.__mro__[:-1]):
         try:
-            (body,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
         except (OSError, TypeError, SyntaxError):
             continue
         if not isinstance(body, ast.ClassDef):
@@ -44,10 +44,10 @@ def fields_of(owner: type) -> dict[str, str]:
                 continue
             text = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else None
             if not field.target.id.startswith("_"):
-                found[field.target.id] = (
+                texts[field.target.id] = (
                     " ".join(text.split()) if isinstance(text, str) else ast.unparse(field.annotation)
                 )
-    return found
+    return texts
 
 
 def explained(value: object) -> object:

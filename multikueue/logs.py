@@ -39,5 +39,5 @@ def get_logger(name: str) -> Logger:
 def _only_exceptions(name: str, event: str, *_: Any, exc_info: BaseException | None = None, **fields: Any) -> None:
     """An exception that nobody expects must be seen by who writes an adapter or a dispatcher; the rest is dropped."""
     if exc_info is not None:
-        told = "".join(f" {field}={value}" for field, value in fields.items())
-        logging.getLogger(name).error("%s%s", event, told, exc_info=exc_info)
+        context = "".join(f" {field}={value}" for field, value in fields.items())
+        logging.getLogger(name).error("%s%s", event, context, exc_info=exc_info)

@@ -85,11 +85,11 @@ def admit(
         return Admission(warning=f"{refused}; as the queue leads to worker clusters, the job will be rejected")
     delegation = adapter.row.delegation
     path, wanted = delegation.path or (), delegation.value or DELEGATED
-    found = dig(job, *path)
-    if not found or found == delegation.own_controller:
+    manager = dig(job, *path)
+    if not manager or manager == delegation.own_controller:
         return Admission(patch=_set(job, path, wanted))
     return Admission(
-        warning=f'{".".join(path)} is "{str(found)[:63]}", but the queue leads to worker clusters: the job will be '
+        warning=f'{".".join(path)} is "{str(manager)[:63]}", but the queue leads to worker clusters: the job will be '
         f'rejected. Leave the field out, or set it to "{wanted}"'
     )
 

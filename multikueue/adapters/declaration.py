@@ -111,10 +111,10 @@ def kind_of(name: object) -> GVK:
     Raises:
         ValueError: it is not of that form.
     """
-    found = _NAME.fullmatch(name) if isinstance(name, str) else None
-    if found is None:
+    match = _NAME.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
         raise ValueError(f"{name!r} must be in 'Kind.version.group' format, as PipelineRun.v1.tekton.dev{_hint(name)}")
-    return GVK(found["group"], found["version"], found["kind"])
+    return GVK(match["group"], match["version"], match["kind"])
 
 
 def usual_plural(kind: str) -> str:

@@ -114,7 +114,7 @@ def _lasting(known: Sequence[Json], wanted: Sequence[Json], now: datetime) -> li
     if end is None:
         return list(wanted)
     others = {kind for pair in _ANNOUNCED_BY.items() if pair[0] != end for kind in pair}
-    listed = [one for one in wanted if one.get("type") not in others]
+    listed = [condition for condition in wanted if condition.get("type") not in others]
     announcement = _ANNOUNCED_BY[end]
     settled, copied, over = _true(known, announcement), _true(listed, announcement), _true(listed, end)
     if ends and (over is None or (settled is not None and not says_the_same(copied, settled))):
@@ -135,8 +135,8 @@ def _end_of(listed: Sequence[Json], *, announced: bool = False) -> str | None:
 
 
 def _true(listed: Sequence[Json], kind: str) -> Json | None:
-    found = find(listed, kind)
-    return found if found is not None and found.get("status") == "True" else None
+    condition = find(listed, kind)
+    return condition if condition is not None and condition.get("status") == "True" else None
 
 
 def _end(end: str, announced: Json, times: Json, now: datetime) -> Json:

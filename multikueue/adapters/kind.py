@@ -89,15 +89,15 @@ class JobKind:
         path, value = self.delegation.path, self.delegation.value
         if path is None:
             return None
-        found = dig(job, *path) or ""
+        manager = dig(job, *path) or ""
         expected = value or controller_name
-        if found in (expected, value or CONTROLLER_NAME):
+        if manager in (expected, value or CONTROLLER_NAME):
             return None  # Kueue's own name will do for any controller: many kinds take no other
         field = str(FieldPath(path)) if self.declaration is not None else str(FieldPath(path)).lstrip(".")
         # The API of an older version drops the field, whoever has set it.
-        heeding = None if found else self.delegation.heeding
+        heeding = None if manager else self.delegation.heeding
         dropped = f" ({heeding.of_missing})" if heeding is not None else ""
-        return f'Expecting {field} to be "{expected}" not "{found}"{dropped}'
+        return f'Expecting {field} to be "{expected}" not "{manager}"{dropped}'
 
     def acted_on(self, job: Json) -> str:
         """See `JobAdapter`. Of declared kinds nobody knows who else writes the status, and what for."""
@@ -248,8 +248,8 @@ class JobKind:
         """See `JobAdapter`. What of a declared kind's status means that it runs only its declaration tells."""
         if not self._is_suspended(local) or self.hold_here(local) is Hold.ON:
             return False
-        told = self.declaration is None or self.status.active is not None
-        return told and self.release_patch(local) is not None
+        shows_activity = self.declaration is None or self.status.active is not None
+        return shows_activity and self.release_patch(local) is not None
 
     def shows_former_run(self, local: Json) -> bool:
         """See `JobAdapter`. Kueue suspends jobs of its own kinds; what other controllers do then, each knows itself."""

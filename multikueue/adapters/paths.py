@@ -44,11 +44,11 @@ class FieldPath:
                 steps.append(EACH)
                 position += len(_ENTRIES)
                 continue
-            found = _STEP.match(text, position)
-            if found is None or (position and found.group()[0] not in ".["):
+            step = _STEP.match(text, position)
+            if step is None or (position and step.group()[0] not in ".["):
                 raise ValueError(_complaint(text, position))
-            steps.append(found.group(1) or found.group(2) or found.group(3))
-            position = found.end()
+            steps.append(step.group(1) or step.group(2) or step.group(3))
+            position = step.end()
         if not steps:
             raise ValueError("an empty path names no field: write it like .spec.managedBy")
         return cls(tuple(steps))
@@ -71,7 +71,7 @@ class FieldPath:
         """
         if self.steps[0] == "metadata":
             return False  # every kind has the same
-        versions = [found for found in dig(definition, "spec", "versions") or () if found.get("name") == version]
+        versions = [served for served in dig(definition, "spec", "versions") or () if served.get("name") == version]
         return self.is_unknown_in(dig(versions[0], "schema", "openAPIV3Schema") if versions else None)
 
     def is_unknown_in(self, schema: Any) -> bool:

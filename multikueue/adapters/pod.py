@@ -106,7 +106,7 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
     wanted = _acceptable(dig(local, "status") or {}, dig(remote, "status") or {})
     own = condition(local, "PodScheduled")
     if own is not None and _is_gated(local) and not is_true(remote, "PodScheduled"):
-        wanted["conditions"] = [*(one for one in conditions(remote) if one.get("type") != own["type"]), own]
+        wanted["conditions"] = [*(shown for shown in conditions(remote) if shown.get("type") != own["type"]), own]
     return wanted
 
 
@@ -149,9 +149,13 @@ def _acceptable(known: Json, wanted: Json) -> Json:
     """
     acceptable = dict(wanted)
     for field in _CONTAINERS:
-        ended = {one.get("name") for one in known.get(field) or [] if dig(one, "state", "terminated")}
+        ended = {container.get("name") for container in known.get(field) or [] if dig(container, "state", "terminated")}
         if field in wanted and ended:
-            kept = [one for one in wanted[field] if one.get("name") not in ended or dig(one, "state", "terminated")]
+            kept = [
+                container
+                for container in wanted[field]
+                if container.get("name") not in ended or dig(container, "state", "terminated")
+            ]
             acceptable[field] = kept
     return acceptable
 
@@ -160,7 +164,10 @@ def _stopped(status: Json) -> Json:
     if status.get("phase") in ("Succeeded", "Failed") or not status:
         return status
     kept = {field: value for field, value in status.items() if field not in _OF_A_RUN}
-    if any(one.get("type") != "PodScheduled" or one.get("status") != "False" for one in status.get("conditions") or []):
+    if any(
+        shown.get("type") != "PodScheduled" or shown.get("status") != "False"
+        for shown in status.get("conditions") or []
+    ):
         kept["conditions"] = [_GATED]
     return {**kept, "phase": "Pending"}
 
@@ -175,7 +182,7 @@ def pod_copy(job: Json, made: Json, stamp: Stamp) -> Json:
     opened = labels.HOLDING_GATE in _gates(job) and labels.ADMISSION_GATE not in _gates(job)
     if pod_set is not None and (opened or is_started(job)):
         restore_placement(spec, pod_set)
-    others = [one for one in lasting_gates(spec.get("schedulingGates") or []) if one != _GATE]
+    others = [gate for gate in lasting_gates(spec.get("schedulingGates") or []) if gate != _GATE]
     spec["schedulingGates"] = [*others, dict(_GATE)]
     return with_origin_uid(job, made, stamp)
 
@@ -183,7 +190,7 @@ def pod_copy(job: Json, made: Json, stamp: Stamp) -> Json:
 def _pod_set_of(pod: Json, pod_sets: Sequence[Json]) -> Json | None:
     """The pod set a pod is counted in: Kueue notes its name when it starts the pod, and a group's as the role."""
     names = (labels_of(pod).get(labels.PODSET_LABEL), annotations_of(pod).get(labels.ROLE_HASH_ANNOTATION))
-    noted = next((one for name in names for one in pod_sets if name and one.get("name") == name), None)
+    noted = next((pod_set for name in names for pod_set in pod_sets if name and pod_set.get("name") == name), None)
     return pod_sets[0] if noted is None and len(pod_sets) == 1 else noted
 
 

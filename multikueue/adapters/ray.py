@@ -139,8 +139,8 @@ def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
     Groups that only one of the two has are left alone, and so is all else of a group: the worker's Kueue has put
     its own node selectors there. The patch replaces the list, so it holds only for the object that was read.
     """
-    wanted, found = (dig(job, "spec", _GROUPS) or [] for job in (local, remote))
-    sizes, copied = (_pods(groups) for groups in (wanted, found))
+    groups_here, groups_there = (dig(job, "spec", _GROUPS) or [] for job in (local, remote))
+    sizes, copied = (_pods(groups) for groups in (groups_here, groups_there))
     grows = sum(copied.values()) < sum(sizes.values())
     of_this_size = sizes == {name: stamp.counts.get(name) for name in sizes}
     if grows and not of_this_size and not is_latest_slice(_CLUSTER, local, stamp.workload):
@@ -150,8 +150,8 @@ def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
     patch = renaming_patch(remote, stamp)
     if sizes == copied:
         return patch
-    followed = [_resized(group, wanted) for group in found]
-    if followed != found:
+    followed = [_resized(group, groups_here) for group in groups_there]
+    if followed != groups_there:
         patch = overlaid(patch, {"spec": {_GROUPS: followed}})
     return patch
 
@@ -167,7 +167,7 @@ def _count(group: Json) -> int:
 
 
 def _resized(group: Json, wanted: list[Json]) -> Json:
-    model = next((one for one in wanted if one.get("groupName") == group.get("groupName")), None)
+    model = next((candidate for candidate in wanted if candidate.get("groupName") == group.get("groupName")), None)
     if model is None:
         return group
     sizes = {field: model[field] for field in ("replicas", "numOfHosts") if model.get(field) is not None}

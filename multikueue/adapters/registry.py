@@ -61,7 +61,7 @@ class AdapterRegistry:
     @property
     def followed(self) -> tuple[SafeAdapter, ...]:
         """Those whose jobs are watched: not if somebody else's controller moves them, or the manager has none."""
-        return tuple(one for one in self if not one.traits.workload_only and not one.row.unserved)
+        return tuple(adapter for adapter in self if not adapter.traits.workload_only and not adapter.row.unserved)
 
     def __iter__(self) -> Iterator[SafeAdapter]:
         return iter(self._adapters.values())

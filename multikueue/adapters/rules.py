@@ -226,9 +226,9 @@ def finished_by(good: str, bad: str) -> Callable[[Json], Outcome | None]:
     def outcome(job: Json) -> Outcome | None:
         listed = conditions(job)
         for kind in (good, bad):
-            found = find(listed, kind)
-            if found is not None and found.get("status") == "True":
-                return ended(found.get("message"), well=kind == good)
+            shown = find(listed, kind)
+            if shown is not None and shown.get("status") == "True":
+                return ended(shown.get("message"), well=kind == good)
         return None
 
     return outcome
@@ -251,7 +251,7 @@ def observed_here(local: Json, remote: Json, *, counted: bool) -> Json:
     if not isinstance(status, dict) or type(newest) is not int or (counted and type(shown) is not int):
         return remote
 
-    def told(entry: Any) -> Any:
+    def shifted(entry: Any) -> Any:
         seen = dig(entry, OBSERVED)
         if type(seen) is not int:
             return entry
@@ -259,8 +259,8 @@ def observed_here(local: Json, remote: Json, *, counted: bool) -> Json:
         return rest if shown is None else {**rest, OBSERVED: shown if seen >= newest else max(shown - 1, 0)}
 
     listed = status.get("conditions")
-    known = {"conditions": [*map(told, listed)]} if isinstance(listed, list) else {}
-    return {**remote, "status": {**told(status), **known}}
+    known = {"conditions": [*map(shifted, listed)]} if isinstance(listed, list) else {}
+    return {**remote, "status": {**shifted(status), **known}}
 
 
 def status_change(local: Json, wanted: Json) -> Json | None:
@@ -291,9 +291,9 @@ def condition_at_false(kind: str) -> Callable[[Json], Json]:
     """For kinds whose status says by one condition that something runs."""
 
     def stopped(status: Json) -> Json:
-        for found in status.get("conditions") or []:
-            if found.get("type") == kind:
-                found["status"] = "False"
+        for shown in status.get("conditions") or []:
+            if shown.get("type") == kind:
+                shown["status"] = "False"
         return status
 
     return stopped

@@ -54,21 +54,21 @@ class Problems:
         if not self._noted:
             return ()
         noted = self._noted.get(_id(obj), {})
-        return tuple(dict.fromkeys(told for version, told in noted.values() if version == resource_version(obj)))
+        return tuple(dict.fromkeys(problem for version, problem in noted.values() if version == resource_version(obj)))
 
     def unlogged(self) -> list[tuple[ObjectKey, str]]:
         """The problems that are new since the last call, for the log. One that a later version of the object still has
         is not new. An object that is not stored yet has no versions: each of its problems is new."""
-        found = list(self._unlogged)
+        problems = list(self._unlogged)
         self._unlogged.clear()
-        return found
+        return problems
 
-    def note(self, obj: Json, function: str, told: str) -> None:
+    def note(self, obj: Json, function: str, problem: str) -> None:
         """A function raised for the object as it is now."""
         noted = self._noted.pop(_id(obj), {})
-        if told not in (known for _, known in noted.values()):
-            self._unlogged.append((ObjectKey.of(obj), told))
-        noted[function] = (resource_version(obj), told)
+        if problem not in (known for _, known in noted.values()):
+            self._unlogged.append((ObjectKey.of(obj), problem))
+        noted[function] = (resource_version(obj), problem)
         if _id(obj):
             self._noted[_id(obj)] = noted
         if len(self._noted) > MAX_NOTED:
@@ -268,10 +268,10 @@ class SafeAdapter:
         try:
             answer = attempt()
         except Exception as error:  # another package's code may raise anything
-            told = self._told(function, obj, error)
+            problem = self._told(function, obj, error)
             if noted:
-                self.problems.note(obj, function, told)
-            raise RuleError(told) from error
+                self.problems.note(obj, function, problem)
+            raise RuleError(problem) from error
         if noted:
             self.problems.clear(obj, function)
         return answer
@@ -291,7 +291,7 @@ def _id(obj: Json) -> str:
 def _entries(namespace: str, names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
         raise TypeError("one name where several belong")
-    found = list(names)
-    if not all(isinstance(name, str) for name in found):
+    listed = list(names)
+    if not all(isinstance(name, str) for name in listed):
         raise TypeError("a name that is not text")
-    return [str(ObjectKey(namespace, name)) for name in found]
+    return [str(ObjectKey(namespace, name)) for name in listed]

@@ -36,8 +36,8 @@ further ones find it by its own name. Whoever may scale a set could stop all oth
 
 def replicas(job: Json) -> int:
     """How many replicas it has, and so how many Workloads."""
-    found = dig(job, "spec", "replicas")
-    return 1 if found is None else min(max(int(found), 0), MAX_REPLICAS)
+    count = dig(job, "spec", "replicas")
+    return 1 if count is None else min(max(int(count), 0), MAX_REPLICAS)
 
 
 def workload_names(copied: Json) -> Sequence[str]:

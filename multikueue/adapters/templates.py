@@ -42,8 +42,8 @@ class PodTemplates:
                 yield name, value
         elif path[0] == EACH:
             for key, entry in _entries(value):
-                told = key if self.named_by == KEY else str(dig(entry, self.named_by) or "")
-                yield from self._below(entry, path[1:], told or name)
+                entry_name = key if self.named_by == KEY else str(dig(entry, self.named_by) or "")
+                yield from self._below(entry, path[1:], entry_name or name)
         else:
             yield from self._below(dig(value, path[0]), path[1:], name)
 
@@ -65,9 +65,9 @@ def restore_templates(job: Json, rows: Iterable[PodTemplates], pod_sets: Sequenc
     A template whose pod set is not there stays as it is, and so does one that was never started.
     """
     named = {str(pod_set.get("name")).lower(): pod_set for pod_set in pod_sets}
-    found = [(name, template, row.kept) for row in rows for name, template in row.found_in(job)]
-    in_order = list(pod_sets) if len(found) == len(pod_sets) else [None] * len(found)
-    for (name, template, kept), numbered in zip(found, in_order, strict=True):
+    templates = [(name, template, row.kept) for row in rows for name, template in row.found_in(job)]
+    in_order = list(pod_sets) if len(templates) == len(pod_sets) else [None] * len(templates)
+    for (name, template, kept), numbered in zip(templates, in_order, strict=True):
         pod_set = named.get(name.lower()) if name else numbered
         if pod_set is not None and is_started(template):
             restore(template, pod_set, kept)

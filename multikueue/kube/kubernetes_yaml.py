@@ -74,11 +74,11 @@ def scalar(text: str) -> Scalar:
         return text
     plain = text.replace("_", "")
     is_float, integers = _FLOAT.fullmatch(plain), [(pattern.fullmatch(plain), base) for pattern, base in _INTEGERS]
-    if len(plain) > MAX_NUMBER and (is_float or any(found for found, _ in integers)):
+    if len(plain) > MAX_NUMBER and (is_float or any(match for match, _ in integers)):
         raise ValueError(f"a number of more than {MAX_NUMBER} characters")
-    for found, base in integers:
-        value = int(found["sign"] + found["digits"], base) if found else _UNSIGNED
-        if found and _LOWEST <= value < (_SIGNED if found["sign"] else _UNSIGNED):
+    for match, base in integers:
+        value = int(match["sign"] + match["digits"], base) if match else _UNSIGNED
+        if match and _LOWEST <= value < (_SIGNED if match["sign"] else _UNSIGNED):
             return value
     return float(plain) if is_float and math.isfinite(float(plain)) else text
 
@@ -220,8 +220,8 @@ class KubernetesLoader(yaml.SafeLoader):
         finite = not isinstance(value, float) or math.isfinite(value)
         if finite and (kind == wanted or (kind, wanted) == ("int", "float")):
             return value
-        told = f"no {wanted}" if finite else "no number that JSON has"
-        raise fault(f'"{shortened(str(node.value), 100)}" is {told}: put it in quotes if it is a text', node.start_mark)
+        flaw = f"no {wanted}" if finite else "no number that JSON has"
+        raise fault(f'"{shortened(str(node.value), 100)}" is {flaw}: put it in quotes if it is a text', node.start_mark)
 
     def _value(self, node: yaml.Node) -> Scalar:
         return _sent(self._scalar(node))

@@ -43,14 +43,14 @@ def served_by(document: Json) -> frozenset[GVK] | None:
     if any(version.get("freshness") != "Current" for _, version in versions):
         return None  # an aggregated API server does not answer
     return frozenset(
-        GVK(str(dig(item, "metadata", "name")), str(version.get("version")), str(dig(one, "responseKind", "kind")))
+        GVK(str(dig(item, "metadata", "name")), str(version.get("version")), str(dig(resource, "responseKind", "kind")))
         for item, version in versions
-        for one in _dicts(version.get("resources"))
+        for resource in _dicts(version.get("resources"))
     )
 
 
-def _dicts(found: object) -> list[Json]:
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+def _dicts(value: object) -> list[Json]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def published_schema(document: Json, gvk: GVK) -> Json | None:
@@ -60,6 +60,6 @@ def published_schema(document: Json, gvk: GVK) -> Json | None:
     for schema in schemas.values() if isinstance(schemas, dict) else ():
         kinds = dig(schema, "x-kubernetes-group-version-kind")
         if isinstance(kinds, list) and kind in kinds:
-            found: Json = schema
-            return found
+            published: Json = schema
+            return published
     return None

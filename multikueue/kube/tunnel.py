@@ -122,11 +122,11 @@ def _streams(connection: aiohttp.connector.Connection) -> tuple[asyncio.StreamRe
 
 
 def _head(exchange: Requester, request: Request, headers: list[tuple[str, str]], credential: Credential) -> bytes:
-    told = [*headers, *exchange.config.headers, ("Accept-Encoding", "identity"), ("Content-Length", "0")]
+    fields = [*headers, *exchange.config.headers, ("Accept-Encoding", "identity"), ("Content-Length", "0")]
     if credential.token:
-        told.append(("Authorization", f"{credential.scheme} {credential.token}".strip()))
+        fields.append(("Authorization", f"{credential.scheme} {credential.token}".strip()))
     if exchange.options.impersonate:
-        told.append(("Impersonate-User", exchange.options.impersonate))
+        fields.append(("Impersonate-User", exchange.options.impersonate))
     path = yarl.URL(exchange.config.server).raw_path.rstrip("/") + request.path
-    lines = (f"{name}: {value}" for name, value in told)
+    lines = (f"{name}: {value}" for name, value in fields)
     return "\r\n".join([f"{request.method} {path} HTTP/1.1", *lines, "", ""]).encode("latin-1")

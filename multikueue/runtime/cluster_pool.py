@@ -88,8 +88,12 @@ class Cluster(Generic[S]):
     @property
     def connection(self) -> Connection:
         """Whether it is connected, and if not, since when by the wall clock, and why."""
-        found = self.state.connection
-        return found if found.lost_since is found.next_attempt is None else found.shifted(self.times.step())
+        connection = self.state.connection
+        return (
+            connection
+            if connection.lost_since is connection.next_attempt is None
+            else connection.shifted(self.times.step())
+        )
 
     @property
     def server(self) -> str:
@@ -104,7 +108,7 @@ class Cluster(Generic[S]):
     @property
     def caches(self) -> list[S]:
         """What is read through the connections that are open."""
-        return [one.caches for one in self._open.values() if one.caches is not None]
+        return [link.caches for link in self._open.values() if link.caches is not None]
 
     def __repr__(self) -> str:
         connection = self.state.connection  # needs no loop

@@ -52,12 +52,12 @@ class ContestedFields:
         """Whether a change is not made any more."""
         return self._last(cluster, patch) >= MOST
 
-    def is_told(self, cluster: ClusterName, patch: Json) -> bool:
-        """Whether it was told before that this change is not made any more; from now on it was."""
-        told = self._last(cluster, patch) > MOST
-        if not told:
+    def is_reported(self, cluster: ClusterName, patch: Json) -> bool:
+        """Whether it was reported before that this change is not made any more; from now on it is."""
+        is_known = self._last(cluster, patch) > MOST
+        if not is_known:
             self.made(cluster, patch)
-        return told
+        return is_known
 
     def _last(self, cluster: ClusterName, patch: Json) -> int:
         """How often this very change was made, up to the last change of the copy."""
@@ -78,9 +78,9 @@ def contested(patch: Json, copy: Json) -> str:
     paths = list(_paths(_change(patch)))
     entries = dig(copy, "metadata", "managedFields") or []
     owners = dict.fromkeys(
-        str(one.get("manager"))
-        for one in entries
-        if any(dig(one.get("fieldsV1"), *(f"f:{step}" for step in path)) is not None for path in paths)
+        str(entry.get("manager"))
+        for entry in entries
+        if any(dig(entry.get("fieldsV1"), *(f"f:{step}" for step in path)) is not None for path in paths)
     )
     fields = ", ".join(".".join(path) for path in paths)
     return f"{fields} (set there by {', '.join(owners)})" if owners else f"{fields} (which that API may not have)"

@@ -61,7 +61,7 @@ class _Met:
     at: float = 0.0
     """When it was met last."""
     facts: RefusalFacts = attrs.field(factory=RefusalFacts)
-    told: str = ""
+    logged: str = ""
     """What of it the log has."""
     times: int = 0
     """Its back-offs so far."""
@@ -134,9 +134,9 @@ class CreateConflicts:
     def is_news(self, resource: Resource, workload: ObjectKey, key: ObjectKey) -> bool:
         """Whether the log does not have this refusal, with this reason; once it was asked, it has."""
         met = self._met.get((resource, workload), {}).get(key)
-        if met is None or met.told == met.why:
+        if met is None or met.logged == met.why:
             return False
-        met.told = met.why
+        met.logged = met.why
         return True
 
     def created(self, resource: Resource, workload: ObjectKey) -> ObjectKey | None:

@@ -62,7 +62,7 @@ class DependencyCopies:
             DependencyUnavailable: the job cannot run there.
             ApiError: one of the two did not answer.
         """
-        copied = [one for one in effect.dependencies if one.is_copied]
+        copied = [dependency for dependency in effect.dependencies if dependency.is_copied]
         if len(copied) > MAX_COPIED:
             why = f"it names more than {MAX_COPIED} objects that would have to be copied"
             raise DependencyUnavailable(why, Cause.NEED_TOO_MUCH)
@@ -73,12 +73,17 @@ class DependencyCopies:
                 owner = effect.owner
             case CreateDependencies(cluster, workload):
                 place, owner = workload.namespace, _reference(there, workload)
-        for one in (*copied, *[one for one in effect.dependencies if not one.is_copied][:MAX_LOOKED_FOR]):
-            lock = self._locks.setdefault((cluster, one.resource, ObjectKey(place, one.name)), anyio.Lock())
+        for dependency in (
+            *copied,
+            *[dependency for dependency in effect.dependencies if not dependency.is_copied][:MAX_LOOKED_FOR],
+        ):
+            lock = self._locks.setdefault(
+                (cluster, dependency.resource, ObjectKey(place, dependency.name)), anyio.Lock()
+            )
             try:
-                await _Case(here, there, effect, one, namespace, place, owner, said).settle(lock)
+                await _Case(here, there, effect, dependency, namespace, place, owner, said).settle(lock)
             except (Forbidden, Invalid, NotFound) as error:
-                raise DependencyUnavailable(f"{one} cannot be had there: {error}", None) from error
+                raise DependencyUnavailable(f"{dependency} cannot be had there: {error}", None) from error
         return "" if owner is None else str(owner["uid"])
 
 
@@ -113,20 +118,20 @@ class _Case:
             await self._look()
         elif isinstance(self.effect, OwnDependencies):
             async with lock:
-                found = await read(self.there.client, self.resource, self.key)
-                if found is not None and self.effect.mark.made_of(self.dependency, found):
-                    await self._patch(owning_patch(found, self.effect.owner))
+                copy = await read(self.there.client, self.resource, self.key)
+                if copy is not None and self.effect.mark.made_of(self.dependency, copy):
+                    await self._patch(owning_patch(copy, self.effect.owner))
         else:
             wanted = await self._wanted()
             async with lock:
                 await self._bring(self.effect, wanted, await read(self.there.client, self.resource, self.key))
 
     async def _bring(
-        self, effect: CheckDependencies | CreateDependencies, wanted: Json | None, found: Json | None
+        self, effect: CheckDependencies | CreateDependencies, wanted: Json | None, copy: Json | None
     ) -> None:
         """Make it or share it, or say why that cannot be."""
-        users = self._users(found)
-        decision = decide(self.dependency, wanted, found, effect.mark, users)
+        users = self._users(copy)
+        decision = decide(self.dependency, wanted, copy, effect.mark, users)
         if decision.step in (CopyStep.REFUSE, CopyStep.WAIT):
             about = {**self._about, "user": users.running}
             passing = decision.step is CopyStep.WAIT
@@ -138,11 +143,11 @@ class _Case:
         if decision.step is CopyStep.CREATE:
             made = copy_for(self.dependency, wanted, self.key, effect.mark, effect.origin, [self.owner])
             await self.there.client.create(self.resource, coming_from(made, self.said) if self.said else made)
-        elif found is not None:
+        elif copy is not None:
             await self._patch(
-                owning_patch(found, self.owner)
+                owning_patch(copy, self.owner)
                 if decision.step is CopyStep.SHARE
-                else replacing_patch(self.dependency, wanted, found, effect.mark, self.owner)
+                else replacing_patch(self.dependency, wanted, copy, effect.mark, self.owner)
             )
 
     async def _look(self) -> None:
@@ -173,10 +178,10 @@ class _Case:
         except NotFound as error:  # its last owner went a moment ago: it is made anew
             raise Conflict(str(error)) from error
 
-    def _users(self, found: Json | None) -> Users:
+    def _users(self, copy: Json | None) -> Users:
         """Who uses a copy, by the caches."""
         present, running, own = False, "", self.owner["uid"] if self.owner is not None else ""
-        for owner in dig(found, "metadata", "ownerReferences") or ():
+        for owner in dig(copy, "metadata", "ownerReferences") or ():
             gvk = GVK.of(owner.get("apiVersion") or "", owner.get("kind") or "")
             is_workload = (gvk.group, gvk.kind) == (WORKLOAD.gvk.group, WORKLOAD.gvk.kind)
             cache = self.there.workloads if is_workload else self.there.jobs.get(gvk)

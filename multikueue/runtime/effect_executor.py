@@ -95,8 +95,8 @@ class EffectExecutor:
         match effect:
             case effects.AnnounceWorkload():
                 about = (workload, job_reference(workload) if effect.on_job else None) if workload else (effect.about,)
-                for one in filter(None, about):
-                    self._emit(one, effect.type, effect.note, finding=effect.finding)
+                for regarding in filter(None, about):
+                    self._emit(regarding, effect.type, effect.note, finding=effect.finding)
             case effects.CountAdmitted():
                 if self.hook is not None:
                     self.hook.admitted(effect.cluster_queue, effect.worker)
@@ -202,7 +202,7 @@ class EffectExecutor:
         self, target: Target, effect: effects.PatchJobStatus | effects.PatchJob, workload: Json | None
     ) -> None:
         """Tell once that something there sets what we set back, and that we do so no more."""
-        if self._contested.is_told(effect.cluster, effect.patch):
+        if self._contested.is_reported(effect.cluster, effect.patch):
             return
         what = contested(effect.patch, await target.client.get(effect.resource, effect.key))
         of = f'{effect.resource} "{effect.key}" on worker cluster "{effect.cluster}"'
@@ -249,15 +249,15 @@ class EffectExecutor:
         except ApiError as error:
             if not error.status:  # no answer is no refusal
                 raise
-            found = await object_there(target, resource, key) if isinstance(error, AlreadyExists) else None
-            if found is None or not is_the_copy(found, effect.object):
-                if found is not None and has_origin_of(found, effect.object) and is_terminating(found):
+            existing = await object_there(target, resource, key) if isinstance(error, AlreadyExists) else None
+            if existing is None or not is_the_copy(existing, effect.object):
+                if existing is not None and has_origin_of(existing, effect.object) and is_terminating(existing):
                     error = Conflict(NAME_TAKEN.why, status=error.status)
                 refused = self._refused(target, effect.cluster, resource, key, workload, error)
                 if isinstance(refused, AlreadyExists):
-                    refused.foreign = found is not None and not has_origin_of(found, effect.object)
+                    refused.foreign = existing is not None and not has_origin_of(existing, effect.object)
                 raise refused from error
-            created = found
+            created = existing
         if (waiting := target.create_conflicts.created(resource, ObjectKey.of(workload))) is not None:
             self.ask_again(waiting)
         return created
@@ -318,7 +318,7 @@ class EffectExecutor:
             note = f'worker cluster "{cluster}" cannot run the job: {error}'
         conflicts, of = target.create_conflicts, ObjectKey.of(workload)
         lasted = conflicts.met(resource, of, key, error, why)
-        told = AlreadyExists(note, status=error.status, reason=error.reason) if taken else error
+        refused = AlreadyExists(note, status=error.status, reason=error.reason) if taken else error
         # Right after a lost reply the taken name is that of our own object, which the watch is about to show.
         if not error.retryable and lasted >= tell_after:
             left = conflicts.refusal(resource, of, own=())
@@ -328,8 +328,8 @@ class EffectExecutor:
             wait = {"asked_again_in": round(left.left.total_seconds())} if left is not None else {}
             if conflicts.is_news(resource, of, key):
                 log.warning("refused", cluster=cluster, workload=str(of), object=thing, error=why, **wait)
-            told.told = left is not None
-        return told
+            refused.reported = left is not None
+        return refused
 
     def _emit(
         self,

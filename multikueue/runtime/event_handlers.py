@@ -177,10 +177,12 @@ class ManagerHandlers:
         controller may write labels each second: paced, all wait for so long that a round of them takes a part of the
         loop's time only."""
         workloads = self.cluster.workloads.informer
-        checks = [one for config in self.cluster.configs_listing(cluster) for one in self.cluster.checks_using(config)]
-        found = looking(workloads) & {key for check in checks for key in workloads.keys_by("check", check)}
-        for key in sorted(found, key=lambda key: _turn(key, workloads.get(key) or {})):
-            self.work.workloads.enqueue(key, MARKS_BATCH + len(found) / MARKS_RATE if paced else 0.0)
+        checks = [
+            check for config in self.cluster.configs_listing(cluster) for check in self.cluster.checks_using(config)
+        ]
+        concerned = looking(workloads) & {key for check in checks for key in workloads.keys_by("check", check)}
+        for key in sorted(concerned, key=lambda key: _turn(key, workloads.get(key) or {})):
+            self.work.workloads.enqueue(key, MARKS_BATCH + len(concerned) / MARKS_RATE if paced else 0.0)
 
     def _enqueue_workloads_with(self, check: str) -> None:
         for workload in self.cluster.workloads.informer.by("check", check):

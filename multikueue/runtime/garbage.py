@@ -37,8 +37,8 @@ class GarbageCollection:
             await anyio.sleep(self.interval.total_seconds())
             since, now = now, loop_time()
             for worker in list(self.workers):
-                found = list(dict.fromkeys(workloads_on(worker)))  # in an order that repeats
-                for number, key in enumerate(found, 1):
+                workloads = list(dict.fromkeys(workloads_on(worker)))  # in an order that repeats
+                for number, key in enumerate(workloads, 1):
                     if has_turn(key, since, now) or not self.manager.runs_on(key, worker.name):
                         for concerned in self.manager.with_successors(key):
                             self.enqueue(worker.name, concerned)

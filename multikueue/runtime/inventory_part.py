@@ -48,7 +48,7 @@ def inventory(host: PartHost, options: InventoryOptions) -> tuple[Part, Spokes |
     hub = HubCaches.shared(cluster.workloads.informer, cluster.checks, cluster.configs, cluster.clusters, occupied)
     part, selection = Part(), options.selection
     if options.placement.wanted:
-        found = PlacementController.build(
+        placements = PlacementController.build(
             cluster.client,
             options.placement,
             clock=process.clock,
@@ -58,9 +58,9 @@ def inventory(host: PartHost, options: InventoryOptions) -> tuple[Part, Spokes |
             fraction=process.fraction,
             instance=process.instance,
         )
-        part = Part(found.controllers, found.services)
-        if selection is None and found.ocm is not None:
-            selection = PlacementSelection(hub, found.ocm)
+        part = Part(placements.controllers, placements.services)
+        if selection is None and placements.ocm is not None:
+            selection = PlacementSelection(hub, placements.ocm)
     if options.spokes is None or selection is None:
         return part, None
     spokes = Spokes(

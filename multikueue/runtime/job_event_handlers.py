@@ -55,13 +55,13 @@ def concerned(adapter: SafeAdapter, old: Json | None, new: Json | None) -> tuple
     """
     if adapter.traits.keeps_status and is_of_status_only(old, new):
         return [], True
-    found: dict[ObjectKey, None] = {}
+    workloads: dict[ObjectKey, None] = {}
     complete = True
-    for copy in (one for one in (old, new) if one is not None):
+    for copy in (version for version in (old, new) if version is not None):
         entries = adapter.copy_entries(copy)
         complete = complete and entries is not None
-        found.update(dict.fromkeys(map(ObjectKey.parsed, entries or ())))
-    return list(found), complete
+        workloads.update(dict.fromkeys(map(ObjectKey.parsed, entries or ())))
+    return list(workloads), complete
 
 
 def delay_of(adapter: SafeAdapter, old: Json | None, new: Json | None) -> float:

@@ -234,8 +234,8 @@ class Manager:
             lost_after=self.settings.plan.worker_lost_timeout,
         )
         suspects = partial(Suspects, self.cluster, self.adapters, self.settings.plan, self.clock)
-        told = handlers.cluster_changed, handlers.status_changed
-        return WorkerPool(self.connect, informers, self.clock, *told, suspects, self.cluster.names_of_clusters)
+        on_changes = handlers.cluster_changed, handlers.status_changed
+        return WorkerPool(self.connect, informers, self.clock, *on_changes, suspects, self.cluster.names_of_clusters)
 
     def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""

@@ -32,13 +32,13 @@ class PlanPace:
             left = 0.0 if any(map(_is_own_write, effects)) else self._answers.wait(key, now)
             if left > 0:
                 waits.append(left)
-                effects = tuple(one for one in effects if not _is_answer(one))
+                effects = tuple(effect for effect in effects if not _is_answer(effect))
             else:
                 self._answers.wrote(key, now)
-        if any(isinstance(one, ApplyStatus) and one.cluster == MANAGER for one in effects):
+        if any(isinstance(effect, ApplyStatus) and effect.cluster == MANAGER for effect in effects):
             self._words.touched(key, now)
         elif decided.telling:
-            urgent = any(isinstance(one, AnnounceWorkload) for one in decided.telling)
+            urgent = any(isinstance(effect, AnnounceWorkload) for effect in decided.telling)
             if (left := self._words.wait(key, now, urgent=urgent)) > 0:
                 waits.append(left)
             else:

@@ -41,8 +41,8 @@ def installed_kinds(points: Iterable[EntryPoint] | None = None) -> list[JobKind]
     Raises:
         AdapterError: one cannot be loaded, or is something else.
     """
-    found = entry_points(group=KIND_GROUP) if points is None else points
-    return [kind for point in sorted(found, key=_source) for kind in _kinds(point)]
+    installed = entry_points(group=KIND_GROUP) if points is None else points
+    return [kind for point in sorted(installed, key=_source) for kind in _kinds(point)]
 
 
 def installed_dispatchers(points: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:
@@ -54,15 +54,15 @@ def installed_dispatchers(points: Iterable[EntryPoint] | None = None) -> dict[st
     Raises:
         SettingsError: two have the same name, or one has that of a built-in dispatcher.
     """
-    found: dict[str, EntryPoint] = {}
+    by_name: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=DISPATCHER_GROUP) if points is None else points, key=_source):
         if point.name in BUILT_IN:
             raise SettingsError(f"{_source(point)}: a dispatcher of that name is built in; rename or uninstall it")
-        if point.name in found:
-            others = _source(found[point.name])
+        if point.name in by_name:
+            others = _source(by_name[point.name])
             raise SettingsError(f"{_source(point)}: {others} brings a dispatcher of that name, too; uninstall one")
-        found[point.name] = point
-    return dict(sorted(found.items()))
+        by_name[point.name] = point
+    return dict(sorted(by_name.items()))
 
 
 def load_dispatcher(point: EntryPoint) -> Dispatcher:

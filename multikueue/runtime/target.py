@@ -50,13 +50,13 @@ async def object_there(target: Target, resource: Resource, key: ObjectKey) -> Js
         return None
 
 
-def is_the_copy(found: Json, wanted: Json) -> bool:
+def is_the_copy(existing: Json, wanted: Json) -> bool:
     """Whether this is the very copy that was to be created: the answer was lost, and no event came."""
-    same = has_origin_of(found, wanted) and mark_of(found) == mark_of(wanted)
-    return same and not is_terminating(found)
+    same = has_origin_of(existing, wanted) and mark_of(existing) == mark_of(wanted)
+    return same and not is_terminating(existing)
 
 
-def has_origin_of(found: Json, wanted: Json) -> bool:
+def has_origin_of(existing: Json, wanted: Json) -> bool:
     """Whether it says that it is a copy of the same manager."""
     origin = labels_of(wanted).get(ORIGIN_LABEL)
-    return origin is not None and labels_of(found).get(ORIGIN_LABEL) == origin
+    return origin is not None and labels_of(existing).get(ORIGIN_LABEL) == origin

@@ -27,9 +27,9 @@ class TransitionLog:
 
     def changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """A Workload changed; None for one that is not there."""
-        found = list(milestones(old, new, self.clock()))
-        if found and new is not None and self.manager.has_our_check(new):
-            for milestone in found:
+        passed = list(milestones(old, new, self.clock()))
+        if passed and new is not None and self.manager.has_our_check(new):
+            for milestone in passed:
                 self._tell(key, new, milestone)
 
     def _tell(self, key: ObjectKey, workload: Json, milestone: Milestone) -> None:
@@ -49,9 +49,9 @@ class TransitionLog:
 
 
 def _job(key: ObjectKey, workload: Json) -> dict[str, str]:
-    found = WORKLOADS.of(workload).owner
-    name = str(ObjectKey(key.namespace, found.name)) if found is not None else ""
-    return {"job": f"{found.gvk.kind} {name}" if found is not None else "", "workload": str(key)}
+    owned_by = WORKLOADS.of(workload).owner
+    name = str(ObjectKey(key.namespace, owned_by.name)) if owned_by is not None else ""
+    return {"job": f"{owned_by.gvk.kind} {name}" if owned_by is not None else "", "workload": str(key)}
 
 
 def _rounded(seconds: float | None) -> dict[str, float]:

@@ -113,8 +113,8 @@ class InMemoryCluster:
         """
 
         async def first() -> Json | None:
-            found = (await DirectClient(self.registry).list(resource)).items
-            return next((obj for obj in found if holds(obj)), None)
+            objects = (await DirectClient(self.registry).list(resource)).items
+            return next((obj for obj in objects if holds(obj)), None)
 
         return await self._wait(first, within, f"no object of {resource} is so")
 
@@ -137,9 +137,9 @@ class InMemoryCluster:
         with anyio.move_on_after(within):
             while True:
                 changed = self._changed
-                found = await look()
-                if found is not None:
-                    return found
+                result = await look()
+                if result is not None:
+                    return result
                 await changed.wait()
         raise AssertionError(f"after {within} s {failure}")
 

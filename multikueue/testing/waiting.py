@@ -45,8 +45,8 @@ async def until(holds: Callable[[], Any], within: float = PATIENCE) -> float:
     """
     begin = anyio.current_time()
     while True:
-        found = holds()
-        if await found if inspect.isawaitable(found) else found:
+        held = holds()
+        if await held if inspect.isawaitable(held) else held:
             return anyio.current_time() - begin
         taken = anyio.current_time() - begin
         if taken >= within:

@@ -74,12 +74,12 @@ class CertificateSecret:
                 host=self.host,
             )
         wanted = renewed(self.credentials, self.host, self.clock(), trusted)
-        found = self._secrets.get(self.key)
-        if wanted is None and self.credentials is not None and self._is_kept(self.credentials, found):
+        secret = self._secrets.get(self.key)
+        if wanted is None and self.credentials is not None and self._is_kept(self.credentials, secret):
             return self.credentials.bundle
         wanted = wanted or self.credentials
         assert wanted is not None, "without a certificate one is made"
-        self._secrets.wrote(await self._write(wanted, found))
+        self._secrets.wrote(await self._write(wanted, secret))
         log.info("certificate renewed", secret=str(self.key), host=self.host, until=_ends(wanted))
         self._use(wanted)
         return wanted.bundle
@@ -92,18 +92,18 @@ class CertificateSecret:
             return f"the certificate in Secret {self.key} has expired on {_ends(self.credentials)}"
         return None
 
-    async def _write(self, wanted: WebhookCredentials, found: Json | None) -> Json:
+    async def _write(self, wanted: WebhookCredentials, existing: Json | None) -> Json:
         data = {field: base64.b64encode(text.encode()).decode() for field, text in wanted.written().items()}
-        if found is not None:
-            precondition = {"resourceVersion": resource_version(found)}
+        if existing is not None:
+            precondition = {"resourceVersion": resource_version(existing)}
             return await self.client.merge_patch(SECRET, self.key, {"metadata": precondition, "data": data})
         metadata = {"namespace": self.key.namespace, "name": self.key.name}
         secret = {"apiVersion": SECRET.gvk.api_version, "kind": SECRET.gvk.kind, "metadata": metadata, "data": data}
         return await self.client.create(SECRET, secret)
 
-    def _is_kept(self, credentials: WebhookCredentials, found: Json | None) -> bool:
+    def _is_kept(self, credentials: WebhookCredentials, secret: Json | None) -> bool:
         """Whether the Secret holds the credentials in use: it may hold unusable ones."""
-        kept = credentials_in(found) if found is not None else None
+        kept = credentials_in(secret) if secret is not None else None
         return kept is not None and kept.written() == credentials.written()
 
     def _only_ours(self, secret: Json) -> Json | None:
@@ -111,9 +111,9 @@ class CertificateSecret:
 
     def _changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         del key, old
-        found = None if new is None else credentials_in(new)
-        if found is not None:
-            self._use(found)
+        credentials = None if new is None else credentials_in(new)
+        if credentials is not None:
+            self._use(credentials)
         self.changed.set()
         self.changed = anyio.Event()
 

@@ -60,15 +60,15 @@ class WebhookRegistrar:
         while True:
             changed = self.authorities.changed  # taken before registering, so that no change is missed
             try:
-                told = await self._register(trusted)
+                bundle = await self._register(trusted)
             except ApiError as error:
                 if str(error) != complaint:  # once until it changes
                     log.warning("cannot register the webhook", configuration=self.registration.name, error=str(error))
                 complaint, delay = str(error), RETRY
             else:
-                if told != trusted or complaint:
+                if bundle != trusted or complaint:
                     log.info("webhook registered", configuration=self.registration.name)
-                trusted, complaint, delay = told, "", PERIOD
+                trusted, complaint, delay = bundle, "", PERIOD
             with anyio.move_on_after(delay):
                 await anyio.sleep(PAUSE)
                 await changed.wait()

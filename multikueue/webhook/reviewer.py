@@ -120,7 +120,7 @@ class Reviewer:
         kind = self.adapters.get(review.gvk)
         if kind is None or review.operation != "CREATE" or review.subresource or review.object is None:
             return NOTHING
-        found = admit(
+        admission = admit(
             kind,
             review.object,
             review.namespace,
@@ -130,7 +130,7 @@ class Reviewer:
             holds=self.holds,
         )
         log_problems(self.adapters.problems)
-        return found
+        return admission
 
     def _answer(self, outcome: str, status: int, body: bytes) -> ReviewAnswer:
         if self.hook is not None:

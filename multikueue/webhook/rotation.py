@@ -51,7 +51,7 @@ class WebhookCredentials:
     @property
     def bundle(self) -> str:
         """The authorities, as PEM."""
-        return "".join(pem(one) for one in self.authorities)
+        return "".join(pem(authority) for authority in self.authorities)
 
     @classmethod
     def read(cls, data: Mapping[str, str]) -> Self:
@@ -102,7 +102,7 @@ def is_usable(known: WebhookCredentials, now: datetime) -> bool:
 
 def _with_authority(known: WebhookCredentials, now: datetime) -> WebhookCredentials:
     """With the expired authorities gone, and a new one if the newest is old."""
-    kept = tuple(one for one in known.authorities if not _has_expired(one, now))
+    kept = tuple(certificate for certificate in known.authorities if not _has_expired(certificate, now))
     if not is_due(known.authority.certificate, now):
         return attrs.evolve(known, authorities=kept)
     authority = make_authority(AUTHORITY_NAME, now, AUTHORITY_LIFETIME)
@@ -111,7 +111,7 @@ def _with_authority(known: WebhookCredentials, now: datetime) -> WebhookCredenti
 
 def _needs_certificate(known: WebhookCredentials, host: str, now: datetime, trusted: str) -> bool:
     serving, authority = known.serving.certificate, known.authority
-    accepted = any(is_signed_by(serving, one) for one in known.authorities)
+    accepted = any(is_signed_by(serving, certificate) for certificate in known.authorities)
     if not accepted or not is_for(serving, host) or _has_expired(serving, now):
         return True
     settled = authority.certificate.not_valid_before_utc + BACKDATED + SETTLING <= now

@@ -80,10 +80,10 @@ class TestWhichJobs:
     def test_a_job_of_a_queue_that_leads_to_workers_is_delegated(self) -> None:
         assert patched(widget(size=3))["spec"] == {"size": 3, "managedBy": CONTROLLER_NAME}
 
-    @pytest.mark.parametrize("found", [None, "", "example.com/widgets"])
-    def test_nobody_or_the_kinds_own_controller_is_replaced(self, found: str | None) -> None:
+    @pytest.mark.parametrize("manager", [None, "", "example.com/widgets"])
+    def test_nobody_or_the_kinds_own_controller_is_replaced(self, manager: str | None) -> None:
         """TrainJob's API fills in its own controller before any webhook is asked."""
-        assert patched(widget(managedBy=found))["spec"]["managedBy"] == CONTROLLER_NAME
+        assert patched(widget(managedBy=manager))["spec"]["managedBy"] == CONTROLLER_NAME
 
     def test_a_job_that_is_delegated_stays_as_it_is(self) -> None:
         assert created(widget(managedBy=CONTROLLER_NAME)) == NOTHING
@@ -139,9 +139,9 @@ class TestThePatch:
 
 def test_whoever_creates_a_job_that_will_be_rejected_is_told_so() -> None:
     refusing = attrs.evolve(PLAIN, copies=CopyRules(refused=lambda job: "spec.grows is true"))
-    told = "spec.grows is true; as the queue leads to worker clusters, the job will be rejected"
+    warning = "spec.grows is true; as the queue leads to worker clusters, the job will be rejected"
     for managed_by in (None, CONTROLLER_NAME):
-        assert created(widget(managedBy=managed_by), refusing) == Admission(warning=told)
+        assert created(widget(managedBy=managed_by), refusing) == Admission(warning=warning)
     assert created(widget("here"), refusing) == NOTHING
 
 
@@ -164,9 +164,9 @@ class TestHolding:
 
     @pytest.mark.parametrize("parent", [None, "deployment"])
     def test_a_pod_whose_queue_leads_to_workers_is_held(self, parent: str | None) -> None:
-        found = self.made(self.pod(parent=parent))
-        assert found.patch == self.HELD
-        held = jsonpatch.apply_patch(self.pod(), list(found.patch))
+        admission = self.made(self.pod(parent=parent))
+        assert admission.patch == self.HELD
+        held = jsonpatch.apply_patch(self.pod(), list(admission.patch))
         assert held["spec"]["schedulingGates"] == [{"name": ADMISSION_GATE}, {"name": HOLDING_GATE}]
 
     def test_only_if_that_is_wanted(self) -> None:
@@ -192,17 +192,17 @@ class TestHolding:
         assert self.made({"metadata": {"labels": {QUEUE_LABEL: "remote"}}, "spec": spec}) == NOTHING
 
     def test_kinds_that_say_who_runs_them_are_delegated_as_ever(self) -> None:
-        found = admit(SafeAdapter(PLAIN), widget(), "team", Known().lookup, CONTROLLER_NAME, holds=True)
-        assert [one["path"] for one in found.patch] == ["/spec/managedBy"]
+        admission = admit(SafeAdapter(PLAIN), widget(), "team", Known().lookup, CONTROLLER_NAME, holds=True)
+        assert [change["path"] for change in admission.patch] == ["/spec/managedBy"]
 
 
 class TestTheWarning:
     def test_somebody_elses_name_stays_and_whoever_wrote_it_is_warned(self) -> None:
         """It may be meant. But it cannot be changed later, so the best moment to say it is now."""
-        told = created(widget(managedBy="example.com/mine"))
+        admission = created(widget(managedBy="example.com/mine"))
 
-        assert told.patch == ()
-        assert told.warning == (
+        assert admission.patch == ()
+        assert admission.warning == (
             'spec.managedBy is "example.com/mine", but the queue leads to worker clusters: the job will be rejected. '
             'Leave the field out, or set it to "kueue.x-k8s.io/multikueue"'
         )
@@ -217,7 +217,7 @@ DECLARED = [
 
 
 @pytest.mark.parametrize(
-    "kind", [one for one in (*AVAILABLE, *DECLARED) if one.delegation.path], ids=lambda kind: kind.resource.gvk.kind
+    "kind", [kind for kind in (*AVAILABLE, *DECLARED) if kind.delegation.path], ids=lambda kind: kind.resource.gvk.kind
 )
 def test_every_kind_with_the_field_is_delegated_by_its_patch(kind: JobKind) -> None:
     """What the webhook makes of a job is what the rest of the library takes as delegated."""

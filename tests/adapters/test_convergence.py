@@ -94,7 +94,7 @@ def read(value: Any) -> Any:
 def test_a_patched_or_followed_value_converges(text: str, before: str | None) -> None:
     """One write, and none after it: whether the value is patched in, or follows the manager's job."""
     try:
-        value, old = (yaml.load(one, KubernetesLoader) if one else None for one in (text, before))
+        value, old = (yaml.load(document, KubernetesLoader) if document else None for document in (text, before))
         step = Operation.parse({"op": "add", "path": "/spec/x", "value": value}, ("object", "remote"))
     except (yaml.YAMLError, ValueError):
         return
@@ -108,7 +108,7 @@ def test_a_patched_or_followed_value_converges(text: str, before: str | None) ->
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         (date(2026, 1, 1), "value is a date"),
         ({"a": [1, datetime(2026, 1, 1, tzinfo=UTC)]}, r"value\.a\[1\] is a datetime"),
@@ -124,9 +124,11 @@ def test_a_patched_or_followed_value_converges(text: str, before: str | None) ->
     ],
 )
 @pytest.mark.parametrize("field", ["creation_patches", "sync_patches", "suspend_value"])
-def test_what_cannot_be_sent_as_json_is_an_error_with_its_path(field: str, value: Any, told: str) -> None:
+def test_what_cannot_be_sent_as_json_is_an_error_with_its_path(field: str, value: Any, message: str) -> None:
     """Before: no job of the kind was ever made, or each reconcile patched the copy."""
     given: Any = value if field == "suspend_value" else ({"op": "add", "path": "/spec/a", "value": value},)
     declaration = Declaration(name="Own.v1.example.com", suspend_path=".spec.stop", **{field: given})
-    with pytest.raises(DeclarationError, match=told.replace("value", "it", 1) if field == "suspend_value" else told):
+    with pytest.raises(
+        DeclarationError, match=message.replace("value", "it", 1) if field == "suspend_value" else message
+    ):
         declared_kind(declaration)

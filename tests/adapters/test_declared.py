@@ -172,8 +172,8 @@ class TestEnd:
             assert kind.status_patch(widget(spec=spec), widget(status={"n": "many"}), NOW) is not None
 
     def test_a_rule_that_fails_names_the_setting(self) -> None:
-        told = r"externalFrameworks\[0\]\.finished: object.status.n \+ 1 > 0: Unsupported operation: string \+ int$"
-        with pytest.raises(RuleError, match=told):
+        message = r"externalFrameworks\[0\]\.finished: object.status.n \+ 1 > 0: Unsupported operation: string \+ int$"
+        with pytest.raises(RuleError, match=message):
             declare(finished="object.status.n + 1 > 0").outcome(widget(status={"n": "many"}))
 
 

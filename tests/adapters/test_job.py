@@ -126,9 +126,9 @@ class TestStatus:
         """A startTime on a suspended Job would make Kueue's later edits of the template fail."""
         patch = ADAPTER.status_patch(job(suspended=True), job(suspended=False, status=RUNNING), NOW)
         assert patch is not None
-        (told,) = patch["status"].pop("conditions")
+        (condition,) = patch["status"].pop("conditions")
         assert patch["status"] == {}
-        assert told == {
+        assert condition == {
             "type": "Suspended",
             "status": "True",
             "reason": "JobSuspended",

@@ -123,7 +123,7 @@ class TestSettledEnds:
 
         after = taken(after, ADAPTER.settled_patch(after, NOW))
         assert ADAPTER.outcome(after) == ADAPTER.settled_end(after) == outcome
-        (ended,) = (one for one in after["status"]["conditions"] if one["type"] == end)
+        (ended,) = (condition for condition in after["status"]["conditions"] if condition["type"] == end)
         assert ended["reason"] == mark["reason"]
         assert not any(counts(after).values())
         assert ("completionTime" in after["status"]) == (end == "Complete")
@@ -179,7 +179,7 @@ listed = st.lists(
         st.sampled_from(("True", "False")),
         st.sampled_from(("A", "B")),
     ),
-    unique_by=lambda one: str(one["type"]),
+    unique_by=lambda condition: str(condition["type"]),
     max_size=4,
 )
 statuses = st.builds(

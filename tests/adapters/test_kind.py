@@ -24,18 +24,18 @@ STAMP = Stamp("here", "wl", "abc")
 
 
 def widget(spec: Json | None = None, status: Json | None = None) -> Json:
-    found: Json = {"apiVersion": "example.com/v1", "kind": "Widget", "spec": spec or {}, "extra": 1}
-    found["metadata"] = {"name": "w", "namespace": "ns", "resourceVersion": "7", "uid": "u"}
+    widget: Json = {"apiVersion": "example.com/v1", "kind": "Widget", "spec": spec or {}, "extra": 1}
+    widget["metadata"] = {"name": "w", "namespace": "ns", "resourceVersion": "7", "uid": "u"}
     if status is not None:
-        found["status"] = status
-    return found
+        widget["status"] = status
+    return widget
 
 
 class TestDelegation:
-    @pytest.mark.parametrize("found", [{}, {"managedBy": None}, {"managedBy": ""}])
-    def test_a_job_that_does_not_say_is_not_delegated(self, found: Json) -> None:
+    @pytest.mark.parametrize("spec", [{}, {"managedBy": None}, {"managedBy": ""}])
+    def test_a_job_that_does_not_say_is_not_delegated(self, spec: Json) -> None:
         """Kueue's words: an absent field prints as empty."""
-        assert PLAIN.not_delegated(widget(found), "ours") == 'Expecting spec.managedBy to be "ours" not ""'
+        assert PLAIN.not_delegated(widget(spec), "ours") == 'Expecting spec.managedBy to be "ours" not ""'
 
     def test_the_fields_true_path_is_named(self) -> None:
         """Kueue names spec.managedBy for kinds that have it under runPolicy, and sends people to the wrong place."""
@@ -101,17 +101,17 @@ def test_a_plain_kind_neither_ends_nor_forwards() -> None:
 class TestRegistry:
     def test_rows_are_found_by_exactly_their_kind(self) -> None:
         registry = AdapterRegistry([*BUILTIN, PLAIN])
-        found = registry.get(WIDGETS.gvk)
-        assert found is not None
-        assert found.row is PLAIN
+        adapter = registry.get(WIDGETS.gvk)
+        assert adapter is not None
+        assert adapter.row is PLAIN
         assert registry.get(JOB.gvk) is not None
         assert registry.get(GVK("example.com", "v2", "Widget")) is None
 
     def test_two_rows_for_one_kind_are_refused(self) -> None:
         """Which of them would win would depend on their order."""
         named = attrs.evolve(POLICY, source="externalFrameworks[0]")
-        told = r"two adapters for example\.com/v1, Kind=Widget, row 1 and externalFrameworks\[0\]: leave one out"
-        with pytest.raises(AdapterError, match=told):
+        message = r"two adapters for example\.com/v1, Kind=Widget, row 1 and externalFrameworks\[0\]: leave one out"
+        with pytest.raises(AdapterError, match=message):
             AdapterRegistry([PLAIN, named])
 
     def test_it_tells_where_a_row_comes_from(self) -> None:
@@ -122,12 +122,12 @@ class TestRegistry:
 
     def test_jobs_that_others_move_are_not_watched(self) -> None:
         others = attrs.evolve(PLAIN, workload_only=True)
-        assert [one.row for one in AdapterRegistry([*BUILTIN, others]).followed] == list(BUILTIN)
+        assert [adapter.row for adapter in AdapterRegistry([*BUILTIN, others]).followed] == list(BUILTIN)
 
     def test_it_can_be_walked_and_read(self) -> None:
         """Watches are opened for each of its rows; logs show it."""
         registry = AdapterRegistry([PLAIN])
-        assert [one.row for one in registry] == [PLAIN]
+        assert [adapter.row for adapter in registry] == [PLAIN]
         assert len(registry) == 1
         assert repr(registry) == "AdapterRegistry([Widget])"
 

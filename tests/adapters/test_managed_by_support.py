@@ -47,10 +47,10 @@ def test_a_job_without_the_field_is_refused_with_the_version_that_has_it(kind: J
     path, heeding = kind.delegation.path, kind.delegation.heeding
     assert path is not None
     assert heeding is not None
-    told = kind.not_delegated(without(a_job(kind), [path]), OURS) or ""
-    assert told.startswith(f'Expecting {".".join(path)} to be "{OURS}" not "" (')
-    assert f"{heeding.project} before {heeding.field_since or heeding.since} drops the field" in told
-    assert heeding.since in told
+    refusal = kind.not_delegated(without(a_job(kind), [path]), OURS) or ""
+    assert refusal.startswith(f'Expecting {".".join(path)} to be "{OURS}" not "" (')
+    assert f"{heeding.project} before {heeding.field_since or heeding.since} drops the field" in refusal
+    assert heeding.since in refusal
 
 
 @defined
@@ -62,8 +62,8 @@ async def test_a_server_with_an_older_definition_drops_the_field_and_the_job_is_
     cluster = ApiServer("manager")
     cluster.registry.create_object(without_field(definition(kind), path))
     cluster.registry.create_object(NAMESPACE)
-    told = kind.not_delegated(await submitted(DirectClient(cluster), kind), OURS) or ""
-    assert f"{heeding.project} before {heeding.field_since or heeding.since} drops the field" in told
+    refusal = kind.not_delegated(await submitted(DirectClient(cluster), kind), OURS) or ""
+    assert f"{heeding.project} before {heeding.field_since or heeding.since} drops the field" in refusal
 
 
 @saying
@@ -72,10 +72,10 @@ def test_a_job_whose_status_its_own_controller_writes_is_refused_with_the_versio
     path, heeding = kind.delegation.path, kind.delegation.heeding
     assert path is not None
     assert heeding is not None
-    told = kind.acted_on(written_by(a_job(kind), "multikueue", "kueue", "manager"))
-    assert f'"manager" has written its status although {".".join(path)} is "{OURS}"' in told
+    writer = kind.acted_on(written_by(a_job(kind), "multikueue", "kueue", "manager"))
+    assert f'"manager" has written its status although {".".join(path)} is "{OURS}"' in writer
     wanted = f"{heeding.project} {heeding.since} is the first" if heeding.since else f"up to {heeding.looked_at} heeds"
-    assert wanted in told
+    assert wanted in writer
 
 
 @pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.resource.gvk.kind)

@@ -43,8 +43,12 @@ def test_it_is_the_managers_own(name: str, here: int, there: int, seen: int, exp
     kind = row(name)
     after = shown(kind, at(a_job(kind), here), at(a_job(kind), there, said(seen)))
     assert dig(after, *OBSERVED) == expected
-    told = [one.get("observedGeneration") for one in after["status"]["conditions"] if one["type"] == "Said"]
-    assert told == [expected]
+    generations = [
+        condition.get("observedGeneration")
+        for condition in after["status"]["conditions"]
+        if condition["type"] == "Said"
+    ]
+    assert generations == [expected]
     assert kind.status_patch(after, at(a_job(kind), there, said(seen)), NOW) is None, "written once"
 
 

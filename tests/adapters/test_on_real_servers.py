@@ -94,7 +94,7 @@ async def test_a_pod_may_run_be_stopped_and_run_again(clusters: ClusterFactory) 
                 local = local if patch is None else await write(patch)
             assert POD.status_patch(local, remote, NOW) is None
             assert local["status"]["phase"] == status["phase"]
-            (shown,), (said,) = (one["containerStatuses"] for one in (local["status"], status))
+            (shown,), (said,) = (pod_status["containerStatuses"] for pod_status in (local["status"], status))
             assert set(shown["state"]) == set(said["state"])
             if status["phase"] == "Running" and "startTime" not in status:
                 local = await write(POD.release_patch(local))

@@ -39,8 +39,8 @@ def started(job: Json, kind: JobKind, *groups: Json) -> Json:
     """Its copy for the slice before, as the worker's Kueue has started it."""
     made = kind.copy(job, Stamp("multikueue", OLD, "attempt"))
     made["metadata"] |= {"uid": "uid-of-copy", "resourceVersion": "9"}
-    found = [{**one, "template": {"spec": {"nodeSelector": NODE}}} for one in groups]
-    return with_value(made, GROUPS[kind.resource.gvk.kind], found)
+    started = [{**group, "template": {"spec": {"nodeSelector": NODE}}} for group in groups]
+    return with_value(made, GROUPS[kind.resource.gvk.kind], started)
 
 
 def latest(kind: JobKind, job: Json, extra: str = "3") -> Stamp:
@@ -93,7 +93,7 @@ def test_a_smaller_one_shrinks_for_the_slice_it_has() -> None:
     job = sized(CLUSTER, group(1))
     patch = CLUSTER.forward_patch(job, started(job, CLUSTER, group(4)), Stamp("multikueue", OLD, "attempt"))
     assert patch is not None
-    assert [one["replicas"] for one in patch["spec"]["workerGroupSpecs"]] == [1]
+    assert [group["replicas"] for group in patch["spec"]["workerGroupSpecs"]] == [1]
 
 
 def test_a_smaller_one_waits_for_its_workload() -> None:

@@ -31,8 +31,8 @@ def test_it_is_taken_only_when_its_own_controller_leaves_it_to_us(kind: JobKind)
         assert kind.keeps_check_pending
         return
     theirs = with_value(a_job(kind), kind.delegation.path, kind.delegation.own_controller)
-    told = f'Expecting {".".join(kind.delegation.path)} to be "{OURS}" not "{kind.delegation.own_controller}"'
-    assert kind.not_delegated(theirs, OURS) == told
+    message = f'Expecting {".".join(kind.delegation.path)} to be "{OURS}" not "{kind.delegation.own_controller}"'
+    assert kind.not_delegated(theirs, OURS) == message
 
 
 @rows
@@ -291,8 +291,8 @@ def test_a_conflicting_path_is_named_as_it_is() -> None:
     """Kueue says spec.managedBy for kinds that have it under runPolicy."""
     kind = row("PyTorchJob")
     assert dig(a_job(kind), "spec", "runPolicy", "managedBy") == OURS
-    told = kind.not_delegated(with_value(a_job(kind), ("spec", "runPolicy", "managedBy"), "x"), OURS)
-    assert told == f'Expecting spec.runPolicy.managedBy to be "{OURS}" not "x"'
+    refusal = kind.not_delegated(with_value(a_job(kind), ("spec", "runPolicy", "managedBy"), "x"), OURS)
+    assert refusal == f'Expecting spec.runPolicy.managedBy to be "{OURS}" not "x"'
 
 
 WITH_CONDITION = ("Job", "JobSet", "JAXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob", "MPIJob", "TrainJob")
@@ -333,10 +333,10 @@ def test_what_is_started_here_is_never_shown_as_suspended(name: str) -> None:
     started = with_value(a_job(kind, waiting), kind.copies.suspend, False)
     patch = kind.status_patch(started, a_job(kind, waiting), NOW)
     assert patch is not None
-    told = {"status": merge_patch(waiting, patch["status"])}
-    assert not is_true(told, "Suspended")
-    assert words.resumed == tuple((condition(told, "Suspended") or {})[field] for field in ("reason", "message"))
-    assert kind.status_patch({**started, "status": told["status"]}, a_job(kind, waiting), NOW) is None
+    shown = {"status": merge_patch(waiting, patch["status"])}
+    assert not is_true(shown, "Suspended")
+    assert words.resumed == tuple((condition(shown, "Suspended") or {})[field] for field in ("reason", "message"))
+    assert kind.status_patch({**started, "status": shown["status"]}, a_job(kind, waiting), NOW) is None
 
 
 def test_the_deadline_of_a_pod_and_the_failed_indexes_of_a_job_are_followed() -> None:

@@ -107,7 +107,7 @@ def _surprise(*given: object) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "words"),
     [
         ({"status": StatusRules(finished=_surprise)}, "finished"),
         ({"status": StatusRules(rule=_surprise)}, "status"),
@@ -116,7 +116,7 @@ def _surprise(*given: object) -> Any:
     ],
     ids=["finished", "status", "followed", "stopped"],
 )
-def test_whatever_else_a_rule_raises_is_told_by_its_type_alone(changed: dict[str, Any], told: str) -> None:
+def test_whatever_else_a_rule_raises_is_told_by_its_type_alone(changed: dict[str, Any], words: str) -> None:
     """The text of another package's error may hold what is in the object."""
     safe = SafeAdapter(attrs.evolve(ADAPTER, source="widgets", **changed))
     safe.outcome(job())
@@ -125,7 +125,7 @@ def test_whatever_else_a_rule_raises_is_told_by_its_type_alone(changed: dict[str
     safe.release_patch(job())
 
     problems = safe.problems_of(job())
-    assert any(f"jobs.batch, from widgets: {told}" in problem for problem in problems)
+    assert any(f"jobs.batch, from widgets: {words}" in problem for problem in problems)
     assert all('raises KeyError for "team/train"' in problem for problem in problems)
     assert "s3cret" not in str((problems, safe.problems.unlogged()))
 

@@ -20,8 +20,8 @@ BUILT_IN = ("", "apps", "batch")
 
 def definition(kind: JobKind) -> Json:
     """The kind's own CustomResourceDefinition."""
-    found: Json = yaml.safe_load((JOB_CRDS / f"{kind.resource.qualified}.yaml").read_text())
-    return found
+    definition: Json = yaml.safe_load((JOB_CRDS / f"{kind.resource.qualified}.yaml").read_text())
+    return definition
 
 
 async def submitted(manager: ApiClient, kind: JobKind) -> Json:

@@ -213,9 +213,9 @@ async def test_a_plugin_that_keeps_failing_is_run_more_and_more_rarely() -> None
     ],
 )
 def test_when_a_credential_is_renewed(left: float, fraction: float, renewed: float, ends: float) -> None:
-    found = held(CREDENTIAL, 1000, left, 60, fraction)
-    assert found.renew_at == pytest.approx(1000 + renewed)
-    assert found.ends_at == 1000 + ends
+    times = held(CREDENTIAL, 1000, left, 60, fraction)
+    assert times.renew_at == pytest.approx(1000 + renewed)
+    assert times.ends_at == 1000 + ends
 
 
 @pytest.mark.looptime
@@ -245,13 +245,13 @@ async def test_equal_plugins_run_once_for_all_clients() -> None:
     async def ask(client: SingleFlight, asked: ExecPlugin) -> None:
         got.append((await plugins.get(asked).credential(client)).token)
 
-    async with SingleFlight() as one, SingleFlight() as other:
+    async with SingleFlight() as first, SingleFlight() as second:
         async with anyio.create_task_group() as tasks:
-            for client in (one, other):
+            for client in (first, second):
                 tasks.start_soon(ask, client, ExecPlugin("/p", env={"A": "1"}, cluster="{}"))
         assert got == ["t1", "t1"]
-        await ask(other, ExecPlugin("/p", env={"A": "1"}, cluster='{"server":"https://b"}'))
-        await ask(one, ExecPlugin("/p", env={"A": "2"}, cluster="{}"))
+        await ask(second, ExecPlugin("/p", env={"A": "1"}, cluster='{"server":"https://b"}'))
+        await ask(first, ExecPlugin("/p", env={"A": "2"}, cluster="{}"))
         assert plugin.runs == 3
 
 
@@ -287,12 +287,12 @@ async def test_a_plugin_that_hangs_delays_no_other() -> None:
     async def run(plugin: ExecPlugin) -> Credential:
         return await (hangs if plugin.command == "/hangs" else works).run(plugin)
 
-    plugins, told = Authenticators(run=run, clock=works.now), list[str]()
+    plugins, reported = Authenticators(run=run, clock=works.now), list[str]()
 
     async def ask(client: SingleFlight) -> None:
         with pytest.raises(Unauthorized) as caught:
             await plugins.get(ExecPlugin("/hangs")).credential(client)
-        told.append(str(caught.value))
+        reported.append(str(caught.value))
 
     async with SingleFlight() as flights, anyio.create_task_group() as tasks:
         tasks.start_soon(ask, flights)
@@ -300,7 +300,7 @@ async def test_a_plugin_that_hangs_delays_no_other() -> None:
         began = anyio.current_time()
         assert (await plugins.get(ExecPlugin("/works")).credential(flights)).token == "t1"
         assert anyio.current_time() == began + 1
-    assert told == ["getting credentials: exec: executable /hangs has not answered for 25 s"]
+    assert reported == ["getting credentials: exec: executable /hangs has not answered for 25 s"]
 
 
 @pytest.mark.looptime
@@ -326,20 +326,24 @@ async def test_a_server_that_refuses_what_others_accept_delays_its_own_client_al
 async def test_plugins_wait_for_their_turn_in_order() -> None:
     """So many run at a time. Who waits longer than a request may wait says for what."""
     plugin = Planned(takes=20)
-    plugins, told = plugin.shared(), Counter[str]()
+    plugins, reported = plugin.shared(), Counter[str]()
 
     async def ask(client: SingleFlight, number: int) -> None:
         try:
-            told[(await plugins.get(ExecPlugin(f"/p{number}")).credential(client)).token[0]] += 1
+            reported[(await plugins.get(ExecPlugin(f"/p{number}")).credential(client)).token[0]] += 1
         except Unauthorized as error:
-            told[str(error).partition(f"/p{number} ")[2]] += 1
+            reported[str(error).partition(f"/p{number} ")[2]] += 1
 
     async with SingleFlight() as flights, anyio.create_task_group() as tasks:
         for number in range(2 * RUNS + 3):
             tasks.start_soon(ask, flights, number)
         await anyio.sleep(1)
         assert plugins.places.borrowed_tokens == RUNS
-    assert told == {"t": RUNS, "has not answered for 25 s": RUNS, f"waits for its turn: {RUNS} others are running": 3}
+    assert reported == {
+        "t": RUNS,
+        "has not answered for 25 s": RUNS,
+        f"waits for its turn: {RUNS} others are running": 3,
+    }
 
 
 @pytest.mark.looptime
@@ -368,7 +372,7 @@ async def test_a_token_that_expires_during_a_watch_leads_to_a_new_one_at_its_nex
     async with talking(gone, only_the_second, exec_plugin=plugin.config()) as (server, client):
         for version in ("1", "2", "3"):
             await client.watch(
-                JOB, lambda told: seen.append(told.object["metadata"]["resourceVersion"]), resource_version=version
+                JOB, lambda event: seen.append(event.object["metadata"]["resourceVersion"]), resource_version=version
             )
         assert server.authorizations == ["Bearer t1", "Bearer t1", "Bearer t2", "Bearer t2"]
     assert seen == ["2", "3", "3"]

@@ -121,8 +121,8 @@ async def test_a_listed_object_may_be_nested_deeper_than_python_counts() -> None
     deep = '{"a":' * 1_000 + "1" + "}" * 1_000
     text = '{"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "x"}, "spec": ' + deep + "}]}"
     async with talking(says(200, text)) as (_, client):
-        (found,) = (await client.list(JOB)).items
-    assert found["metadata"]["name"] == "x"
+        (job,) = (await client.list(JOB)).items
+    assert job["metadata"]["name"] == "x"
 
 
 @pytest.mark.parametrize("how", ["get", "watch"])
@@ -272,7 +272,7 @@ async def test_calls_that_wait_when_the_client_is_closed_fail_and_take_nobody_al
         await client.__aexit__(None, None, None)
         await eventually(lambda: len(failed) == 3)
         assert not tasks.cancel_scope.cancel_called
-    assert sum("the connection was given up" in told for told in failed) == 2
+    assert sum("the connection was given up" in message for message in failed) == 2
 
 
 async def test_a_client_may_act_as_another_user_in_each_request() -> None:

@@ -306,5 +306,5 @@ async def test_a_watch_goes_on_until_its_end_is_no_failure(monkeypatch: pytest.M
         await anyio.sleep(SETTLED + 1)
         sessions.began(late, earlier)
         await anyio.sleep(60)
-    assert [one.ended_at - began for one in (first, late)] == pytest.approx([SETTLED, SETTLED + 30], abs=0.1)
+    assert [stream.ended_at - began for stream in (first, late)] == pytest.approx([SETTLED, SETTLED + 30], abs=0.1)
     assert second.ended_at == 0.0

@@ -27,10 +27,10 @@ KEY = ObjectKey("default", "a")
 
 def made(host: str = "http://api", **fields: Any) -> Configuration:
     """A Configuration with these fields."""
-    found = Configuration(host=host)
+    configuration = Configuration(host=host)
     for name, value in fields.items():
-        setattr(found, name, value)
-    return found
+        setattr(configuration, name, value)
+    return configuration
 
 
 async def asked(given: Any, server: ScriptedServer) -> None:
@@ -59,7 +59,7 @@ async def test_the_api_key_with_its_prefix_is_the_authorization(
         given.refresh_api_key_hook = lambda _: None
     async with serving(says(200, job("1"))) as server:
         await asked(given, server)
-    assert [one.lower() for one in server.authorizations] == [header.lower()]
+    assert [value.lower() for value in server.authorizations] == [header.lower()]
 
 
 @pytest.mark.parametrize("coroutine", [False, True])
@@ -199,8 +199,8 @@ async def test_the_way_back_reaches_the_same_server(tmp_path: Path) -> None:
     async with serving(says(200, answer), tls=tls) as server:
         config = ClusterConfig(server.url, ca_pem=authority.cert_pem.bytes().decode(), token="t")
         async with ApiClient(configuration(config, tmp_path)) as api:
-            found = await BatchV1Api(api).read_namespaced_job("a", "default")
-    assert found.metadata.name == "a"
+            read_job = await BatchV1Api(api).read_namespaced_job("a", "default")
+    assert read_job.metadata.name == "a"
     assert server.authorizations == ["Bearer t"]
 
 

@@ -136,8 +136,8 @@ async def test_a_refused_connection_is_unreachable_and_says_so() -> None:
     assert caught.value.cause is Cause.OUT_OF_REACH
 
 
-@pytest.mark.parametrize(("first", "told"), [(503, Unreachable), (429, NotSent)])
-async def test_a_call_is_not_notsent_if_an_earlier_try_was_sent(first: int, told: type[ApiError]) -> None:
+@pytest.mark.parametrize(("first", "error"), [(503, Unreachable), (429, NotSent)])
+async def test_a_call_is_not_notsent_if_an_earlier_try_was_sent(first: int, error: type[ApiError]) -> None:
     """A write may have happened at the 503, after which the server went away; at a 429 it has not."""
     refused: list[ApiError] = [ServerFault("busy", status=503, retry_after=0.01), NotSent("cannot connect")]
     if first == 429:
@@ -152,7 +152,7 @@ async def test_a_call_is_not_notsent_if_an_earlier_try_was_sent(first: int, told
         exchange = Going(config, "w1", FAST, None, StaticToken(""), sessions_of(session))
         with pytest.raises(Unreachable) as caught:
             await exchange.call(Request("create", JOB, "POST", "/jobs"))
-    assert type(caught.value) is told
+    assert type(caught.value) is error
 
 
 async def test_a_server_that_says_nothing_is_given_up_after_the_deadline() -> None:

@@ -21,13 +21,13 @@ ERROR_410 = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason"
 class Heard:
     """Records what a watch sends."""
 
-    told: list[str] = attrs.field(factory=list)
+    events: list[str] = attrs.field(factory=list)
 
     def opened(self) -> None:
-        self.told.append("open")
+        self.events.append("open")
 
     def event(self, event: WatchEvent) -> None:
-        self.told.append(f"{event.type} {event.object['metadata']['resourceVersion']}")
+        self.events.append(f"{event.type} {event.object['metadata']['resourceVersion']}")
 
 
 async def watched(*script: Answer, heard: Heard | None = None, idle: float = 5.0, deadline: float = 0.3) -> list[str]:
@@ -40,7 +40,7 @@ async def watched(*script: Answer, heard: Heard | None = None, idle: float = 5.0
         await client.watch(JOB, heard.event, resource_version="5", idle=idle, on_open=heard.opened)
     query = dict(server.asked[0].query)
     assert query == {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "5"}
-    return heard.told
+    return heard.events
 
 
 async def test_events_come_in_order_until_the_server_ends_the_stream() -> None:
@@ -72,7 +72,7 @@ async def test_events_before_an_error_event_are_passed_on() -> None:
     heard = Heard()
     with pytest.raises(Expired, match=r"w1: watch jobs.batch: too old"):
         await watched(streams(event("ADDED", "6"), ERROR_410), heard=heard)
-    assert heard.told == ["open", "ADDED 6"]
+    assert heard.events == ["open", "ADDED 6"]
 
 
 @pytest.mark.parametrize("status", [{}, {"code": "x"}, {"code": 500}])
@@ -94,7 +94,7 @@ async def test_a_stream_that_breaks_is_unreachable() -> None:
     heard = Heard()
     with pytest.raises(Unreachable):
         await watched(streams(event("ADDED", "6"), then=resets), heard=heard)
-    assert heard.told[0] == "open"
+    assert heard.events[0] == "open"
 
 
 async def test_half_a_line_is_no_event() -> None:
@@ -111,11 +111,11 @@ async def test_a_whole_line_that_is_no_event_cannot_be_read(line: bytes) -> None
 
 
 @pytest.mark.parametrize(
-    "told", [{}, {"metadata": None}, {"metadata": {"resourceVersion": "6"}}, {"metadata": {"name": 6}}]
+    "obj", [{}, {"metadata": None}, {"metadata": {"resourceVersion": "6"}}, {"metadata": {"name": 6}}]
 )
-async def test_an_event_without_an_object_is_no_event(told: dict[str, object]) -> None:
+async def test_an_event_without_an_object_is_no_event(obj: dict[str, object]) -> None:
     """A proxy may answer with anything. That must not crash the client."""
-    line = orjson.dumps({"type": "ADDED", "object": told}) + b"\n"
+    line = orjson.dumps({"type": "ADDED", "object": obj}) + b"\n"
     with pytest.raises(Unreadable, match="not an event"):
         await watched(streams(line))
 
@@ -125,7 +125,7 @@ async def test_silence_is_noticed() -> None:
     heard = Heard()
     with anyio.fail_after(3), pytest.raises(DeadlineExceeded):
         await watched(streams(event("ADDED", "6"), then=hangs), heard=heard, idle=0.2)
-    assert heard.told == ["open", "ADDED 6"]
+    assert heard.events == ["open", "ADDED 6"]
 
 
 async def test_a_server_that_never_accepts_is_given_up_and_was_never_open() -> None:
@@ -133,7 +133,7 @@ async def test_a_server_that_never_accepts_is_given_up_and_was_never_open() -> N
     heard = Heard()
     with anyio.fail_after(3), pytest.raises(DeadlineExceeded, match="not accepted in time"):
         await watched(hangs, heard=heard)
-    assert heard.told == []
+    assert heard.events == []
 
 
 async def test_an_open_watch_has_no_deadline() -> None:

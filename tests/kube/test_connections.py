@@ -298,15 +298,15 @@ async def test_calls_at_once_have_connections_of_their_own() -> None:
             await meet.wait()
         return web.Response(body=orjson.dumps({"metadata": {"name": request.path.rpartition("/")[2]}}))
 
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     async with talking(together) as (_, client):
         await client.get(JOB, KEY)
 
         async def ask(name: str) -> None:
-            found[name] = (await client.get(JOB, ObjectKey("default", name)))["metadata"]["name"]
+            headers[name] = (await client.get(JOB, ObjectKey("default", name)))["metadata"]["name"]
 
         async with anyio.create_task_group() as tasks:
             for number in range(8):
                 tasks.start_soon(ask, f"wait-{number}")
-    assert found == {name: name for name in found}
-    assert len(found) == 8
+    assert headers == {name: name for name in headers}
+    assert len(headers) == 8

@@ -65,29 +65,29 @@ class SlowSession:
 async def outcomes(session: Any, calls: int, options: ClientOptions) -> collections.Counter[type[ApiError] | None]:
     """What so many creations at once come to; None: an answer."""
     exchange = Requester(ClusterConfig("http://w"), "w1", options, None, StaticToken(""), sessions_of(session))
-    found: collections.Counter[type[ApiError] | None] = collections.Counter()
+    errors: collections.Counter[type[ApiError] | None] = collections.Counter()
 
     async def send() -> None:
         try:
             await exchange.call(create(JOB, job("1")))
         except ApiError as error:
-            found[type(error)] += 1
+            errors[type(error)] += 1
         else:
-            found[None] += 1
+            errors[None] += 1
 
     async with anyio.create_task_group() as tasks:
         for _ in range(calls):
             tasks.start_soon(send)
-    return found
+    return errors
 
 
 @pytest.mark.looptime
 async def test_calls_that_wait_for_a_connection_are_in_no_doubt() -> None:
     """3,000 creations at once, of which a healthy server answers 32 a second: what is not answered was not sent."""
     session = SlowSession()
-    found = await outcomes(session, 3000, ClientOptions(deadline=30, connection_wait=30))
-    assert set(found) == {None, NotSent}
-    assert found[None] == session.sent
+    errors = await outcomes(session, 3000, ClientOptions(deadline=30, connection_wait=30))
+    assert set(errors) == {None, NotSent}
+    assert errors[None] == session.sent
 
 
 @pytest.mark.looptime
@@ -123,11 +123,11 @@ async def test_a_call_that_finds_no_connection_says_that_it_was_not_sent() -> No
         return await says(200, job("1"))(request)
 
     options = ClientOptions(connections=1, connection_wait=0.2)
-    found: list[Json] = []
+    created: list[Json] = []
     async with talking(answers, options=options) as (server, client):
 
         async def first() -> None:
-            found.append(await client.create(JOB, job("1")))
+            created.append(await client.create(JOB, job("1")))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(first)
@@ -135,7 +135,7 @@ async def test_a_call_that_finds_no_connection_says_that_it_was_not_sent() -> No
             with pytest.raises(NotSent, match=r"w1: create jobs.batch: not sent: no connection was free within 0.2 s"):
                 await client.create(JOB, job("1", "b"))
             go_on.set()
-        assert (len(found), len(server.asked)) == (1, 1)
+        assert (len(created), len(server.asked)) == (1, 1)
 
 
 async def test_after_a_503_the_next_try_is_in_doubt_however_it_fails() -> None:

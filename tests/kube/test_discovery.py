@@ -76,11 +76,11 @@ async def test_the_schema_of_a_kind_is_read() -> None:
     async with server:
         config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig("somebody")))
         async with KubeClient(config, name="plain") as client:
-            found = await client.schema(WORKLOAD.gvk)
-            assert found is not None
-            assert "preemptionGates" in found["properties"]["spec"]["properties"]
+            schema = await client.schema(WORKLOAD.gvk)
+            assert schema is not None
+            assert "preemptionGates" in schema["properties"]["spec"]["properties"]
             in_memory = await DirectClient(server, user="somebody").schema(WORKLOAD.gvk) or {}
-            assert in_memory == {field: value for field, value in found.items() if field in in_memory}
+            assert in_memory == {field: value for field, value in schema.items() if field in in_memory}
             assert await client.schema(WIDGET) is None
             assert await client.schema(GVK(WORKLOAD.gvk.group, WORKLOAD.gvk.version, "Widget")) is None
 

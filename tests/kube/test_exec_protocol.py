@@ -28,14 +28,14 @@ def answer(status: Any, **members: Any) -> bytes:
 @pytest.mark.parametrize("version", API_VERSIONS)
 def test_a_plugin_is_told_what_client_go_tells(version: str) -> None:
     """Compact, in its order, `interactive` always, and no cluster unless it asks for it."""
-    told = exec_info(attrs.evolve(PLUGIN, api_version=version))
-    assert told == f'{{"kind":"ExecCredential","apiVersion":"{version}","spec":{{"interactive":false}}}}'
+    info = exec_info(attrs.evolve(PLUGIN, api_version=version))
+    assert info == f'{{"kind":"ExecCredential","apiVersion":"{version}","spec":{{"interactive":false}}}}'
 
 
 def test_a_plugin_that_asks_for_it_is_told_the_cluster() -> None:
     """As it was seen with client-go. `config` is what the cluster's extension holds."""
-    told = exec_info(attrs.evolve(PLUGIN, cluster=cluster_info(WORKER, {"clusterName": "c1"})))
-    assert told == (
+    info = exec_info(attrs.evolve(PLUGIN, cluster=cluster_info(WORKER, {"clusterName": "c1"})))
+    assert info == (
         '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",'
         '"spec":{"cluster":{"server":"https://w1:6443","certificate-authority-data":"UEVN",'
         '"proxy-url":"http://proxy:3128","config":{"clusterName":"c1"}},"interactive":false}}'
@@ -50,7 +50,7 @@ def test_config_is_null_without_an_extension_and_empty_members_are_left_out() ->
 
 
 @pytest.mark.parametrize(
-    ("extensions", "found"),
+    ("extensions", "extension"),
     [
         (None, None),
         ("x", None),
@@ -60,8 +60,8 @@ def test_config_is_null_without_an_extension_and_empty_members_are_left_out() ->
         ([{"name": "client.authentication.k8s.io/exec", "extension": {"a": 1}}], {"a": 1}),
     ],
 )
-def test_only_the_reserved_extension_reaches_a_plugin(extensions: Any, found: Any) -> None:
-    assert exec_extension({"extensions": extensions}) == found
+def test_only_the_reserved_extension_reaches_a_plugin(extensions: Any, extension: Any) -> None:
+    assert exec_extension({"extensions": extensions}) == extension
 
 
 @pytest.mark.parametrize(
@@ -149,18 +149,20 @@ def test_plugins_that_cannot_be_run_are_known_before(plugin: ExecPlugin, problem
 
 def test_equal_plugins_are_equal() -> None:
     """Whatever the order of variables and of the extension's members: a profile that is rewritten changes none."""
-    one = ExecPlugin("/p", ["a"], {"A": "1", "B": "2"}, cluster=cluster_info(WORKER, {"x": 1, "y": {"a": 1, "b": 2}}))
+    plugin = ExecPlugin(
+        "/p", ["a"], {"A": "1", "B": "2"}, cluster=cluster_info(WORKER, {"x": 1, "y": {"a": 1, "b": 2}})
+    )
     other = ExecPlugin(
         "/p",
         ("a",),
         (("B", "2"), ("A", "0"), ("A", "1")),
         cluster=cluster_info(WORKER, {"y": {"b": 2, "a": 1}, "x": 1}),
     )
-    assert one == other
-    assert hash(one) == hash(other)
-    assert attrs.evolve(WORKER, exec_plugin=one) == attrs.evolve(WORKER, exec_plugin=other)
-    assert hash(attrs.evolve(WORKER, exec_plugin=one)) == hash(attrs.evolve(WORKER, exec_plugin=other))
-    assert one != attrs.evolve(one, cluster=cluster_info(WORKER, {"x": 2}))
+    assert plugin == other
+    assert hash(plugin) == hash(other)
+    assert attrs.evolve(WORKER, exec_plugin=plugin) == attrs.evolve(WORKER, exec_plugin=other)
+    assert hash(attrs.evolve(WORKER, exec_plugin=plugin)) == hash(attrs.evolve(WORKER, exec_plugin=other))
+    assert plugin != attrs.evolve(plugin, cluster=cluster_info(WORKER, {"x": 2}))
 
 
 def test_what_a_profile_asks_for_is_added_to_a_copy() -> None:

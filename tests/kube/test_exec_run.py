@@ -78,8 +78,8 @@ async def test_a_plugin_gets_fixed_variables_its_own_and_what_is_asked(
     plugin = prints(tmp_path, token="json.dumps([*sys.argv[2:], sys.stdin.read()]).replace(' ', '')")
     config = plugin.config('{"server":"https://a","config":null}', GIVEN="a").extended(["$HOME", "`id`", ";"])
     assert (await run_plugin(config)).token == '["$HOME","`id`",";",""]'
-    told = {name: value for name, value in plugin.environment.items() if not name.startswith("LC_")}
-    assert told == service | {
+    environment = {name: value for name, value in plugin.environment.items() if not name.startswith("LC_")}
+    assert environment == service | {
         "PATH": PATH,
         "HOME": "/home/a",
         "GIVEN": "a",
@@ -94,15 +94,15 @@ async def test_a_plugin_of_the_operators_kubeconfig_gets_the_daemons_variables(
     """And is looked up in PATH, as kubectl does it."""
     monkeypatch.setenv("INHERITED", "i")
     plugin = prints(tmp_path)
-    found = tmp_path / "bin" / "my-plugin"
-    found.parent.mkdir()
-    found.symlink_to(plugin.config().command)
-    monkeypatch.setenv("PATH", f"{found.parent}:{os.environ['PATH']}")
+    link = tmp_path / "bin" / "my-plugin"
+    link.parent.mkdir()
+    link.symlink_to(plugin.config().command)
+    monkeypatch.setenv("PATH", f"{link.parent}:{os.environ['PATH']}")
     own = attrs.evolve(plugin.config(GIVEN="a"), command="my-plugin", search_path=True, inherit_env=True)
     assert (await run_plugin(own)).token == "t1"
     assert plugin.environment.items() >= {"INHERITED": "i", "GIVEN": "a", "PATH": os.environ["PATH"]}.items()
-    told = 'getting credentials: exec plugin: command "my-plugin" is not an absolute'
-    with pytest.raises(Unauthorized, match=told) as caught:
+    message = 'getting credentials: exec plugin: command "my-plugin" is not an absolute'
+    with pytest.raises(Unauthorized, match=message) as caught:
         await run_plugin(attrs.evolve(own, search_path=False))
     assert caught.value.cause is Cause.PLUGIN
 
@@ -136,8 +136,8 @@ async def test_a_plugin_that_hangs_is_given_up_after_its_deadline() -> None:
 
     with pytest.raises(Unauthorized) as caught:
         await run_plugin(ExecPlugin("/plugin", [CANARY]), hangs)
-    told = "getting credentials: exec: executable /plugin did not answer within 30 s, and was killed"
-    assert str(caught.value) == told
+    message = "getting credentials: exec: executable /plugin did not answer within 30 s, and was killed"
+    assert str(caught.value) == message
     assert anyio.current_time() == began + 30
 
 
@@ -290,6 +290,6 @@ async def test_a_disk_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch
     """A container may have a file system that is read only: it is no fault of the certificate."""
     plugin = gives(tmp_path, pem_pair()).config()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    told = "client key/certificate cannot be loaded: the temporary file: No such file or directory"
-    with pytest.raises(Unauthorized, match=f"getting credentials: {told}"):
+    message = "client key/certificate cannot be loaded: the temporary file: No such file or directory"
+    with pytest.raises(Unauthorized, match=f"getting credentials: {message}"):
         await run_plugin(plugin)

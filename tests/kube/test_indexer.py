@@ -19,14 +19,14 @@ CHANGES = st.lists(
 )
 
 
-def found(obj: Json) -> list[str] | None:
+def labels_in(obj: Json) -> list[str] | None:
     labels = obj["labels"]
     return None if labels == "unknown" else labels
 
 
 @given(CHANGES)
 def test_an_index_finds_what_a_search_finds(changes: list[tuple[str, list[str] | str | None]]) -> None:
-    indexer, values = Indexer({"labels": found}), dict[ObjectKey, frozenset[str]]()
+    indexer, values = Indexer({"labels": labels_in}), dict[ObjectKey, frozenset[str]]()
 
     for name, labels in changes:
         key = ObjectKey("", name)

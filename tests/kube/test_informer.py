@@ -48,11 +48,11 @@ class Recorder:
     @property
     def failures(self) -> list[tuple[float, int]]:
         """Each new number of failures, and when."""
-        told = [(0.0, 0)]
+        counted = [(0.0, 0)]
         for at, state in self.states:
-            if state.failures != told[-1][1]:
-                told.append((at, state.failures))
-        return told[1:]
+            if state.failures != counted[-1][1]:
+                counted.append((at, state.failures))
+        return counted[1:]
 
 
 @asynccontextmanager
@@ -63,11 +63,11 @@ async def running(server: FakeServer, seconds: float, **options: Any) -> AsyncIt
         versions = [o["metadata"]["resourceVersion"] if o else "-" for o in (old, new)]
         recorder.changes.append(f"{key.name} {'>'.join(versions)}")
 
-    def told(state: InformerStatus) -> None:
+    def status_changed(state: InformerStatus) -> None:
         recorder.states.append((anyio.current_time(), state))
 
     informer = Informer(
-        server, JOB, on_change=changed, on_status=told, backoff=BACKOFF, refused_backoff=REFUSED, **options
+        server, JOB, on_change=changed, on_status=status_changed, backoff=BACKOFF, refused_backoff=REFUSED, **options
     )
     recorder = Recorder(informer)
     with anyio.move_on_after(seconds):
@@ -77,7 +77,7 @@ async def running(server: FakeServer, seconds: float, **options: Any) -> AsyncIt
 
 def asked(server: FakeServer, what: str = "") -> list[float]:
     """When the server got requests."""
-    return [at for at, told in server.log if told.startswith(what)]
+    return [at for at, line in server.log if line.startswith(what)]
 
 
 async def test_it_lists_once_and_watches_from_there() -> None:

@@ -96,7 +96,7 @@ def test_what_json_does_not_have_is_an_error_with_its_place(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{~: a}", "cannot be a key"),
         ("{[a]: b}", "cannot be a key"),
@@ -119,8 +119,8 @@ def test_what_json_does_not_have_is_an_error_with_its_place(word: str) -> None:
         ("!mine x", "could not determine a constructor"),
     ],
 )
-def test_what_is_no_json_is_an_error(text: str, told: str) -> None:
-    with pytest.raises(yaml.MarkedYAMLError, match=told):
+def test_what_is_no_json_is_an_error(text: str, message: str) -> None:
+    with pytest.raises(yaml.MarkedYAMLError, match=message):
         load(text)
 
 

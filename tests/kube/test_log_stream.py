@@ -39,14 +39,14 @@ class Response:
 async def test_nothing_more_is_shown_before_a_slow_reader_is_ready() -> None:
     """Not even what has arrived already: a piece may have a hundred thousand lines."""
     response: Any = Response(b"a\nb\n", b"c\n", b"d")
-    told: list[str] = []
+    lines_read: list[str] = []
     left: list[tuple[int, int]] = []
 
     async def pause() -> None:
-        left.append((len(told), len(response.pieces)))
+        left.append((len(lines_read), len(response.pieces)))
 
-    await read_log(response, MAPPED, lambda line: told.append(line.text), pause)
-    assert told == ["a", "b", "c", "d"]
+    await read_log(response, MAPPED, lambda line: lines_read.append(line.text), pause)
+    assert lines_read == ["a", "b", "c", "d"]
     assert left == [(1, 2), (2, 2), (3, 1), (4, 0)]
 
 
@@ -97,8 +97,8 @@ async def test_a_pod_without_a_node_is_not_taken_for_a_server_that_does_not_answ
 
 def lines(*pieces: bytes, limit: int = 100) -> list[str]:
     cutter = LineCutter(limit)
-    found = [line.text for piece in pieces for line in cutter.feed(piece)]
-    return [*found, *(line.text for line in cutter.rest())]
+    lines = [line.text for piece in pieces for line in cutter.feed(piece)]
+    return [*lines, *(line.text for line in cutter.rest())]
 
 
 def test_lines_do_not_depend_on_how_they_arrive() -> None:
@@ -111,8 +111,8 @@ def test_lines_do_not_depend_on_how_they_arrive() -> None:
 def test_no_byte_is_lost() -> None:
     """A program may write another encoding, and no newline at the end."""
     log, cutter = b"caf\xe9\r\n\x00\xff\nend", LineCutter()
-    found = [*cutter.feed(log), *cutter.rest()]
-    again = "".join(line.text + "\n" * line.is_whole for line in found)
+    lines = [*cutter.feed(log), *cutter.rest()]
+    again = "".join(line.text + "\n" * line.is_whole for line in lines)
     assert again.encode(errors="surrogateescape") == log
 
 

@@ -137,7 +137,7 @@ async def test_a_late_answer_is_not_for_the_next_call_if_it_may_be_outdated(
         names.answered.set()
         await eventually(lambda: flights.under_way == 0)
         names.unknown = False
-        assert [found["host"] for found in await lookup.resolve("dead.example")] == ["127.0.0.1"]
+        assert [address["host"] for address in await lookup.resolve("dead.example")] == ["127.0.0.1"]
     assert names.asked == ["dead.example"] * 2
 
 
@@ -145,8 +145,8 @@ async def test_link_local_addresses_keep_their_interface(monkeypatch: pytest.Mon
     """They are useless without it."""
     index, name = socket.if_nameindex()[0]
     address = ("fe80::1", 6443, 0, index)
-    found = [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    addresses = [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
     async with SingleFlight() as flights:
         resolved = await NameLookup(flights, deadline=5).resolve("near.example", 6443, socket.AF_UNSPEC)
     assert [(each["host"], each["port"], each["family"]) for each in resolved] == [

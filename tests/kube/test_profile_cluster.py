@@ -90,8 +90,12 @@ def test_clusters_that_are_refused(wrong: Json, message: str) -> None:
 def test_credentials_are_told_apart_without_being_told() -> None:
     """A digest of the address and of the credentials, or of the plugin that prints them."""
     config = parse_profile_cluster(WHOLE)
-    told = [config, attrs.evolve(config, token=CANARY), attrs.evolve(config, exec_plugin=ExecPlugin("/plugin", ["a"]))]
-    digests = list(map(credentials_digest, told))
+    configs = [
+        config,
+        attrs.evolve(config, token=CANARY),
+        attrs.evolve(config, exec_plugin=ExecPlugin("/plugin", ["a"])),
+    ]
+    digests = list(map(credentials_digest, configs))
     assert len(set(digests)) == 3
     assert CANARY not in "".join(digests)
 

@@ -136,9 +136,9 @@ def test_tls_is_not_verified_only_if_the_settings_and_the_profile_say_so() -> No
 def test_equal_profiles_make_equal_configurations() -> None:
     """Whatever the order of keys: a heartbeat of the profile makes no new connection."""
     assert config() == config()
-    one, other = access(), access()
-    assert profile_config(attrs.evolve(one, config={"b": 1, "a": 2}), SETTINGS) == profile_config(
-        attrs.evolve(other, config={"a": 2, "b": 1}), SETTINGS
+    first, second = access(), access()
+    assert profile_config(attrs.evolve(first, config={"b": 1, "a": 2}), SETTINGS) == profile_config(
+        attrs.evolve(second, config={"a": 2, "b": 1}), SETTINGS
     )
     assert config() != config(server="https://c1:6444")
     assert profile_config(access(), SETTINGS, "one") != profile_config(access(), SETTINGS, "two")
@@ -150,5 +150,5 @@ def test_an_extension_that_is_nested_without_end_is_refused() -> None:
         nested = {"a": nested}
     with pytest.raises(ClusterProfileError) as caught:
         profile_config(attrs.evolve(access(), config=nested), SETTINGS)
-    told = f"the extension {EXEC_EXTENSION} is nested too deeply"
-    assert (caught.value.reason, str(caught.value)) == ("BadClusterProfile", told)
+    message = f"the extension {EXEC_EXTENSION} is nested too deeply"
+    assert (caught.value.reason, str(caught.value)) == ("BadClusterProfile", message)

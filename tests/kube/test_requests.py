@@ -101,7 +101,7 @@ def test_a_resource_is_quoted() -> None:
     assert path == "/apis/example.com%3Fx/v1%20HTTP/namespaces/a%20b/wid%20gets%0D%0A%23"
 
 
-@pytest.mark.parametrize("name", [one for one in ODD if one])
+@pytest.mark.parametrize("name", [name for name in ODD if name])
 def test_a_kind_that_is_no_path_is_not_asked_about(name: str) -> None:
     """The owner of any pod of a worker names it."""
     with pytest.raises(Invalid, match="group"):

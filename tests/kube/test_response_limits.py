@@ -136,8 +136,8 @@ async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones() -> None:
         return await says(200, page(*names, token=token))(request)
 
     async with limited(answer, answer_bytes=620_000) as (_, client):
-        found = await client.list(JOB)
-    assert [int(item["metadata"]["name"][:5]) for item in found.items] == list(range(500))
+        listed = await client.list(JOB)
+    assert [int(item["metadata"]["name"][:5]) for item in listed.items] == list(range(500))
     assert limits == [500, *[50] * 10]
 
 
@@ -154,8 +154,8 @@ async def test_pages_are_larger_again_behind_large_objects() -> None:
         return await says(200, page(*names, token=str(first + limit) if first + limit < 3000 else ""))(request)
 
     async with limited(answer, answer_bytes=620_000, list_pages=40) as (_, client):
-        found = await client.list(JOB)
-    assert [int(item["metadata"]["name"][:5]) for item in found.items] == list(range(3000))
+        listed = await client.list(JOB)
+    assert [int(item["metadata"]["name"][:5]) for item in listed.items] == list(range(3000))
     assert asked == [500, 50, *[5] * 9, 10, 20, 40, 80, 160, 320, *[500] * 5]
 
 
@@ -249,7 +249,7 @@ async def test_an_event_has_its_size() -> None:
     line = event("ADDED", "6")
     sizes: list[int] = []
     async with limited(streams(line)) as (_, client):
-        await client.watch(JOB, lambda told: sizes.append(told.size), resource_version="5")
+        await client.watch(JOB, lambda event: sizes.append(event.size), resource_version="5")
     assert sizes == [len(orjson.dumps(line)) + 1]
 
 

@@ -28,8 +28,8 @@ def workload(name: str, generation: int = 1, **requests: Any) -> Json:
 
 
 def pod(obj: Json) -> Json:
-    found: Json = obj["spec"]["podSets"][0]["template"]["spec"]
-    return found
+    pod_spec: Json = obj["spec"]["podSets"][0]["template"]["spec"]
+    return pod_spec
 
 
 def stored(parts: SharedParts, *objects: Json) -> tuple[Json, ...]:
@@ -39,28 +39,28 @@ def stored(parts: SharedParts, *objects: Json) -> tuple[Json, ...]:
 
 
 def test_equal_parts_of_two_objects_are_one() -> None:
-    one, other = stored(SharedParts(), workload("one", cpu="1"), workload("other", cpu="1"))
+    first, second = stored(SharedParts(), workload("one", cpu="1"), workload("other", cpu="1"))
 
-    assert pod(one) is pod(other)
-    assert one["metadata"]["labels"] is other["metadata"]["labels"]
-    assert one["spec"]["podSets"][0]["template"] is not other["spec"]["podSets"][0]["template"]
+    assert pod(first) is pod(second)
+    assert first["metadata"]["labels"] is second["metadata"]["labels"]
+    assert first["spec"]["podSets"][0]["template"] is not second["spec"]["podSets"][0]["template"]
 
 
 def test_where_the_whole_differs_its_parts_may_be_equal() -> None:
-    one, other = workload("one", cpu="1"), workload("other", cpu="1")
-    pod(other)["nodeName"] = "n1"
-    stored(SharedParts(), one, other)
+    first, second = workload("one", cpu="1"), workload("other", cpu="1")
+    pod(second)["nodeName"] = "n1"
+    stored(SharedParts(), first, second)
 
-    assert pod(one) is not pod(other)
-    assert pod(one)["containers"] is pod(other)["containers"]
+    assert pod(first) is not pod(second)
+    assert pod(first)["containers"] is pod(second)["containers"]
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, True), (1, 1.0), (0, False), ("1", 1), (None, {})])
 def test_what_is_written_differently_is_not_equal(first: Any, second: Any) -> None:
-    one, other = stored(SharedParts(), workload("one", cpu=first), workload("other", cpu=second))
+    stored_first, stored_second = stored(SharedParts(), workload("one", cpu=first), workload("other", cpu=second))
 
-    assert pod(one) is not pod(other)
-    assert pod(other)["containers"][0]["resources"]["requests"]["cpu"] is second
+    assert pod(stored_first) is not pod(stored_second)
+    assert pod(stored_second)["containers"][0]["resources"]["requests"]["cpu"] is second
 
 
 @given(OBJECTS)
@@ -86,12 +86,12 @@ def test_an_update_keeps_the_spec_of_the_version_before() -> None:
 def test_an_update_with_another_spec_has_its_own(after: Json) -> None:
     parts = SharedParts()
     (before,) = stored(parts, workload("one", after["metadata"]["generation"] % 2, cpu=1))
-    told = orjson.dumps(after)
+    encoded = orjson.dumps(after)
 
     parts.share(after, before)
 
     assert after["spec"] is not before["spec"]
-    assert orjson.dumps(after) == told
+    assert orjson.dumps(after) == encoded
 
 
 def test_another_object_of_the_same_name_has_a_spec_of_its_own() -> None:
@@ -123,19 +123,19 @@ def test_an_object_that_is_larger_than_the_bound_is_stored() -> None:
 
 @pytest.mark.parametrize("depth", [DEPTH, 200, 900])
 def test_parts_far_down_are_left_alone(depth: int) -> None:
-    parts, (one, other) = SharedParts(), (nested(depth), nested(depth))
+    parts, (first, second) = SharedParts(), (nested(depth), nested(depth))
 
-    stored(parts, one, other)
-    parts.share(again := nested(depth), one)
+    stored(parts, first, second)
+    parts.share(again := nested(depth), first)
 
-    assert {level(obj, depth) for obj in (one, other, again)} == {depth}
+    assert {level(obj, depth) for obj in (first, second, again)} == {depth}
     assert len(parts._parts) <= DEPTH + 2
 
 
 def test_numbers_that_cannot_be_written_are_left_alone() -> None:
-    one, other = stored(SharedParts(), workload("one", cpu=2**70), workload("other", cpu=2**70))
+    first, second = stored(SharedParts(), workload("one", cpu=2**70), workload("other", cpu=2**70))
 
-    assert pod(one) == pod(other)
+    assert pod(first) == pod(second)
 
 
 def nested(depth: int) -> Json:
@@ -146,10 +146,10 @@ def nested(depth: int) -> Json:
 
 
 def level(obj: Json, most: int) -> int:
-    found, value = 0, obj["spec"]
-    while value and found < most:
-        found, value = found + 1, value["in"]
-    return found
+    depth, value = 0, obj["spec"]
+    while value and depth < most:
+        depth, value = depth + 1, value["in"]
+    return depth
 
 
 def test_an_object_of_very_many_parts_costs_no_more_than_a_large_job(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,18 +33,18 @@ async def test_a_flight_goes_on_when_nobody_waits_for_it() -> None:
 @pytest.mark.looptime
 async def test_closing_the_client_cancels_its_flights() -> None:
     """Callers that still wait get an error at once."""
-    told: list[str] = []
+    results: list[str] = []
 
     async def wait(flight: Flight[str]) -> None:
         with pytest.raises(NotSent) as caught:
             await flight.result()
-        told.append(str(caught.value))
+        results.append(str(caught.value))
 
     async with anyio.create_task_group() as waiting, SingleFlight() as flights:
         for _ in range(2):
             waiting.start_soon(wait, flights.begin(six_seconds))
         await anyio.sleep(1)
-    assert told == ["the client is closed"] * 2
+    assert results == ["the client is closed"] * 2
     assert anyio.current_time() == 1
     with pytest.raises(NotSent, match="the client is closed"):
         flights.begin(six_seconds)

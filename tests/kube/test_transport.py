@@ -76,7 +76,7 @@ def test_a_server_that_does_not_end_tls_keeps_no_socket_open() -> None:
             with pytest.raises(ApiError):
                 await client.get(JOB, ObjectKey("default", "a"))
 
-    with socket.create_server(("127.0.0.1", 0)) as listener, warnings.catch_warnings(record=True) as found:
+    with socket.create_server(("127.0.0.1", 0)) as listener, warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", ResourceWarning)
         server = threading.Thread(target=answer_in_part, args=(listener,))
         server.start()
@@ -84,4 +84,4 @@ def test_a_server_that_does_not_end_tls_keeps_no_socket_open() -> None:
         gc.collect()
         ended.set()
         server.join()
-    assert [str(one.message) for one in found] == []
+    assert [str(warning.message) for warning in raised] == []

@@ -53,6 +53,6 @@ async def test_an_answer_nobody_asked_for_shifts_no_later_answers(unasked: bytes
     """Proxies send a 408 on an idle connection. It was the answer to the next request, and so on for ever."""
     async with proxy(lambda: unasked) as url, KubeClient(ClusterConfig(url), name="w1") as client:
         for number in range(5):
-            found = await client.get(JOB, ObjectKey("default", f"job-{number}"))
-            assert found["metadata"]["name"] == f"job-{number}"
+            job = await client.get(JOB, ObjectKey("default", f"job-{number}"))
+            assert job["metadata"]["name"] == f"job-{number}"
             await anyio.sleep(0.1)  # what was not asked for has come

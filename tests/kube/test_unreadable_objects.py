@@ -53,13 +53,13 @@ async def running(informer: Informer) -> AsyncIterator[None]:
 
 
 def unreadable(informer: Informer) -> list[str]:
-    found = informer.unreadable.outlines.keys()
-    return sorted(one.name for one in found)
+    keys = informer.unreadable.outlines.keys()
+    return sorted(key.name for key in keys)
 
 
 def readable(informer: Informer) -> list[str]:
-    found = informer.keys()
-    return sorted(one.name for one in found if one not in informer.unreadable)
+    keys = informer.keys()
+    return sorted(key.name for key in keys if key not in informer.unreadable)
 
 
 @pytest.mark.parametrize("value", BROKEN)
@@ -67,12 +67,12 @@ async def test_a_list_goes_past_it_and_its_name_stays_known(value: bytes) -> Non
     names = [f"g{number:03}" for number in range(20)]
     async with followed(*names) as (server, client, informer):
         spoil(server.registry, "g007", value)
-        found = await client.list(GADGET)
-        assert [item["metadata"]["name"] for item in found.items] == [name for name in names if name != "g007"]
-        (one,) = found.unreadable
-        assert ObjectKey.of(one.object) == key("g007")
-        assert one.object["metadata"]["uid"]
-        assert "cannot be decoded" in one.why
+        listed = await client.list(GADGET)
+        assert [item["metadata"]["name"] for item in listed.items] == [name for name in names if name != "g007"]
+        (spoiled,) = listed.unreadable
+        assert ObjectKey.of(spoiled.object) == key("g007")
+        assert spoiled.object["metadata"]["uid"]
+        assert "cannot be decoded" in spoiled.why
         async with running(informer):
             assert unreadable(informer) == ["g007"]
             assert readable(informer) == [name for name in names if name != "g007"]
@@ -124,17 +124,19 @@ async def test_many_of_them_between_others_are_all_found() -> None:
     async with followed(*names) as (server, client, _):
         for number in spoiled:
             spoil(server.registry, names[number])
-        found = await client.list(GADGET)
-    assert [ObjectKey.of(one.object).name for one in found.unreadable] == [names[number] for number in sorted(spoiled)]
-    assert len(found.items) == len(names) - len(spoiled)
+        listed = await client.list(GADGET)
+    assert [ObjectKey.of(unreadable.object).name for unreadable in listed.unreadable] == [
+        names[number] for number in sorted(spoiled)
+    ]
+    assert len(listed.items) == len(names) - len(spoiled)
 
 
 async def test_one_more_than_is_read_by_a_probe() -> None:
     """A probe lists one object: a server is not lost because that one cannot be decoded."""
     async with followed("a") as (server, client, _):
         spoil(server.registry, "a")
-        found = await client.list(GADGET, limit=1)
-    assert [ObjectKey.of(one.object) for one in found.unreadable] == [key("a")]
+        listed = await client.list(GADGET, limit=1)
+    assert [ObjectKey.of(unreadable.object) for unreadable in listed.unreadable] == [key("a")]
 
 
 def test_pages_are_halved_down_to_one_and_grow_again() -> None:
@@ -173,8 +175,8 @@ async def test_metadata_that_cannot_be_decoded_either_tells_the_name() -> None:
         return web.Response(body=body.replace(b'"name":"a"', spoiled))
 
     async with limited(answer) as (server, client):
-        found = await client.list(JOB)
-    assert [ObjectKey.of(one.object).name for one in found.unreadable] == ["a"]
+        listed = await client.list(JOB)
+    assert [ObjectKey.of(unreadable.object).name for unreadable in listed.unreadable] == ["a"]
     assert server.asked[-1].headers["Accept"].startswith("application/json;as=PartialObjectMetadataList")
 
 
@@ -193,13 +195,13 @@ async def test_a_server_where_nothing_can_be_decoded_is_asked_for_so_many_pages_
 
 
 async def test_an_event_whose_metadata_comes_last_or_nests_too_deep_has_a_name() -> None:
-    told: list[WatchEvent] = []
+    events: list[WatchEvent] = []
     line = orjson.dumps(event("ADDED", "6"))
     deep = line.replace(b'"metadata":{', b'"spec":' + DEEP + b',"metadata":{"managedFields":' + DEEP + b",")
     async with limited(streams(deep + b"\n")) as (_, client):
-        await client.watch(JOB, told.append, resource_version="5")
-    assert [(one.type, one.object["metadata"]["name"]) for one in told] == [("ADDED", "a")]
-    assert told[0].unreadable
+        await client.watch(JOB, events.append, resource_version="5")
+    assert [(event.type, event.object["metadata"]["name"]) for event in events] == [("ADDED", "a")]
+    assert events[0].unreadable
 
 
 MISSHAPEN: list[Any] = [
@@ -297,5 +299,5 @@ async def test_what_is_not_selected_is_not_ours_also_if_it_cannot_be_read() -> N
         assert unreadable(informer) == ["unknown"]
 
 
-def _is_ours(found: Json) -> bool:
-    return "ours" in (found["metadata"].get("labels") or {})
+def _is_ours(obj: Json) -> bool:
+    return "ours" in (obj["metadata"].get("labels") or {})

@@ -52,7 +52,7 @@ def refusal(data: Json | bytes) -> KubeconfigError:
 
 def test_a_text_and_a_mapping_are_read_as_well() -> None:
     given = kubeconfig()
-    parsed = [parse_worker_kubeconfig(one) for one in (json.dumps(given).encode(), json.dumps(given), given)]
+    parsed = [parse_worker_kubeconfig(form) for form in (json.dumps(given).encode(), json.dumps(given), given)]
     assert parsed == [parsed[0]] * 3
     for wrong in ({"a": object()}, "[", {"clusters": {1, 2}}):
         with pytest.raises(KubeconfigError, match="failed to parse kubeconfig"):

@@ -85,7 +85,7 @@ def _release(registry: Registry, target: Target) -> None:
     """Take the finalizer off what still has it: it may be gone, as it was written or deleted again meanwhile."""
     entry = registry.cluster.store.get(target.row.group_resource, target.key)
     if entry is not None and FOREGROUND_FINALIZER in (rest := finalizers_of(entry.obj)):
-        patch = {"metadata": {"finalizers": [one for one in rest if one != FOREGROUND_FINALIZER]}}
+        patch = {"metadata": {"finalizers": [finalizer for finalizer in rest if finalizer != FOREGROUND_FINALIZER]}}
         registry.patch(target, MERGE_PATCH, patch, WriteOptions(manager=None))
 
 
@@ -229,8 +229,8 @@ class Fleet:
 
     async def check(self) -> tuple[str, str, str]:
         """Status, reason and message of the AdmissionCheck."""
-        told = condition(await self.admin.get(ADMISSION_CHECK, ObjectKey("", CHECK)), "Active") or {}
-        return told.get("status", ""), told.get("reason", ""), told.get("message", "")
+        active = condition(await self.admin.get(ADMISSION_CHECK, ObjectKey("", CHECK)), "Active") or {}
+        return active.get("status", ""), active.get("reason", ""), active.get("message", "")
 
     async def quota(self, name: str = "cluster-queue") -> Json:
         """The manager's ClusterQueue."""
@@ -238,8 +238,8 @@ class Fleet:
 
     async def events(self) -> list[tuple[str, str, str]]:
         """Type, reason and note of the events on MultiKueueClusters."""
-        found = (await self.admin.list(EVENT)).items
-        kept = [event for event in found if event["regarding"]["kind"] == "MultiKueueCluster"]
+        events = (await self.admin.list(EVENT)).items
+        kept = [event for event in events if event["regarding"]["kind"] == "MultiKueueCluster"]
         return [(event["type"], event["reason"], event["note"]) for event in kept]
 
     async def submit(
@@ -290,17 +290,17 @@ class Fleet:
 
     async def running_on(self) -> dict[str, str]:
         """The UIDs of the jobs that run, by worker."""
-        found: dict[str, str] = {}
+        running: dict[str, str] = {}
         for name, worker in self.workers.items():
-            for one in (await DirectClient(worker).list(JOB)).items:
-                if (one.get("status") or {}).get("active"):
-                    found[name] = one["metadata"]["uid"]
-        return found
+            for listed in (await DirectClient(worker).list(JOB)).items:
+                if (listed.get("status") or {}).get("active"):
+                    running[name] = listed["metadata"]["uid"]
+        return running
 
     async def workload(self) -> Json:
         """The manager's only Workload."""
-        (found,) = (await self.admin.list(WORKLOAD)).items
-        return found
+        (workload,) = (await self.admin.list(WORKLOAD)).items
+        return workload
 
     async def ready(self) -> bool:
         """Whether our check of that is Ready."""

@@ -62,9 +62,9 @@ class OddClient(DirectClient):
     ) -> ObjectList:
         """See `Reader`."""
         listed = await super().list(resource, namespace=namespace, label_selector=label_selector, limit=limit)
-        found = [self.odd.shown(resource, item) for item in listed.items]
-        unreadable = tuple(UnreadableObject(obj, why) for obj, why in found if why)
-        return ObjectList([obj for obj, why in found if not why], listed.resource_version, unreadable)
+        shown = [self.odd.shown(resource, item) for item in listed.items]
+        unreadable = tuple(UnreadableObject(obj, why) for obj, why in shown if why)
+        return ObjectList([obj for obj, why in shown if not why], listed.resource_version, unreadable)
 
     async def watch(self, resource: Resource, on_event: Callable[[WatchEvent], None], **options: Any) -> None:
         """See `Watcher`."""

@@ -137,9 +137,9 @@ class Stage:
     @asynccontextmanager
     async def leader(self, identity: str, *, ends_after: float = 0.0) -> AsyncIterator[Candidate]:
         """One that leads."""
-        async with self.candidate(identity, ends_after=ends_after) as found:
+        async with self.candidate(identity, ends_after=ends_after) as candidate:
             await self.until(identity)
-            yield found
+            yield candidate
 
     async def lead(self, identity: str, ends_after: float = 0.0) -> None:
         """Lead until cancelled; then take `ends_after` seconds to end."""

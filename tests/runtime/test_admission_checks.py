@@ -59,8 +59,10 @@ async def test_a_check_that_does_not_exist_may_be_ours() -> None:
     foreign = {**admission_check("example.com/other"), "metadata": {"name": "foreign"}}
     await fleet.admin.create(ADMISSION_CHECK, foreign)
     async with fleet.dispatching() as manager:
-        found = [manager.cluster.our_check(names) for names in ([], ["foreign"], ["gone"], ["gone", "foreign", CHECK])]
-        assert found == [(None, False), (None, False), (None, True), (CHECK, True)]
+        answers = [
+            manager.cluster.our_check(names) for names in ([], ["foreign"], ["gone"], ["gone", "foreign", CHECK])
+        ]
+        assert answers == [(None, False), (None, False), (None, True), (CHECK, True)]
 
 
 async def test_nothing_is_written_while_nothing_changes() -> None:
@@ -89,9 +91,11 @@ async def test_conditions_of_others_stay() -> None:
     await fleet.admin.merge_patch(ADMISSION_CHECK, CONFIG, {"status": {"conditions": [theirs]}}, subresource="status")
     async with fleet.running():
         assert await settled(fleet) == GOOD
-        found = await fleet.admin.get(ADMISSION_CHECK, CONFIG)
-        assert theirs in conditions(found)
-        assert {told["type"]: told.get("observedGeneration") for told in conditions(found)} == {
+        admission_check = await fleet.admin.get(ADMISSION_CHECK, CONFIG)
+        assert theirs in conditions(admission_check)
+        assert {
+            condition["type"]: condition.get("observedGeneration") for condition in conditions(admission_check)
+        } == {
             "Seen": None,
             "Active": 1,
         }

@@ -186,5 +186,7 @@ async def _run_on_both(fleet: Fleet) -> bool:
 
 
 async def _all_running(fleet: Fleet) -> dict[str, str]:
-    listed = [(name, job) for name, one in fleet.workers.items() for job in (await DirectClient(one).list(JOB)).items]
+    listed = [
+        (name, job) for name, worker in fleet.workers.items() for job in (await DirectClient(worker).list(JOB)).items
+    ]
     return {job["metadata"]["uid"]: name for name, job in listed if (job.get("status") or {}).get("active")}

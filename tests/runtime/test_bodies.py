@@ -59,8 +59,8 @@ async def test_a_large_job_is_copied_whole_and_not_kept() -> None:
         async with fleet.dispatching() as manager:
             await anyio.sleep(30)
             assert all(is_slimmed(obj) for obj in kept(manager))
-            found = [(await worker.list(kind)).items[0]["metadata"]["uid"] for kind in (WORKLOAD, JOB)]
-            assert found == [copy["metadata"]["uid"], job["metadata"]["uid"]], "nothing was made anew"
+            uids = [(await worker.list(kind)).items[0]["metadata"]["uid"] for kind in (WORKLOAD, JOB)]
+            assert uids == [copy["metadata"]["uid"], job["metadata"]["uid"]], "nothing was made anew"
 
 
 async def test_a_small_job_is_kept_and_read_no_second_time() -> None:
@@ -77,9 +77,9 @@ async def test_a_few_are_in_memory_at_a_time_and_few_of_a_namespace(times: int) 
     most, take = [0], Bodies.take
 
     async def counted(self: Bodies, *given: Any) -> Any:
-        found = await take(self, *given)
+        answer = await take(self, *given)
         most.append(len(self._read))
-        return found
+        return answer
 
     fleet = await Fleet.connected("worker1", cpu=40)
     with mock.patch.object(Bodies, "take", counted):
@@ -114,14 +114,14 @@ async def test_no_body_stays_that_is_read_while_something_ends_on_a_worker() -> 
     reading, get = DirectClient(fleet.manager, user="multikueue"), DirectClient.get
 
     async def slowly(self: DirectClient, resource: Resource, key: ObjectKey) -> Json:
-        found = await get(self, resource, key)
+        body = await get(self, resource, key)
         await anyio.sleep(0.5 if self is reading else 0)
-        return found
+        return body
 
     with mock.patch.object(DirectClient, "get", slowly):
         async with fleet.kueues(), fleet.dispatching(fleet.build(client=reading)):
-            for one in range(number):
-                await fleet.submit(f"job-{one}", template=template())
+            for index in range(number):
+                await fleet.submit(f"job-{index}", template=template())
             await until(lambda: all_run_there(fleet, number))
             await anyio.sleep(5)
             here = {uid(workload) for workload in (await fleet.admin.list(WORKLOAD)).items}
@@ -141,15 +141,15 @@ async def test_who_waits_long_for_a_place_is_told_once() -> None:
 
     with mock.patch.object(DirectClient, "get", slowly):
         async with fleet.kueues(), fleet.dispatching(fleet.build(client=reading)):
-            for one in range(number):
-                await fleet.submit(f"job-{one}", template=template())
+            for index in range(number):
+                await fleet.submit(f"job-{index}", template=template())
             await anyio.sleep(TELL_AFTER - 5)
             assert not await told_to_wait(fleet)
             await until(lambda: all_run(fleet, number), 600)
             await anyio.sleep(5)
-    told = await told_to_wait(fleet)
-    assert {about["kind"] for about in told} == {"Job", "Workload"}
-    jobs = [about["name"] for about in told if about["kind"] == "Job"]
+    waiting = await told_to_wait(fleet)
+    assert {about["kind"] for about in waiting} == {"Job", "Workload"}
+    jobs = [about["name"] for about in waiting if about["kind"] == "Job"]
     assert number - SHARE <= len(jobs) == len(set(jobs))
 
 
@@ -160,13 +160,13 @@ async def told_to_wait(fleet: Fleet) -> list[Json]:
 
 
 async def all_run_there(fleet: Fleet, jobs: int) -> bool:
-    found = [job for server in fleet.workers.values() for job in (await DirectClient(server).list(JOB)).items]
-    return sum(bool(dig(job, "status", "active")) for job in found) == jobs
+    listed = [job for server in fleet.workers.values() for job in (await DirectClient(server).list(JOB)).items]
+    return sum(bool(dig(job, "status", "active")) for job in listed) == jobs
 
 
 async def all_run(fleet: Fleet, jobs: int) -> bool:
-    found = (await DirectClient(fleet.workers["worker1"]).list(JOB)).items
-    return sum(bool(dig(job, "status", "active")) for job in found) == jobs
+    listed = (await DirectClient(fleet.workers["worker1"]).list(JOB)).items
+    return sum(bool(dig(job, "status", "active")) for job in listed) == jobs
 
 
 async def test_a_namespace_has_a_share_of_what_is_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:

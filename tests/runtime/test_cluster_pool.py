@@ -94,9 +94,9 @@ class World:
         return self.built[-1]
 
     def cluster(self, name: str = A) -> Cluster[FakeCaches]:
-        found = self.pool.get(name)
-        assert found is not None
-        return found
+        cluster = self.pool.get(name)
+        assert cluster is not None
+        return cluster
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ WORKER = ObjectKey("", "worker1")
 SECRET_KEY = ObjectKey(KUEUE_NAMESPACE, "worker1-secret")
 
 
-async def told(fleet: Fleet, name: str = "worker1") -> tuple[str, str, str]:
+async def state_of(fleet: Fleet, name: str = "worker1") -> tuple[str, str, str]:
     """Status, reason and message of a MultiKueueCluster, once there are any."""
     await until(lambda: fleet.active(name))
     active = await fleet.active(name)
@@ -40,7 +40,7 @@ async def told(fleet: Fleet, name: str = "worker1") -> tuple[str, str, str]:
 async def test_a_worker_that_answers_is_active_and_an_event_says_so() -> None:
     fleet = await Fleet.connected("worker1")
     async with fleet.running():
-        assert await told(fleet) == ("True", "Active", "Connected")
+        assert await state_of(fleet) == ("True", "Active", "Connected")
         await anyio.sleep(1)
         assert await fleet.events() == [("Normal", "ClusterConnected", "Connected")]
         assert (await fleet.active())["observedGeneration"] == 1
@@ -51,7 +51,7 @@ async def test_an_insecure_kubeconfig_is_refused_in_kueues_words() -> None:
     await fleet.write_secret("worker1", kubeconfig("worker1", server="http://worker1:6443"))
     message = "load client config failed: server URL must start with https://"
     async with fleet.running():
-        assert await told(fleet) == ("False", "InsecureKubeConfig", message)
+        assert await state_of(fleet) == ("False", "InsecureKubeConfig", message)
         await anyio.sleep(600)
         assert await fleet.events() == [("Warning", "InsecureKubeConfig", message)]
     assert fleet.workers["worker1"].access.requests["multikueue", "list", "workloads.kueue.x-k8s.io"] == 0
@@ -73,7 +73,7 @@ async def test_a_worker_served_by_a_bug_takes_no_other_along_and_is_tried_again(
     monkeypatch.setattr(WorkerInformers, "run", fails)
     with capture_logs() as logged:
         async with fleet.running():
-            status, reason, message = await told(fleet)
+            status, reason, message = await state_of(fleet)
             assert (status, reason) == ("False", "ClientConnectionFailed")
             assert message.startswith("internal error: see the log of multikueue; connection attempts: 1, next")
             await until(is_active(fleet, "worker2"))
@@ -88,7 +88,7 @@ async def test_a_path_that_may_not_be_read_is_refused() -> None:
     await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, WORKER, {"spec": {"clusterSource": {"kubeConfig": reference}}})
     problem = "kubeconfig path is not under the allowed prefix: path must be absolute"
     async with fleet.running():
-        assert await told(fleet) == ("False", "BadKubeConfig", f"load client config failed: {problem}")
+        assert await state_of(fleet) == ("False", "BadKubeConfig", f"load client config failed: {problem}")
 
 
 def has_hit(fault: Fault, times: int) -> bool:
@@ -107,7 +107,7 @@ async def test_a_dead_worker_is_asked_ever_more_rarely_and_its_status_says_when(
             await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, WORKER, {"metadata": {"labels": {"n": str(number)}}})
         assert [round(later - earlier) for earlier, later in pairwise(attempts)] == [5, 10, 20, 40, 60, 60]
         await anyio.sleep(1)
-        assert (await told(fleet))[2].endswith(
+        assert (await state_of(fleet))[2].endswith(
             "; connection attempts: 7, next connection attempt: 2026-01-01T00:04:15Z"
         )
         assert len(await fleet.events()) == 1
@@ -147,7 +147,7 @@ async def test_a_worker_that_was_never_reached_holds_up_no_job_and_templates_of_
         assert worker is not None
         assert worker.known is not None
         (copy,) = worker.known.workloads.informer.values()
-        assert [set(one) & {"template", "count"} for one in copy["spec"]["podSets"]] == [{"count"}]
+        assert [set(pod_set) & {"template", "count"} for pod_set in copy["spec"]["podSets"]] == [{"count"}]
 
 
 async def test_a_worker_without_a_kubeconfig_holds_up_no_job() -> None:
@@ -163,23 +163,23 @@ async def test_an_attempt_that_fails_as_the_one_before_wakes_no_workload(monkeyp
     """It changes the time of the next one, which is shown on the MultiKueueCluster, and nothing else."""
     fleet = await Fleet.connected("worker1")
     fault = fleet.workers["worker1"].faults.add(Refuse(500), on=Match(resource="workloads"))
-    manager, told = fleet.build(), list[tuple[bool, bool]]()
+    manager, states = fleet.build(), list[tuple[bool, bool]]()
 
     def note(worker: WorkerCluster, known: bool) -> None:
-        told.append((worker.connection.connected, known))
+        states.append((worker.connection.connected, known))
 
     monkeypatch.setattr(manager.workers, "on_cluster", note)
     async with fleet.running(manager):
         await until(functools.partial(has_hit, fault, 4), within=200)
-        told.clear()
+        states.clear()
         await until(functools.partial(has_hit, fault, 7), within=300)
-        assert told == []
+        assert states == []
         fleet.workers["worker1"].faults.clear()
         await until(lambda: manager.workers.clusters.connected("worker1"), within=70)
-        assert told[-1] == (True, True)
+        assert states[-1] == (True, True)
         await fleet.admin.delete(MULTIKUEUE_CLUSTER, WORKER)
         await anyio.sleep(1)
-        assert told[-1] == (False, False)
+        assert states[-1] == (False, False)
 
 
 async def test_the_informers_of_a_removed_worker_are_not_kept() -> None:

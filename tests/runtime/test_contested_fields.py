@@ -42,12 +42,12 @@ class Contest:
         return int(dig(await self.client.get(JOB, COPY), "spec", "parallelism"))
 
     async def fight(self, times: int) -> list[int]:
-        found = []
+        given_up = []
         for _ in range(times):
             await self.scale(4)
-            found.append(await self.set_back())
+            given_up.append(await self.set_back())
             await anyio.sleep(15.0)
-        return found
+        return given_up
 
 
 async def test_it_is_set_back_three_times_and_then_told_once() -> None:
@@ -60,9 +60,9 @@ async def test_it_is_set_back_three_times_and_then_told_once() -> None:
         await events.run()
     listed = (await contest.fleet.clusters[MANAGER].client.list(EVENT)).items
     (event,) = [event for event in listed if labels_of(event).get(FINDING_LABEL) == ToldFinding.CONTESTED_FIELD]
-    told = event["note"]
-    assert "spec.parallelism (set there by vertical-scaler)" in told
-    assert 'jobs.batch "default/job" on worker cluster "w1"' in told
+    note = event["note"]
+    assert "spec.parallelism (set there by vertical-scaler)" in note
+    assert 'jobs.batch "default/job" on worker cluster "w1"' in note
 
 
 async def test_what_is_changed_on_the_manager_is_copied_again() -> None:
@@ -95,7 +95,7 @@ async def test_the_copies_that_are_remembered_are_bounded(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("patch", "told"),
+    ("patch", "words"),
     [
         (
             {"metadata": {"uid": "u", "resourceVersion": "3"}, "spec": {"a": None}},
@@ -105,9 +105,9 @@ async def test_the_copies_that_are_remembered_are_bounded(monkeypatch: pytest.Mo
         ({"spec": {"b": {"c": [1]}}}, "spec.b.c (set there by hpa)"),
     ],
 )
-def test_the_fields_and_who_sets_them_are_named(patch: Json, told: str) -> None:
+def test_the_fields_and_who_sets_them_are_named(patch: Json, words: str) -> None:
     entries = [
         {"manager": "hpa", "fieldsV1": {"f:spec": {"f:b": {"f:c": {}}}}},
         {"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:x": {}}}}},
     ]
-    assert contested(patch, {"metadata": {"managedFields": entries}}) == told
+    assert contested(patch, {"metadata": {"managedFields": entries}}) == words

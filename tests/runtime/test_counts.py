@@ -79,12 +79,12 @@ class Weighed(DirectClient):
 
 def requests(*servers: ApiServer) -> Counter[str]:
     """What we asked of clusters, without the lists and watches of informers and probes."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for server in servers:
         for (user, verb, resource), count in server.access.requests.items():
             if user.startswith("multikueue") and verb not in INFORMERS:
-                found[f"{verb} {resource}"] += count
-    return found
+                counts[f"{verb} {resource}"] += count
+    return counts
 
 
 def _counting(monkeypatch: pytest.MonkeyPatch) -> tuple[Counter[str], list[ObjectKey]]:
@@ -183,9 +183,9 @@ async def test_what_a_workload_costs_on_twenty_workers(dispatcher: Dispatcher, c
             await fleet.submit(f"job-{number}")
             await anyio.sleep(0.5)
         await anyio.sleep(20.0)
-        found = requests(*fleet.workers.values()) - on_workers
+        on_return = requests(*fleet.workers.values()) - on_workers
         written = requests(fleet.manager) - at_start
-    assert found == {
+    assert on_return == {
         "create workloads.kueue.x-k8s.io": copies * jobs,
         "delete workloads.kueue.x-k8s.io": copies * jobs,
         "create jobs.batch": jobs,

@@ -64,9 +64,9 @@ async def test_a_name_that_is_taken_is_told_and_noted() -> None:
 
 
 def marked(attempt: str, origin: str = "multikueue") -> Json:
-    found = a_job()
-    found["metadata"] |= {"labels": {ORIGIN_LABEL: origin}, "annotations": {ATTEMPT_ANNOTATION: attempt}}
-    return found
+    job = a_job()
+    job["metadata"] |= {"labels": {ORIGIN_LABEL: origin}, "annotations": {ATTEMPT_ANNOTATION: attempt}}
+    return job
 
 
 async def test_a_copy_whose_creation_was_not_answered_is_found_under_its_name() -> None:
@@ -170,19 +170,19 @@ async def test_an_event_in_the_jobs_namespace_has_no_address_of_a_worker() -> No
     executing = EffectExecutor(lambda _: None, emitted, WorkloadMemory())
     note = 'worker cluster "w1" refuses it: dial https://10.11.12.13:6443/apis and 10.1.2.3:443'
     await executing.execute(a_workload(uid="u"), (AnnounceWorkload("Warning", note),))
-    told = emitted.emit.call_args.args[4]
-    assert told == 'worker cluster "w1" refuses it: dial [address] and [address]'
+    shown = emitted.emit.call_args.args[4]
+    assert shown == 'worker cluster "w1" refuses it: dial [address] and [address]'
 
 
-@pytest.mark.parametrize(("status", "told"), [(403, 1), (404, 1), (422, 1), (429, 0), (500, 0)])
-async def test_a_refusal_is_noted_and_told(status: int, told: int) -> None:
+@pytest.mark.parametrize(("status", "events"), [(403, 1), (404, 1), (422, 1), (429, 0), (500, 0)])
+async def test_a_refusal_is_noted_and_told(status: int, events: int) -> None:
     """adapters.md H2, 9.9: Kueue's controller tries on in silence. What may pass by itself is not told."""
     fleet = Fleet()
     fleet.clusters[W1].client.faults.add(Refuse(status), on=Match(verbs=("create",)))
     with pytest.raises(ApiError):
         await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
     assert len(fleet.clusters[W1].create_conflicts) == 1
-    assert fleet.events.statistics().waiting == told
+    assert fleet.events.statistics().waiting == events
 
 
 @pytest.mark.looptime

@@ -79,13 +79,13 @@ async def test_a_rule_that_fails_for_one_job_is_told_on_it_and_the_others_go_on(
         await ground.ended(WIDGET, "odd", "Succeeded")
 
         events = (await ground.manager.client.list(EVENT)).items
-        told = {(event["type"], "odd" in event["regarding"]["name"], event["note"]) for event in events}
+        warnings = {(event["type"], "odd" in event["regarding"]["name"], event["note"]) for event in events}
         assert (
             "Warning",
             True,
             "externalFrameworks[0].finished: object.spec.size + 1 > 1: Unsupported operation: string + int",
-        ) in told
-        assert not any(kind == "Warning" and not odd for kind, odd, _ in told)
+        ) in warnings
+        assert not any(kind == "Warning" and not odd for kind, odd, _ in warnings)
 
 
 async def test_a_job_that_cannot_be_copied_is_rejected_with_the_setting() -> None:
@@ -137,18 +137,18 @@ async def test_somebody_elses_controller_may_move_the_jobs() -> None:
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
 async def test_a_job_whose_copy_is_lost_runs_again(profile: Declaration) -> None:
     """Its status says that it runs, and the manager's Kueue keeps its quota for that, until it is taken back."""
-    found = next(one for one in cases() if one.adapter.resource.gvk.dotted == profile.name)
-    async with sandbox_ground(found) as ground:
-        await ground.submit(found.kind, "lost", duration="1h")
-        worker = await ground.running(found.kind, "lost")
+    case = next(known for known in cases() if known.adapter.resource.gvk.dotted == profile.name)
+    async with sandbox_ground(case) as ground:
+        await ground.submit(case.kind, "lost", duration="1h")
+        worker = await ground.running(case.kind, "lost")
         client, key = ground.workers[worker].client, ObjectKey("default", "lost")
-        before = (ground.workers[worker].get(found.kind.resource, "lost") or {})["metadata"]["uid"]
-        await client.delete(found.kind.resource, key, propagation="Background")  # with it goes its Workload
+        before = (ground.workers[worker].get(case.kind.resource, "lost") or {})["metadata"]["uid"]
+        await client.delete(case.kind.resource, key, propagation="Background")  # with it goes its Workload
 
         def runs_again() -> bool:
-            shown = ground.manager.get(found.kind.resource, "lost") or {}
-            copies = [there.get(found.kind.resource, "lost") for there in ground.workers.values()]
+            shown = ground.manager.get(case.kind.resource, "lost") or {}
+            copies = [there.get(case.kind.resource, "lost") for there in ground.workers.values()]
             fresh = [copy for copy in copies if copy is not None and copy["metadata"]["uid"] != before]
-            return bool(fresh) and found.kind.course.pods_ready(shown)
+            return bool(fresh) and case.kind.course.pods_ready(shown)
 
-        await ground.until(runs_again, lambda: ground.story(found.kind, "lost"))
+        await ground.until(runs_again, lambda: ground.story(case.kind, "lost"))

@@ -66,8 +66,11 @@ async def runs(fleet: Fleet, *jobs: str) -> None:
     """Until these jobs have a worker."""
 
     async def placed() -> bool:
-        found = {one["metadata"]["ownerReferences"][0]["name"]: one for one in (await fleet.admin.list(WORKLOAD)).items}
-        return all(job in found and cluster_name(found[job]) is not None for job in jobs) and bool(
+        by_job = {
+            workload["metadata"]["ownerReferences"][0]["name"]: workload
+            for workload in (await fleet.admin.list(WORKLOAD)).items
+        }
+        return all(job in by_job and cluster_name(by_job[job]) is not None for job in jobs) and bool(
             await fleet.running_on()
         )
 
@@ -81,11 +84,11 @@ async def delete(fleet: Fleet, job: str = "job") -> None:
 async def says(fleet: Fleet, wanted: str) -> None:
     """Until our check says this."""
 
-    async def told() -> bool:
-        found = (await fleet.admin.list(WORKLOAD)).items
-        return any(wanted in str((check(one, CHECK) or {}).get("message")) for one in found)
+    async def is_said() -> bool:
+        workloads = (await fleet.admin.list(WORKLOAD)).items
+        return any(wanted in str((check(workload, CHECK) or {}).get("message")) for workload in workloads)
 
-    await until(told)
+    await until(is_said)
 
 
 async def test_a_config_map_is_made_before_the_job_goes_with_it_and_is_owned_by_both() -> None:
@@ -99,8 +102,8 @@ async def test_a_config_map_is_made_before_the_job_goes_with_it_and_is_owned_by_
 
         async def owned() -> bool:
             owners = (await worker(here).get(CONFIG_MAP, KEY))["metadata"]["ownerReferences"]
-            assert not any("controller" in one or "blockOwnerDeletion" in one for one in owners)
-            return {one["kind"] for one in owners} == {"Workload", "Job"}
+            assert not any("controller" in owner or "blockOwnerDeletion" in owner for owner in owners)
+            return {owner["kind"] for owner in owners} == {"Workload", "Job"}
 
         await until(owned)
         assert here.requests("worker1", "patch", CONFIG_MAP) == 1
@@ -171,7 +174,7 @@ async def test_what_is_somebody_elses_is_never_changed_adopted_or_removed() -> N
         await here.submit(template=MOUNTS)
         await says(here, 'ConfigMap "settings" there is not a copy of ours, or was changed, and has other content')
         assert not await here.running_on()
-        events = [one["note"] for one in (await here.admin.list(EVENT)).items if one["action"] == "Refused"]
+        events = [event["note"] for event in (await here.admin.list(EVENT)).items if event["action"] == "Refused"]
         assert any('worker cluster "worker1" cannot run the job: ConfigMap "settings"' in note for note in events)
         await here.admin.merge_patch(CONFIG_MAP, KEY, {"data": {"text": "theirs"}})
         await runs(here)  # it is used as it is
@@ -217,8 +220,8 @@ class Shy(DirectClient):
         return await super().get(resource, key)
 
     async def exists(self, resource: Resource, key: ObjectKey) -> bool:
-        found = (await self.list(resource, namespace=key.namespace)).items
-        return key in map(ObjectKey.of, found)
+        objects = (await self.list(resource, namespace=key.namespace)).items
+        return key in map(ObjectKey.of, objects)
 
 
 async def test_of_a_secret_that_is_never_copied_nothing_is_read() -> None:
@@ -243,13 +246,13 @@ async def test_a_manager_that_starts_has_it_owned_by_a_job_that_another_has_made
             await here.submit(template=MOUNTS)
             await runs(here)
             await anyio.sleep(5)
-        found = await worker(here).get(CONFIG_MAP, KEY)
-        kept = [one for one in found["metadata"]["ownerReferences"] if one["kind"] == "Workload"]
+        copy = await worker(here).get(CONFIG_MAP, KEY)
+        kept = [owner for owner in copy["metadata"]["ownerReferences"] if owner["kind"] == "Workload"]
         await worker(here).merge_patch(CONFIG_MAP, KEY, {"metadata": {"ownerReferences": kept}})
         async with here.running(here.build(dependencies=("ConfigMap",))):
             await anyio.sleep(10)
             owners = (await worker(here).get(CONFIG_MAP, KEY))["metadata"]["ownerReferences"]
-            assert {one["kind"] for one in owners} == {"Workload", "Job"}
+            assert {owner["kind"] for owner in owners} == {"Workload", "Job"}
 
 
 GPU = ObjectKey("default", "gpu")
@@ -274,10 +277,10 @@ async def test_a_claim_template_is_there_while_the_job_waits_for_quota_and_gone_
             return await claim_template(here) is not None
 
         await until(is_there)
-        found = await claim_template(here) or {}
-        assert found["spec"] == spec
-        assert [one["kind"] for one in found["metadata"]["ownerReferences"]] == ["Workload"]
-        assert [one["metadata"]["name"] for one in (await worker(here).list(JOB)).items] == ["theirs1", "theirs2"]
+        template = await claim_template(here) or {}
+        assert template["spec"] == spec
+        assert [owner["kind"] for owner in template["metadata"]["ownerReferences"]] == ["Workload"]
+        assert [job["metadata"]["name"] for job in (await worker(here).list(JOB)).items] == ["theirs1", "theirs2"]
         await delete(here)
 
         async def is_gone() -> bool:

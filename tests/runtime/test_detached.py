@@ -74,8 +74,8 @@ async def test_its_jobs_move_some_time_after_it_is_gone_and_not_before() -> None
             await detached.note(DETACHED_ANNOTATION)
             await anyio.sleep(1)
             await detached.take_credentials()
-            (told,) = [note for _, reason, note in await fleet.events() if reason == "Detached"]
-            assert "default/job-job-" in told, "it names the jobs"
+            (note,) = [note for _, reason, note in await fleet.events() if reason == "Detached"]
+            assert "default/job-job-" in note, "it names the jobs"
             await anyio.sleep(GRACE + 60)
             assert await detached.is_assigned()
             assert await detached.moves_at() is None, "no moment is told at which nothing happens"

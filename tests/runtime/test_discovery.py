@@ -61,20 +61,20 @@ def widget(**said: Any) -> JobKind:
 
 async def test_the_servers_word_is_taken_for_what_is_not_said() -> None:
     """So a name is enough, whatever the plural, and wherever the status."""
-    found = await resolve([widget()], Server())
-    assert found.findings == ()
-    assert [str(kind.resource) for kind in found.kinds] == ["widgetz.example.com"]
-    assert found.kinds[0].status.subresource
+    resolved = await resolve([widget()], Server())
+    assert resolved.findings == ()
+    assert [str(kind.resource) for kind in resolved.kinds] == ["widgetz.example.com"]
+    assert resolved.kinds[0].status.subresource
 
     plain = Server({GVK_WIDGET: attrs.evolve(SERVED, subresources=frozenset())})
     assert not (await resolve([widget()], plain)).kinds[0].status.subresource
 
 
 async def test_a_declaration_that_says_otherwise_is_told_and_not_believed() -> None:
-    found = await resolve([widget(plural="widgets", status_subresource=False)], Server())
+    resolved = await resolve([widget(plural="widgets", status_subresource=False)], Server())
 
-    assert (str(found.kinds[0].resource), found.kinds[0].status.subresource) == ("widgetz.example.com", True)
-    assert found.findings == (
+    assert (str(resolved.kinds[0].resource), resolved.kinds[0].status.subresource) == ("widgetz.example.com", True)
+    assert resolved.findings == (
         DiscoveryFinding(
             "externalFrameworks[0].plural", "the manager calls the kind widgetz, not widgets: its word is taken"
         ),
@@ -87,16 +87,16 @@ async def test_a_declaration_that_says_otherwise_is_told_and_not_believed() -> N
 
 async def test_a_kind_the_manager_does_not_serve_is_not_watched_and_asked_about_again() -> None:
     """Its CRD may be installed after us; the other kinds go on."""
-    found = await resolve(
+    resolved = await resolve(
         [widget(), *BUILTIN], Server({GVK("batch", "v1", "Job"): ServedKind("jobs", True, frozenset())})
     )
 
-    assert [str(kind.resource) for kind in found.kinds] == ["widgets.example.com", "jobs.batch"]
-    assert found.findings == ()
-    assert [str(kind.resource) for kind in AdapterRegistry(found.kinds).followed] == ["jobs.batch"]
-    assert await newly_served(found.kinds, Server({})) == ()
-    assert await newly_served(found.kinds, Server(error=ServerFault("etcd is gone", status=503))) == ()
-    assert await newly_served(found.kinds, Server()) == (found.kinds[0],)
+    assert [str(kind.resource) for kind in resolved.kinds] == ["widgets.example.com", "jobs.batch"]
+    assert resolved.findings == ()
+    assert [str(kind.resource) for kind in AdapterRegistry(resolved.kinds).followed] == ["jobs.batch"]
+    assert await newly_served(resolved.kinds, Server({})) == ()
+    assert await newly_served(resolved.kinds, Server(error=ServerFault("etcd is gone", status=503))) == ()
+    assert await newly_served(resolved.kinds, Server()) == (resolved.kinds[0],)
 
 
 async def test_fields_that_the_definition_does_not_have_are_told() -> None:
@@ -107,15 +107,15 @@ async def test_fields_that_the_definition_does_not_have_are_told() -> None:
         status_paths=(".status.phase",),
         forwarded_paths=(".spec.size", ".metadata.labels", ".spec.priority"),
     )
-    found = await resolve([declared], Server())
+    resolved = await resolve([declared], Server())
 
-    assert [finding.setting.removeprefix("externalFrameworks[0].") for finding in found.findings] == [
+    assert [finding.setting.removeprefix("externalFrameworks[0].") for finding in resolved.findings] == [
         "managedByPath",
         "suspendPath",
         "statusPaths[0]",
         "forwardedPaths[2]",
     ]
-    assert found.findings[0].problem == (
+    assert resolved.findings[0].problem == (
         "the CustomResourceDefinition widgetz.example.com has no field .spec.runPolicy.managedBy in version v1: "
         "the kind does not honour it, or its version here does not yet; its jobs will be rejected"
     )
@@ -123,15 +123,15 @@ async def test_fields_that_the_definition_does_not_have_are_told() -> None:
 
 @pytest.mark.parametrize("error", [Forbidden("no", status=403), NotFound("none", status=404)])
 async def test_a_definition_that_cannot_be_read_is_no_reason_to_doubt(error: ApiError) -> None:
-    found = await resolve([widget(managed_by_path=".spec.nothing")], Server(definition=error))
-    assert found.findings == ()
+    resolved = await resolve([widget(managed_by_path=".spec.nothing")], Server(definition=error))
+    assert resolved.findings == ()
 
 
 async def test_a_kind_without_a_namespace_is_left_out() -> None:
     """Queues are namespaced, so jobs are."""
-    found = await resolve([widget()], Server({GVK_WIDGET: attrs.evolve(SERVED, namespaced=False)}))
-    assert found.kinds == ()
-    assert found.findings == (
+    resolved = await resolve([widget()], Server({GVK_WIDGET: attrs.evolve(SERVED, namespaced=False)}))
+    assert resolved.kinds == ()
+    assert resolved.findings == (
         DiscoveryFinding("externalFrameworks[0]", "Widget.v1.example.com is not namespaced: it cannot be a job"),
     )
 
@@ -155,9 +155,9 @@ async def test_one_kind_in_trouble_holds_up_the_others_for_a_while_only() -> Non
         await resolve([widget()], Server(error=ServerFault("the server is currently unable", status=503)))
 
     server = Server(error=ServerFault("the server is currently unable", status=503))
-    found = await resolve([widget()], server, patient=False)
-    assert [str(kind.resource) for kind in found.kinds] == ["widgets.example.com"]
-    assert "it cannot be told whether" in found.findings[0].problem
+    resolved = await resolve([widget()], server, patient=False)
+    assert [str(kind.resource) for kind in resolved.kinds] == ["widgets.example.com"]
+    assert "it cannot be told whether" in resolved.findings[0].problem
     with pytest.raises(Unreachable):
         await resolve([widget()], Server(error=Unreachable("down")), patient=False)
 
@@ -176,17 +176,17 @@ async def test_one_kind_that_is_never_answered_holds_up_the_others_for_a_while_o
     for kinds in ([widget(), *BUILTIN], [*BUILTIN, widget()]):
         with pytest.raises(DeadlineExceeded):
             await resolve(kinds, Half())
-        found = await resolve(kinds, Half(), patient=False)
-        assert {str(kind.resource) for kind in found.kinds} == {"widgets.example.com", "jobs.batch"}
-        assert [finding.setting for finding in found.findings] == ["externalFrameworks[0]"]
+        resolved = await resolve(kinds, Half(), patient=False)
+        assert {str(kind.resource) for kind in resolved.kinds} == {"widgets.example.com", "jobs.batch"}
+        assert [finding.setting for finding in resolved.findings] == ["externalFrameworks[0]"]
 
     hanging = Server(definition=DeadlineExceeded("no answer within 30 s"))
     assert (await resolve([widget()], hanging, patient=False)).findings == ()
 
 
 async def test_a_server_that_will_not_say_is_told_and_the_usual_is_assumed() -> None:
-    found = await resolve([widget()], Server(error=Forbidden("not allowed", status=403)))
-    assert [str(kind.resource) for kind in found.kinds] == ["widgets.example.com"]
-    assert found.findings[0].problem == (
+    resolved = await resolve([widget()], Server(error=Forbidden("not allowed", status=403)))
+    assert [str(kind.resource) for kind in resolved.kinds] == ["widgets.example.com"]
+    assert resolved.findings[0].problem == (
         "it cannot be told whether the manager serves Widget.v1.example.com: not allowed"
     )

@@ -68,10 +68,10 @@ class Copies:
     @classmethod
     def on(cls, fleet: Fleet) -> Copies:
         """Look at these workers from now on."""
-        found = cls()
+        watched = cls()
         for name, worker in fleet.workers.items():
-            worker.registry.cluster.listeners.append(partial(found._changed, name))
-        return found
+            worker.registry.cluster.listeners.append(partial(watched._changed, name))
+        return watched
 
     def _changed(self, worker: str, row: ResourceType, old: Json | None, new: Json | None) -> None:
         if row.plural not in ("jobs", "workloads"):
@@ -84,8 +84,8 @@ class Copies:
             self.made.append(worker)
         if new is None:
             self.gone.append(anyio.current_time())
-        one = uid(new or old or {})
-        (self.ending.add if new is not None and is_terminating(new) else self.ending.discard)(one)
+        object_uid = uid(new or old or {})
+        (self.ending.add if new is not None and is_terminating(new) else self.ending.discard)(object_uid)
 
 
 async def slow_to_end(fleet: Fleet, worker: str, *, on: bool = True) -> None:

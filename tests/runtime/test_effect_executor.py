@@ -81,8 +81,10 @@ async def test_copies_say_where_they_come_from_whatever_the_job_says() -> None:
     await fleet.executor.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
     await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, forged),))
 
-    made = [await fleet.clusters[W1].client.get(*one) for one in ((WORKLOAD, KEY), (JOB, ObjectKey("default", "job")))]
-    said = [annotations_of(one)[FROM_ANNOTATION] for one in made]
+    made = [
+        await fleet.clusters[W1].client.get(*named) for named in ((WORKLOAD, KEY), (JOB, ObjectKey("default", "job")))
+    ]
+    said = [annotations_of(copy)[FROM_ANNOTATION] for copy in made]
     assert said == ["prod-eu/default/first", "prod-eu/default/second"]
     assert manager.get.await_args_list == [mock.call(NAMESPACE, ObjectKey("", "default"))] * 2
 
@@ -270,13 +272,13 @@ async def test_a_deletion_is_told_once_it_is_accepted_and_not_where_it_met_a_cha
     client = fleet.clusters[W1].client
     seen = resource_version(await client.get(JOB, OF_JOB))
     await client.merge_patch(JOB, OF_JOB, {"metadata": {"labels": {"keep": "it"}}})
-    told = list[int]()
+    reported = list[int]()
     for version in (seen, "", ""):  # changed, as it is, gone
         deletion = DeleteJob(W1, JOB, OF_JOB, uid, "Background", version=version, note="it is deleted")
         await fleet.executor.execute(a_workload(), (deletion,))
-        told.append(fleet.events.statistics().waiting)
+        reported.append(fleet.events.statistics().waiting)
 
-    assert told == [0, 1, 1]
+    assert reported == [0, 1, 1]
 
 
 async def test_kueues_finalizer_is_left_to_kueue() -> None:
@@ -322,41 +324,43 @@ async def test_a_change_that_is_refused_is_told(status: int) -> None:
         fleet.clusters[name].client.faults.add(Refuse(status), on=Match(verbs=("patch",)))
     key = ObjectKey("default", "job")
     effects: tuple[Effect, ...] = (PatchJobStatus(JOB, key, {}), PatchJob(W1, JOB, key, {}))
-    for told, effect in enumerate(effects, start=1):
+    for count, effect in enumerate(effects, start=1):
         for _ in "twice":
             with pytest.raises(ApiError):
                 await fleet.executor.execute(a_workload(uid="u"), (effect,))
-        assert fleet.events.statistics().waiting == told
+        assert fleet.events.statistics().waiting == count
 
 
 @pytest.mark.parametrize(
-    ("effect", "told"),
+    ("effect", "note"),
     [
         (PatchJobStatus(JOB, ObjectKey("default", "job"), {}), "the manager cluster refuses the status of jobs.batch"),
         (PatchJob(W1, JOB, ObjectKey("default", "job"), {}), 'worker cluster "w1" refuses a change of jobs.batch'),
     ],
     ids=["the manager", "a worker"],
 )
-async def test_who_refuses_a_change_is_named(effect: Effect, told: str) -> None:
+async def test_who_refuses_a_change_is_named(effect: Effect, note: str) -> None:
     fleet, emitted = Fleet(), mock.Mock()
     for name in (MANAGER, W1):
         fleet.clusters[name].client.faults.add(Refuse(403), on=Match(verbs=("patch",)))
     executing = EffectExecutor(fleet.target, emitted, fleet.memory)
     with pytest.raises(ApiError):
         await executing.execute(a_workload(uid="u"), (effect,))
-    assert emitted.emit.call_args.args[4].startswith(told)
+    assert emitted.emit.call_args.args[4].startswith(note)
 
 
 @pytest.mark.parametrize(
-    ("status", "told"), [(403, None), (422, ToldFinding.STATUS_REFUSED)], ids=["forbidden", "invalid"]
+    ("status", "finding"), [(403, None), (422, ToldFinding.STATUS_REFUSED)], ids=["forbidden", "invalid"]
 )
-async def test_a_status_that_would_be_refused_again_is_told_for_programs(status: int, told: ToldFinding | None) -> None:
+async def test_a_status_that_would_be_refused_again_is_told_for_programs(
+    status: int, finding: ToldFinding | None
+) -> None:
     fleet, emitted = Fleet(), mock.Mock()
     fleet.clusters[MANAGER].client.faults.add(Refuse(status), on=Match(verbs=("patch",)))
     executing, patch = EffectExecutor(fleet.target, emitted, fleet.memory), ObjectKey("default", "job")
     with pytest.raises(ApiError):
         await executing.execute(a_workload(uid="u"), (PatchJobStatus(JOB, patch, {}),))
-    assert emitted.emit.call_args.args[7] is told
+    assert emitted.emit.call_args.args[7] is finding
 
 
 @pytest.mark.looptime
@@ -377,10 +381,10 @@ async def test_how_long_a_status_is_refused_is_known_whoever_refuses_it(status: 
 
 
 @pytest.mark.parametrize(
-    ("status", "told", "goes_on"),
+    ("status", "note", "goes_on"),
     [(403, "does not show whether pods", True), (500, "does not answer whether pods", False)],
 )
-async def test_a_look_for_pods_that_fails_is_told(status: int, told: str, goes_on: bool) -> None:
+async def test_a_look_for_pods_that_fails_is_told(status: int, note: str, goes_on: bool) -> None:
     """Nobody is offered the job while it fails: that was silent, but where pods may not be listed."""
     fleet, emitted = Fleet(), mock.Mock()
     fleet.clusters[W1].client.faults.add(Refuse(status), on=Match(verbs=("list",)))
@@ -389,12 +393,12 @@ async def test_a_look_for_pods_that_fails_is_told(status: int, told: str, goes_o
     fleet.memory.observe(ObjectKey.of(workload), workload)
     with nullcontext() if goes_on else pytest.raises(ApiError):
         await executing.execute(workload, (look,))
-    assert told in emitted.emit.call_args.args[4]
+    assert note in emitted.emit.call_args.args[4]
     assert (fleet.memory.pods(W1, ObjectKey.of(workload), "1") == ()) is goes_on
 
 
-@pytest.mark.parametrize(("status", "told"), [(403, True), (422, True), (409, False), (500, False)])
-async def test_a_deletion_that_is_refused_is_told(status: int, told: bool) -> None:
+@pytest.mark.parametrize(("status", "warned"), [(403, True), (422, True), (409, False), (500, False)])
+async def test_a_deletion_that_is_refused_is_told(status: int, warned: bool) -> None:
     """A webhook holds up the next attempt for as long as it refuses."""
     fleet, emitted = Fleet(), mock.Mock()
     fleet.clusters[W1].client.faults.add(Refuse(status), on=Match(verbs=("delete",)))
@@ -403,7 +407,7 @@ async def test_a_deletion_that_is_refused_is_told(status: int, told: bool) -> No
         with pytest.raises(ApiError) if status != 409 else nullcontext():
             await executing.execute(a_workload(uid="u"), (effect,))
     notes = [call.args[4] for call in emitted.emit.call_args_list]
-    assert len(notes) == (2 if told else 0)
+    assert len(notes) == (2 if warned else 0)
     assert all('worker cluster "w1" refuses the deletion of ' in note for note in notes)
 
 

@@ -18,10 +18,10 @@ pytestmark = pytest.mark.looptime
 async def test_of_many_that_start_at_once_one_leads() -> None:
     stage = Stage()
     async with AsyncExitStack() as stack:
-        found = [await stack.enter_async_context(stage.candidate(f"replica-{number}")) for number in range(5)]
+        candidates = [await stack.enter_async_context(stage.candidate(f"replica-{number}")) for number in range(5)]
         await anyio.sleep(60)
 
-        assert sum(one.elector.leading for one in found) == 1
+        assert sum(candidate.elector.leading for candidate in candidates) == 1
         assert stage.terms == []
 
 
@@ -200,8 +200,8 @@ async def test_a_standby_says_once_who_leads_and_again_when_that_is_somebody_els
             stage.store.keep({**stage.store.lease, "spec": {**stage.store.lease["spec"], "holderIdentity": "c"}})
             await anyio.sleep(10)
 
-    told = [line for line in lines if line["event"] == "standing by" and line["identity"] == "b"]
-    assert [(line["leader"], line["log_level"], line["lease"]) for line in told] == [
+    standing_by = [line for line in lines if line["event"] == "standing by" and line["identity"] == "b"]
+    assert [(line["leader"], line["log_level"], line["lease"]) for line in standing_by] == [
         ("a", "info", "kueue-system/multikueue"),
         ("c", "info", "kueue-system/multikueue"),
     ]

@@ -59,11 +59,11 @@ async def test_doubts_about_a_creation_are_renewed_when_the_worker_is_back_and_o
 
 def taken(queue: KeyQueue[ObjectKey]) -> list[str]:
     """The names of the keys that are due."""
-    found = []
+    keys = []
     while (key := queue.take()) is not None:
         queue.release(key)
-        found.append(key.name)
-    return found
+        keys.append(key.name)
+    return keys
 
 
 @attrs.define(eq=False)
@@ -100,7 +100,7 @@ class Wired:
     def due(self) -> dict[str, list[str]]:
         """What is to be looked at now, by kind, and how often sums are to be."""
         queues = {"workloads": self.work.workloads, "clusters": self.work.clusters, "checks": self.work.checks}
-        return {name: found for name, queue in queues.items() if (found := taken(queue))}
+        return {name: keys for name, queue in queues.items() if (keys := taken(queue))}
 
 
 def workload(name: str) -> Json:
@@ -243,8 +243,8 @@ def part(index: int, worker: str = "") -> Json:
 async def test_a_part_of_a_group_wakes_those_that_go_by_it(old: str | None, new: str | None, due: list[str]) -> None:
     """It came, went, or has got a worker; all of these wait for it, or the first for the group to be complete."""
     wired = Wired.of_nobody()
-    for one in (part(0), part(2)):
-        wired.cluster.workloads.informer.put(ObjectKey.of(one), one)
+    for workload in (part(0), part(2)):
+        wired.cluster.workloads.informer.put(ObjectKey.of(workload), workload)
     before, after = (None if worker is None else part(1, worker) for worker in (old, new))
     wired.handlers._workload_changed(ObjectKey("default", "part-1"), before, after)
     assert sorted(taken(wired.work.workloads)) == due
@@ -253,8 +253,8 @@ async def test_a_part_of_a_group_wakes_those_that_go_by_it(old: str | None, new:
 async def test_a_change_on_a_worker_concerns_no_other_of_its_job_unless_that_has_replaced_it() -> None:
     """A group may have thousands."""
     cluster = Wired.of_nobody().cluster
-    for one in (part(0), part(1)):
-        cluster.workloads.informer.put(ObjectKey.of(one), one)
+    for workload in (part(0), part(1)):
+        cluster.workloads.informer.put(ObjectKey.of(workload), workload)
     for key in (ObjectKey("default", "part-0"), ObjectKey("default", "gone")):
         assert list(cluster.with_successors(key)) == [key]
 
@@ -282,7 +282,7 @@ OF_A_PROFILE: Json = {**PLAIN, "metadata": {**PLAIN["metadata"], "name": "s", "l
 
 
 @pytest.mark.parametrize(
-    ("worker", "name", "old", "new", "found"),
+    ("worker", "name", "old", "new", "enqueued"),
     [
         (LISTED, "worker1-secret", None, PLAIN, ["worker1"]),
         (LISTED, "worker1-secret", PLAIN, None, ["worker1"]),
@@ -294,9 +294,9 @@ OF_A_PROFILE: Json = {**PLAIN, "metadata": {**PLAIN["metadata"], "name": "s", "l
     ],
 )
 async def test_a_secret_has_those_workers_connected_anew_that_may_use_it(
-    worker: Json, name: str, old: Json | None, new: Json | None, found: list[str]
+    worker: Json, name: str, old: Json | None, new: Json | None, enqueued: list[str]
 ) -> None:
     wired = Wired.of_nobody()
     wired.cluster.clusters.put(ObjectKey("", "worker1"), worker)
     wired.handlers._secret_changed(ObjectKey("kueue-system", name), old, new)
-    assert taken(wired.work.clusters) == found
+    assert taken(wired.work.clusters) == enqueued

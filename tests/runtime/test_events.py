@@ -46,7 +46,7 @@ class EventServer(Unasked):
     may_patch: bool = True
 
     @property
-    def told(self) -> list[tuple[str, int]]:
+    def counts(self) -> list[tuple[str, int]]:
         """What `kubectl describe` shows, in its order: each note, and how often it was said."""
         listed = sorted(self.events, key=lambda event: event["metadata"]["name"])
         return [(event["note"], event.get("series", {}).get("count", 1)) for event in listed]
@@ -72,12 +72,12 @@ class EventServer(Unasked):
         await anyio.sleep(self.latency)
         if not self.may_patch:
             raise Forbidden("cannot patch resource events", status=403)
-        found = next((event for event in self.events if ObjectKey.of(event) == key), None)
-        if found is None:
+        known = next((event for event in self.events if ObjectKey.of(event) == key), None)
+        if known is None:
             raise NotFound("it has expired", status=404)
-        found.update({**patch, "metadata": {**found["metadata"], **patch.get("metadata", {})}})
+        known.update({**patch, "metadata": {**known["metadata"], **patch.get("metadata", {})}})
         self.patches += 1
-        return found
+        return known
 
 
 class Sent(NamedTuple):
@@ -179,7 +179,7 @@ async def test_a_message_that_comes_back_after_another_one_is_the_newest_again()
             say(events, note)
             await anyio.sleep(20)
 
-    assert server.told == [("admitted", 1), ("evicted", 1), ("admitted", 2), ("evicted", 1)]
+    assert server.counts == [("admitted", 1), ("evicted", 1), ("admitted", 2), ("evicted", 1)]
 
 
 async def test_the_count_and_the_time_of_a_series_go_on_with_few_requests() -> None:
@@ -208,7 +208,7 @@ async def test_several_things_that_are_said_again_and_again_are_one_event_each()
                 say(events, note)
             await anyio.sleep(5)
 
-    assert server.told == [("a is wrong", 50), ("b is wrong", 100), ("c is wrong", 100)]
+    assert server.counts == [("a is wrong", 50), ("b is wrong", 100), ("c is wrong", 100)]
 
 
 async def test_two_messages_that_take_turns_for_long_are_folded() -> None:
@@ -220,7 +220,7 @@ async def test_two_messages_that_take_turns_for_long_are_folded() -> None:
         await anyio.sleep(61)
 
     assert len(server.events) <= 2 + 20 + 10
-    assert sum(count for _, count in server.told) == 600
+    assert sum(count for _, count in server.counts) == 600
 
 
 async def test_a_series_whose_event_has_expired_is_written_anew() -> None:
@@ -231,7 +231,7 @@ async def test_a_series_whose_event_has_expired_is_written_anew() -> None:
         say(events, "waiting")
         await anyio.sleep(1)
 
-    assert server.told == [("waiting", 2)]
+    assert server.counts == [("waiting", 2)]
 
 
 async def test_a_repeat_while_the_event_is_being_created_is_counted() -> None:
@@ -241,7 +241,7 @@ async def test_a_repeat_while_the_event_is_being_created_is_counted() -> None:
         say(events, "waiting")
         await anyio.sleep(15)
 
-    assert server.told == [("waiting", 2)]
+    assert server.counts == [("waiting", 2)]
 
 
 async def test_without_the_permission_to_patch_a_series_is_an_event_each_five_minutes() -> None:
@@ -259,7 +259,7 @@ async def test_a_shutdown_writes_the_last_counts() -> None:
             say(events, "waiting")
             await anyio.sleep(1)
 
-    assert server.told == [("waiting", 5)]
+    assert server.counts == [("waiting", 5)]
 
 
 async def test_the_same_message_on_the_same_object_is_one_event() -> None:
@@ -289,21 +289,21 @@ async def test_emit_does_not_wait_and_the_oldest_are_dropped_when_too_many_wait(
 
 
 async def test_a_server_in_trouble_is_asked_again_after_a_while_and_then_left_alone() -> None:
-    found = await sent("first", errors=[ServerFault("etcd is gone", status=503) for _ in range(ATTEMPTS)])
-    assert len(found.server.tried_at) == ATTEMPTS
-    assert [round(later - earlier, 1) for earlier, later in pairwise(found.server.tried_at)] == [2.0, 4.0]
-    assert (found.counted.sent, found.counted.dropped) == (0, 1)
+    outcome = await sent("first", errors=[ServerFault("etcd is gone", status=503) for _ in range(ATTEMPTS)])
+    assert len(outcome.server.tried_at) == ATTEMPTS
+    assert [round(later - earlier, 1) for earlier, later in pairwise(outcome.server.tried_at)] == [2.0, 4.0]
+    assert (outcome.counted.sent, outcome.counted.dropped) == (0, 1)
 
 
 async def test_retry_after_is_respected() -> None:
-    found = await sent("first", errors=[TooManyRequests("slow down", status=429, retry_after=20.0)])
-    first, second = found.server.tried_at
-    assert (second - first >= 20.0, found.counted.sent) == (True, 1)
+    outcome = await sent("first", errors=[TooManyRequests("slow down", status=429, retry_after=20.0)])
+    first, second = outcome.server.tried_at
+    assert (second - first >= 20.0, outcome.counted.sent) == (True, 1)
 
 
 async def test_an_event_that_may_not_be_written_is_dropped_and_the_next_is_sent() -> None:
-    found = await sent("first", "second", errors=[Forbidden("namespace is being terminated", status=403)])
-    assert (found.server.told, found.counted.dropped) == ([("second", 1)], 1)
+    outcome = await sent("first", "second", errors=[Forbidden("namespace is being terminated", status=403)])
+    assert (outcome.server.counts, outcome.counted.dropped) == ([("second", 1)], 1)
 
 
 async def test_a_dropped_message_may_be_said_again() -> None:

@@ -50,15 +50,15 @@ class Ended:
             return False
         return True
 
-    async def told(self, words: str) -> list[str]:
-        """What these words were told about."""
+    async def subjects_of(self, words: str) -> list[str]:
+        """The kinds that an event with these words is about."""
         events = (await self.fleet.admin.list(EVENT)).items
         return sorted(event["regarding"]["kind"] for event in events if words in event["note"])
 
     async def is_gone(self) -> bool:
         """And its Workload, and its copies."""
         clients = [self.fleet.admin, *map(DirectClient, self.fleet.workers.values())]
-        listed = [(await one.list(kind)).items for one in clients for kind in (JOBSET, WORKLOAD)]
+        listed = [(await client.list(kind)).items for client in clients for kind in (JOBSET, WORKLOAD)]
         return not any(listed)
 
 
@@ -93,7 +93,7 @@ async def test_it_goes_in_time_though_the_daemon_is_started_anew() -> None:
         await anyio.sleep(TTL - 60)
         assert await ended.is_there()
         await until(ended.is_gone, within=90)
-    assert await ended.told("time to live is over") == ["JobSet", "Workload"]
+    assert await ended.subjects_of("time to live is over") == ["JobSet", "Workload"]
 
 
 async def test_not_before_what_is_kept_on_its_worker_has_gone() -> None:
@@ -109,4 +109,4 @@ async def test_it_stays_where_nobody_has_set_that() -> None:
     async with ended.fleet.kueues(kinds=KINDS), ended.fleet.running(ended.daemon(heeds=False)):
         await anyio.sleep(4 * TTL)
         assert await ended.is_there()
-    assert await ended.told("may have no effect") == ["JobSet", "Workload"]
+    assert await ended.subjects_of("may have no effect") == ["JobSet", "Workload"]

@@ -43,13 +43,15 @@ HALF = 8
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "fair-share.md").read_text()
-KINDS = {one.gvk.kind: one for one in (CLUSTER_QUEUE, LOCAL_QUEUE, RESOURCE_FLAVOR)}
+KINDS = {resource.gvk.kind: resource for resource in (CLUSTER_QUEUE, LOCAL_QUEUE, RESOURCE_FLAVOR)}
 
 
 def shown(section: str) -> list[Json]:
     """The objects that a section of the page shows."""
     text = PAGE.split(f"\n## {section}\n")[1].split("\n## ")[0]
-    return [one for one in yaml.safe_load_all(text.split("```yaml")[1].split("```")[0]) if one is not None]
+    return [
+        document for document in yaml.safe_load_all(text.split("```yaml")[1].split("```")[0]) if document is not None
+    ]
 
 
 async def connect(fleet: Fleet, *, by_place: bool) -> None:
@@ -59,8 +61,8 @@ async def connect(fleet: Fleet, *, by_place: bool) -> None:
         await client.create(RESOURCE_FLAVOR, resource_flavor())
         for tenant in TENANTS:
             await client.create(NAMESPACE, namespace(tenant))
-        for one in shown("On the manager" if server is fleet.manager else "On each worker"):
-            await client.create(KINDS[one["kind"]], one)
+        for obj in shown("On the manager" if server is fleet.manager else "On each worker"):
+            await client.create(KINDS[obj["kind"]], obj)
     for tenant in TENANTS:
         await fleet.admin.create(LOCAL_QUEUE, local_queue(tenant, of=tenant))
     await connect_workers(fleet.admin, {name: kubeconfig(name) for name in fleet.workers})
@@ -92,8 +94,10 @@ async def workloads(fleet: Fleet) -> list[Json]:
 
 async def running(fleet: Fleet) -> dict[str, int]:
     """How many jobs of each tenant a worker has admitted."""
-    copies = [one for worker in fleet.workers.values() for one in (await DirectClient(worker).list(WORKLOAD)).items]
-    return dict(Counter(one["metadata"]["namespace"] for one in copies if is_true(one, "Admitted")))
+    copies = [
+        workload for worker in fleet.workers.values() for workload in (await DirectClient(worker).list(WORKLOAD)).items
+    ]
+    return dict(Counter(copy["metadata"]["namespace"] for copy in copies if is_true(copy, "Admitted")))
 
 
 @pytest.mark.gate
@@ -110,10 +114,18 @@ async def test_a_tenant_that_comes_late_gets_its_half() -> None:
 
         await anyio.sleep(120)
         assert await running(fleet) == {"early": HALF, "late": HALF}, "it does not swing"
-        found = await workloads(fleet)
-        assert sum(has_quota(one) for one in found) == sum(cluster_name(one) is not None for one in found) == 2 * HALF
-        assert evicted(found) == {"early"}, "nobody is evicted for more than its half"
-        copies = [one for worker in fleet.workers.values() for one in (await DirectClient(worker).list(WORKLOAD)).items]
+        listed = await workloads(fleet)
+        assert (
+            sum(has_quota(workload) for workload in listed)
+            == sum(cluster_name(workload) is not None for workload in listed)
+            == 2 * HALF
+        )
+        assert evicted(listed) == {"early"}, "nobody is evicted for more than its half"
+        copies = [
+            workload
+            for worker in fleet.workers.values()
+            for workload in (await DirectClient(worker).list(WORKLOAD)).items
+        ]
         assert len(copies) == 2 * HALF, "no worker's queue has a job that waits"
 
 
@@ -128,9 +140,9 @@ async def test_who_has_quota_and_no_room_yet_is_held_and_nobody_on_a_worker_is_p
             await fleet.submit(f"late-{number}", namespace="late")
             await fleet.submit(f"early-{number}", namespace="early")
         await anyio.sleep(60)
-        found = await workloads(fleet)
-        assert sum(map(has_quota, found)) == 2 * HALF
-        assert Counter(cluster_name(one) for one in found) == {"bergen": HALF, None: HALF}
+        listed = await workloads(fleet)
+        assert sum(map(has_quota, listed)) == 2 * HALF
+        assert Counter(cluster_name(workload) for workload in listed) == {"bergen": HALF, None: HALF}
 
 
 @pytest.mark.gate
@@ -144,16 +156,18 @@ async def test_a_gang_gets_its_room_on_one_worker_by_a_flavor_for_each() -> None
         await fleet.submit("gang", namespace="late", pods=2)
         await until(lambda: _runs(fleet, early=2 * HALF - 2, late=1))
         await anyio.sleep(30)
-        (gang,) = (one for one in await workloads(fleet) if one["metadata"]["namespace"] == "late")
+        (gang,) = (workload for workload in await workloads(fleet) if workload["metadata"]["namespace"] == "late")
         given = gang["status"]["admission"]["podSetAssignments"][0]["flavors"]["cpu"]
         assert cluster_name(gang) == given
-        here = [one for one in await workloads(fleet) if has_quota(one) and cluster_name(one) == given]
+        here = [
+            workload for workload in await workloads(fleet) if has_quota(workload) and cluster_name(workload) == given
+        ]
         assert len(here) == HALF - 2 + 1
 
 
-def evicted(found: list[Json]) -> set[str]:
+def evicted(listed: list[Json]) -> set[str]:
     """The tenants of which jobs were evicted."""
-    return {one["metadata"]["namespace"] for one in found if condition(one, "Evicted") is not None}
+    return {workload["metadata"]["namespace"] for workload in listed if condition(workload, "Evicted") is not None}
 
 
 def _runs(fleet: Fleet, **wanted: int) -> object:

@@ -54,8 +54,12 @@ async def running(fleet: Fleet, jobs: Any = LONG, **hooks: Any) -> AsyncIterator
 
 
 def test_it_imports_nothing_of_multikueue_but_the_public_api() -> None:
-    imports = [one for one in ast.walk(ast.parse(CODE)) if isinstance(one, ast.ImportFrom)]
-    of_ours = {one.module: {name.name for name in one.names} for one in imports if "multikueue" in str(one.module)}
+    imports = [node for node in ast.walk(ast.parse(CODE)) if isinstance(node, ast.ImportFrom)]
+    of_ours = {
+        statement.module: {name.name for name in statement.names}
+        for statement in imports
+        if "multikueue" in str(statement.module)
+    }
     assert of_ours.keys() == {"multikueue"}
     assert of_ours["multikueue"] <= set(multikueue.__all__)
 
@@ -76,13 +80,13 @@ async def test_a_job_goes_where_most_is_free() -> None:
 
 async def test_what_has_room_nowhere_is_held_here_until_a_worker_has_more() -> None:
     """Nothing of the Workload changes then, nor of a copy: the dispatcher's part has it planned."""
-    fleet, told = Fleet.of("w1", "w2"), Counts()
-    async with running(fleet, hook=told):
+    fleet, counts = Fleet.of("w1", "w2"), Counts()
+    async with running(fleet, hook=counts):
         for number in range(5):
             await fleet.submit(f"j{number}")
             await anyio.sleep(5)
         assert sorted((await placed(fleet)).values()) == ["-", "w1", "w1", "w2", "w2"]
-        assert {("rejected: NoRoom", "w1"), ("rejected: NoRoom", "w2")} <= {*told.noted}
+        assert {("rejected: NoRoom", "w1"), ("rejected: NoRoom", "w2")} <= {*counts.noted}
         await quota(fleet, "w1", "2")
         await anyio.sleep(5)
         assert sorted((await placed(fleet)).values()) == ["w1", "w1", "w1", "w2", "w2"]
@@ -132,7 +136,7 @@ async def test_figures_that_raise_concern_one_workload_which_is_tried_again() ->
             await anyio.sleep(10)
             assert await placed(fleet) == {"odd": "-", "fine": "w1"}
         assert any(line["log_level"] == "error" for line in logged)
-        notes = [one["note"] for one in (await fleet.admin.list(EVENT)).items if one["type"] == "Warning"]
+        notes = [event["note"] for event in (await fleet.admin.list(EVENT)).items if event["type"] == "Warning"]
         assert any("KeyError" in note for note in notes)
         await anyio.sleep(60)
         assert await placed(fleet) == {"odd": "w1", "fine": "w1"}

@@ -67,6 +67,6 @@ async def test_a_probe_reads_one_object_of_one_page() -> None:
         config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig("multikueue")))
         async with KubeClient(config, name="worker1") as client:
             before = server.requests["multikueue", "list", str(NAMESPACES)]
-            found = await client.list(NAMESPACES, limit=1)
-            assert len(found.items) == 1
+            listed = await client.list(NAMESPACES, limit=1)
+            assert len(listed.items) == 1
             assert server.requests["multikueue", "list", str(NAMESPACES)] - before == 1

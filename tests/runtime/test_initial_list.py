@@ -38,8 +38,8 @@ async def begun(fleet: Fleet) -> tuple[Lister, Manager]:
     """What a daemon reads before it has a manager, and its manager."""
     client = Lister(fleet.manager, user="multikueue")
     client.lists = Counter()
-    found = await with_running_kinds(AdapterRegistry(BUILTIN), client)
-    return client, attrs.evolve(fleet.build(client=client), before=found.before)
+    adapters = await with_running_kinds(AdapterRegistry(BUILTIN), client)
+    return client, attrs.evolve(fleet.build(client=client), before=adapters.before)
 
 
 async def test_the_workloads_that_were_read_are_not_listed_again() -> None:
@@ -53,8 +53,8 @@ async def test_the_workloads_that_were_read_are_not_listed_again() -> None:
             await until(is_active(fleet))
 
             async def both_ready() -> bool:
-                found = (await fleet.admin.list(WORKLOAD)).items
-                return [check_state(one, CHECK) for one in found] == ["Ready", "Ready"]
+                workloads = (await fleet.admin.list(WORKLOAD)).items
+                return [check_state(workload, CHECK) for workload in workloads] == ["Ready", "Ready"]
 
             await until(both_ready)
     assert client.lists[WORKLOAD] == 1

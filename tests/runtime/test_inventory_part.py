@@ -60,7 +60,7 @@ async def test_what_is_built(
     manager = Fleet.of().build()
     options = InventoryOptions(placement, None, spokes, Chosen() if chosen else None, None)
     part, made = inventory(host(manager), options)
-    assert ([one.name for one in part.controllers], len(part.services)) == (names, services)
+    assert ([controller.name for controller in part.controllers], len(part.services)) == (names, services)
     assert (made is not None) == makes
     if made is not None:
         assert isinstance(made.selection, Chosen if chosen else PlacementSelection)

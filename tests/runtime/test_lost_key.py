@@ -41,7 +41,9 @@ async def hold(fleet: Fleet, *, on: bool) -> None:
 
 async def copies(fleet: Fleet) -> list[str]:
     """The UIDs of the copies on the worker."""
-    return [one["metadata"]["uid"] for one in (await DirectClient(fleet.workers["worker1"]).list(WORKLOAD)).items]
+    return [
+        workload["metadata"]["uid"] for workload in (await DirectClient(fleet.workers["worker1"]).list(WORKLOAD)).items
+    ]
 
 
 async def test_what_runs_runs_on() -> None:
@@ -106,5 +108,5 @@ async def test_two_managers_of_one_origin_leave_each_others_jobs_alone() -> None
         await other.submit("two")
         await anyio.sleep(300)
         assert len(await copies(fleet)) == 2
-        assert [await one.ready() for one in (fleet, other)] == [True, True]
+        assert [await side.ready() for side in (fleet, other)] == [True, True]
         assert fleet.requests("worker1", "create", WORKLOAD) == 2

@@ -85,20 +85,20 @@ async def say(fleet: Fleet, mapping: object) -> None:
 
 
 async def local_copies(fleet: Fleet) -> list[Json]:
-    found = [one for kind in (WORKLOAD, JOB) for one in (await fleet.admin.list(kind)).items]
-    return [one for one in found if ORIGIN_LABEL in labels_of(one)]
+    listed = [obj for kind in (WORKLOAD, JOB) for obj in (await fleet.admin.list(kind)).items]
+    return [obj for obj in listed if ORIGIN_LABEL in labels_of(obj)]
 
 
 async def original(fleet: Fleet, name: str = "job") -> Json:
-    found = (await fleet.admin.list(WORKLOAD, namespace="default")).items
-    return next((one for one in found if one["metadata"]["ownerReferences"][0]["name"] == name), {})
+    workloads = (await fleet.admin.list(WORKLOAD, namespace="default")).items
+    return next((workload for workload in workloads if workload["metadata"]["ownerReferences"][0]["name"] == name), {})
 
 
 async def test_without_names_of_its_own_it_is_refused_and_nothing_is_offered() -> None:
     async with fleet_of(None) as fleet, fleet.running():
         await until(is_active(fleet, "local", "False"))
-        told = await fleet.active("local")
-        assert (told["reason"], NAMESPACES_ANNOTATION in told["message"]) == ("UnusableNames", True)
+        active = await fleet.active("local")
+        assert (active["reason"], NAMESPACES_ANNOTATION in active["message"]) == ("UnusableNames", True)
         await fleet.submit()
         await anyio.sleep(60)
         assert not await local_copies(fleet)
@@ -116,7 +116,7 @@ async def test_a_job_runs_on_the_manager_and_its_copy_is_nobodys_job() -> None:
         await fleet.submit()
         await until(lambda: _runs(fleet))
         copies = await local_copies(fleet)
-        assert {one["metadata"]["namespace"] for one in copies} == {"local-default"}
+        assert {copy["metadata"]["namespace"] for copy in copies} == {"local-default"}
         assert fleet.requests("local", "get", NAMESPACE) == 2  # one for each side
         assert {name for name, _, _ in manager.cluster.counts()} == {"local"}
         await until(lambda: _ended(fleet))
@@ -136,8 +136,8 @@ async def test_what_runs_there_is_followed_to_its_end_though_the_names_are_gone(
 
 
 async def _runs(fleet: Fleet, name: str = "job", worker: str = "local") -> bool:
-    found = await original(fleet, name)
-    return cluster_name(found) == worker and (check(found, CHECK) or {}).get("state") == "Ready"
+    workload = await original(fleet, name)
+    return cluster_name(workload) == worker and (check(workload, CHECK) or {}).get("state") == "Ready"
 
 
 async def _is_clean(fleet: Fleet) -> bool:
@@ -160,8 +160,8 @@ async def local_first(**kinds: Json) -> AsyncIterator[Fleet]:
 
 
 async def placed(fleet: Fleet) -> dict[str, str]:
-    found = (await fleet.admin.list(WORKLOAD, namespace="default")).items
-    return {one["metadata"]["ownerReferences"][0]["name"]: cluster_name(one) or "-" for one in found}
+    workloads = (await fleet.admin.list(WORKLOAD, namespace="default")).items
+    return {workload["metadata"]["ownerReferences"][0]["name"]: cluster_name(workload) or "-" for workload in workloads}
 
 
 async def test_local_first_overflow_to_a_worker_and_local_again() -> None:
@@ -193,9 +193,9 @@ async def test_a_queue_in_which_copies_would_fight_their_originals_is_offered_no
 
 
 @pytest.mark.parametrize("hold", shared([Hold.AUTO, Hold.NEVER]))
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("becomes_known", [True, False])
 async def test_while_nobody_knows_that_it_is_the_manager_a_queue_with_our_check_is_offered_nothing(
-    told: bool, hold: Hold
+    becomes_known: bool, hold: Hold
 ) -> None:
     async with fleet_of(APART, "remote", pool=cluster_queue({"cpu": "1"}, [CHECK], name=POOL)) as fleet:
         await quota(fleet, "remote", "500m")
@@ -209,7 +209,7 @@ async def test_while_nobody_knows_that_it_is_the_manager_a_queue_with_our_check_
             await anyio.sleep(10)
             assert not await local_copies(fleet)
             fleet.manager.faults.remove(fault)
-            if told:
+            if becomes_known:
                 await until(lambda: _all_ended(fleet), within=180)
                 assert not fleet.requests("local", "create", JOB)
             else:  # whether it is another cluster must not be known for it to be offered jobs
@@ -256,7 +256,7 @@ async def test_copies_are_not_dispatched_once_more_though_their_queue_leads_to_w
             await fleet.submit()
             await anyio.sleep(60)
             (copy,) = await local_copies(fleet)
-            assert [one["name"] for one in checks(copy)] == [CHECK]
+            assert [check["name"] for check in checks(copy)] == [CHECK]
             assert (nominated(copy), cluster_name(copy)) == ((), None)
             assert await there(fleet, "remote") == ["default"]
             await quota(fleet, "remote", "9")
@@ -265,7 +265,10 @@ async def test_copies_are_not_dispatched_once_more_though_their_queue_leads_to_w
 
 async def there(fleet: Fleet, worker: str) -> list[str]:
     """The namespaces of the Workloads on a worker."""
-    return [one["metadata"]["namespace"] for one in (await DirectClient(fleet.workers[worker]).list(WORKLOAD)).items]
+    return [
+        workload["metadata"]["namespace"]
+        for workload in (await DirectClient(fleet.workers[worker]).list(WORKLOAD)).items
+    ]
 
 
 async def test_where_it_cannot_be_told_nothing_is_refused_and_nothing_runs_twice() -> None:

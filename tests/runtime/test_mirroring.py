@@ -49,13 +49,13 @@ class Mirror:
         source, target = self.pool.connected("source"), self.pool.connected("target")
         if source is None or target is None:
             return Action.after(1.0)
-        wanted, found = source.informer.get(key), target.informer.get(key)
-        if wanted is None and found is not None:
+        wanted, shown = source.informer.get(key), target.informer.get(key)
+        if wanted is None and shown is not None:
             await target.client.delete(CONFIG_MAP, key)
-        elif wanted is not None and found is None:
+        elif wanted is not None and shown is None:
             metadata = {"name": key.name, "namespace": key.namespace}
             await target.client.create(CONFIG_MAP, {**wanted, "metadata": metadata})
-        elif wanted is not None and found is not None and wanted["data"] != found["data"]:
+        elif wanted is not None and shown is not None and wanted["data"] != shown["data"]:
             await target.client.merge_patch(CONFIG_MAP, key, {"data": wanted["data"]})
         return Action.done()
 
@@ -109,10 +109,10 @@ async def shows(client: ApiClient, value: str | None) -> None:
     with anyio.fail_after(10):
         while True:
             try:
-                found = (await client.get(CONFIG_MAP, KEY))["data"]["value"]
+                shown = (await client.get(CONFIG_MAP, KEY))["data"]["value"]
             except NotFound:
-                found = None
-            if found == value:
+                shown = None
+            if shown == value:
                 return
             await anyio.sleep(0.01)
 

@@ -73,9 +73,9 @@ class Scene:
 
     async def running(self) -> dict[str, str]:
         """The UIDs of the jobs that run on the worker, by name."""
-        found = (await DirectClient(self.worker.server).list(JOB)).items
+        jobs = (await DirectClient(self.worker.server).list(JOB)).items
         return {
-            one["metadata"]["name"]: one["metadata"]["uid"] for one in found if (one.get("status") or {}).get("active")
+            job["metadata"]["name"]: job["metadata"]["uid"] for job in jobs if (job.get("status") or {}).get("active")
         }
 
     async def until_running(self, *names: str) -> None:
@@ -86,21 +86,23 @@ class Scene:
 
     async def workload_of(self, job: str) -> Json:
         """The manager's Workload."""
-        found = (await self.fleet.admin.list(WORKLOAD)).items
-        return next(one for one in found if one["metadata"]["ownerReferences"][0]["name"] == job)
+        workloads = (await self.fleet.admin.list(WORKLOAD)).items
+        return next(workload for workload in workloads if workload["metadata"]["ownerReferences"][0]["name"] == job)
 
     async def name(self, resource: Resource, job: str) -> str:
         """What the object of a kind is called that belongs to a job."""
         return job if resource == JOB else str((await self.workload_of(job))["metadata"]["name"])
 
-    async def told(self) -> list[str]:
+    async def warnings(self) -> list[str]:
         """The notes of warnings about Workloads."""
-        found = (await self.fleet.admin.list(EVENT)).items
-        return [one["note"] for one in found if one["regarding"]["kind"] == "Workload" and one["type"] == "Warning"]
+        events = (await self.fleet.admin.list(EVENT)).items
+        return [
+            event["note"] for event in events if event["regarding"]["kind"] == "Workload" and event["type"] == "Warning"
+        ]
 
     async def until_told(self, *words: str) -> None:
         async def holds() -> bool:
-            return any(all(word in note for word in words) for note in await self.told())
+            return any(all(word in note for word in words) for note in await self.warnings())
 
         await until(holds, within=100)
 
@@ -218,8 +220,8 @@ async def test_a_job_whose_workload_is_gone_is_waited_for_where_its_copies_canno
 async def _is_waited_for(fleet: Fleet, active: Callable[[], Awaitable[int]]) -> None:
     await anyio.sleep(14 * 60)
     assert await active() == 1
-    events = [one for one in (await fleet.admin.list(EVENT)).items if one["regarding"]["kind"] == "Job"]
-    assert any("it may still run a job whose Workload is gone" in one["note"] for one in events)
+    events = [event for event in (await fleet.admin.list(EVENT)).items if event["regarding"]["kind"] == "Job"]
+    assert any("it may still run a job whose Workload is gone" in event["note"] for event in events)
     await anyio.sleep(2 * 60)
     assert await active() == 0
 
@@ -259,7 +261,7 @@ async def test_a_plan_that_always_raises_is_told_and_others_go_on() -> None:
             await scene.fleet.submit("good")
             await scene.until_running("good")
             await scene.until_told("It cannot be decided what to do (ZeroDivisionError)")
-            assert not any("secret" in note for note in await scene.told())
+            assert not any("secret" in note for note in await scene.warnings())
     assert any(isinstance(entry.get("exc_info"), ZeroDivisionError) for entry in logged)
 
 
@@ -280,9 +282,9 @@ async def test_a_plan_that_raises_for_a_worker_is_told_and_another_one_gets_it()
 
             await until(runs, within=200)
             await anyio.sleep(60)
-            notes = [one["note"] for one in (await fleet.admin.list(EVENT)).items]
-    told = [note for note in notes if 'Worker cluster "worker1"' in note and "cannot be used" in note]
-    assert told
+            notes = [event["note"] for event in (await fleet.admin.list(EVENT)).items]
+    refusals = [note for note in notes if 'Worker cluster "worker1"' in note and "cannot be used" in note]
+    assert refusals
     assert not any("secret" in note for note in notes)
     left_out = [line for line in logged if line["event"] == "worker left out of a plan"]
     assert [(line["cluster"], type(line["exc_info"])) for line in left_out] == [("worker1", ZeroDivisionError)], "once"

@@ -105,20 +105,20 @@ def _noted(made: Json) -> Json:
     return {"kueue.x-k8s.io/multikueue-origin-uid": made["metadata"]["uid"]}
 
 
-async def told(bench: Bench, workload: str) -> list[str]:
+async def warnings(bench: Bench, workload: str) -> list[str]:
     """The warnings on a Workload."""
-    found = (await bench.client().list(EVENT)).items
-    return [one["note"] for one in found if one["type"] == "Warning" and one["regarding"]["name"] == workload]
+    events = (await bench.client().list(EVENT)).items
+    return [event["note"] for event in events if event["type"] == "Warning" and event["regarding"]["name"] == workload]
 
 
 async def is_told(bench: Bench, workload: str, function: str) -> None:
     """Wait for the warning; it names the row, the function and the object, and nothing of what is in it."""
 
     async def holds() -> bool:
-        return any(function in note for note in await told(bench, workload))
+        return any(function in note for note in await warnings(bench, workload))
 
     await until(holds)
-    notes = [note for note in await told(bench, workload) if function in note]
+    notes = [note for note in await warnings(bench, workload) if function in note]
     assert len(notes) == len(set(notes))
     assert all("raises KeyError for" in note and SECRET not in note for note in notes)
 
@@ -158,8 +158,8 @@ async def test_a_member_that_stops_saying_its_group_keeps_its_copy() -> None:
         await is_told(bench, GROUP, "group")
         await anyio.sleep(90)
         after = {name: await bench.get(PODS, name, "worker1") for name in ("a", "b")}
-        assert [(one or {})["metadata"]["uid"] for one in after.values()] == [
-            (one or {})["metadata"]["uid"] for one in before.values()
+        assert [(job or {})["metadata"]["uid"] for job in after.values()] == [
+            (job or {})["metadata"]["uid"] for job in before.values()
         ]
 
 
@@ -207,7 +207,7 @@ async def test_carriers_that_are_no_names_are_none(answer: Any) -> None:
         assert await bench.get(SETS, "set", "worker1") is not None
 
         async def holds() -> bool:
-            return any("carriers raises TypeError" in note for note in await told(bench, carrier))
+            return any("carriers raises TypeError" in note for note in await warnings(bench, carrier))
 
         await until(holds)
 
@@ -232,7 +232,7 @@ async def test_what_is_not_read_of_a_copy_is_kept_if_the_row_cannot_say_what_it_
             carrier = await place_set(bench, "odd")
 
             async def holds() -> bool:
-                return any("unread raises IndexError" in note for note in await told(bench, carrier))
+                return any("unread raises IndexError" in note for note in await warnings(bench, carrier))
 
             await until(holds)
     (line,) = [line for line in lines if line["event"] == "rule of a job kind failed"]

@@ -26,7 +26,9 @@ pytestmark = pytest.mark.looptime
 async def serve(fleet: Fleet, name: str, version: Version) -> None:
     """Have a worker serve the definitions of a version of Kueue."""
     admin = DirectClient(fleet.workers[name])
-    (crd,) = (one for one in definitions_of(version, CRDS) if one["spec"]["names"]["kind"] == "Workload")
+    (crd,) = (
+        definition for definition in definitions_of(version, CRDS) if definition["spec"]["names"]["kind"] == "Workload"
+    )
     key = ObjectKey("", crd["metadata"]["name"])
     stored = await admin.get(CUSTOM_RESOURCE_DEFINITION, key)
     await admin.replace(CUSTOM_RESOURCE_DEFINITION, {**stored, "spec": crd["spec"]})
@@ -34,8 +36,8 @@ async def serve(fleet: Fleet, name: str, version: Version) -> None:
 
 async def said(fleet: Fleet, name: str = "worker1") -> tuple[str, str]:
     """What the MultiKueueCluster says of the worker's Kueue: status and message."""
-    found = condition(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", name)), KUEUE) or {}
-    return found.get("status", ""), found.get("message", "")
+    cluster = condition(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", name)), KUEUE) or {}
+    return cluster.get("status", ""), cluster.get("message", "")
 
 
 async def test_what_a_worker_drops_is_said_until_it_is_upgraded() -> None:

@@ -49,9 +49,9 @@ def point(attribute: str, name: str = "widgets") -> EntryPoint:
     ("attribute", "rows"), [("WIDGET", [WIDGET]), ("SEVERAL", [WIDGET, GADGET]), ("made", [WIDGET, GADGET])]
 )
 def test_an_entry_point_is_a_row_several_or_what_makes_them(attribute: str, rows: list[JobKind]) -> None:
-    found = installed_kinds([point(attribute)])
-    assert found == rows
-    assert {kind.source for kind in found} == {'the entry point "widgets"'}
+    kinds = installed_kinds([point(attribute)])
+    assert kinds == rows
+    assert {kind.source for kind in kinds} == {'the entry point "widgets"'}
 
 
 def test_none_is_installed_with_the_library_itself() -> None:
@@ -176,9 +176,13 @@ async def test_a_dispatcher_that_raises_for_one_workload_hurts_no_other() -> Non
         for name in ("odd", "even", "plain"):
             await fleet.submit(name)
         await anyio.sleep(300)
-        found = {owner_name(one): one for one in (await fleet.admin.list(WORKLOAD)).items}
+        by_job = {owner_name(workload): workload for workload in (await fleet.admin.list(WORKLOAD)).items}
         events = (await fleet.admin.list(EVENT)).items
-    assert {name: bool(cluster_name(one)) for name, one in found.items()} == {"odd": False, "even": True, "plain": True}
-    assert nominated(found["odd"]) == ()
-    told = [event["note"] for event in events if event["regarding"]["name"] == found["odd"]["metadata"]["name"]]
-    assert f"The dispatcher {__name__}.FailsForOne raises ZeroDivisionError: nobody new is nominated" in told
+    assert {name: bool(cluster_name(workload)) for name, workload in by_job.items()} == {
+        "odd": False,
+        "even": True,
+        "plain": True,
+    }
+    assert nominated(by_job["odd"]) == ()
+    notes = [event["note"] for event in events if event["regarding"]["name"] == by_job["odd"]["metadata"]["name"]]
+    assert f"The dispatcher {__name__}.FailsForOne raises ZeroDivisionError: nobody new is nominated" in notes

@@ -92,8 +92,8 @@ class Bench:
 
     async def pods(self, where: str = "") -> dict[str, str]:
         """The pods of a cluster and their phases."""
-        found = (await self.client(where).list(PODS)).items
-        return {pod["metadata"]["name"]: dig(pod, "status", "phase") or "" for pod in found}
+        pods = (await self.client(where).list(PODS)).items
+        return {pod["metadata"]["name"]: dig(pod, "status", "phase") or "" for pod in pods}
 
     async def make_pod(self, name: str, where: str = "", **labels: str) -> Json:
         metadata: Json = {"name": name, "namespace": "default", "labels": labels}
@@ -106,8 +106,8 @@ class Bench:
 
     async def make_workload(self, name: str, owners: list[Json], annotations: dict[str, str]) -> None:
         references = [
-            {field: one.get(field) or one["metadata"][field] for field in ("apiVersion", "kind", "name", "uid")}
-            for one in owners
+            {field: owner.get(field) or owner["metadata"][field] for field in ("apiVersion", "kind", "name", "uid")}
+            for owner in owners
         ]
         metadata = {"name": name, "namespace": "default", "annotations": annotations, "ownerReferences": references}
         pod_sets = [{"name": "main", "count": len(owners), "template": TEMPLATE}]
@@ -140,7 +140,9 @@ class Bench:
 
     async def evict_and_reserve(self, name: str, times: int) -> None:
         """Kueue evicts it, frees its quota at once, as it does for pods, and gives it quota again."""
-        again = [{**one, "lastTransitionTime": f"2026-11-21T12:00:0{times}Z"} for one in said("QuotaReserved")]
+        again = [
+            {**condition, "lastTransitionTime": f"2026-11-21T12:00:0{times}Z"} for condition in said("QuotaReserved")
+        ]
         await self.say(name, clusterName=None, conditions=again)
 
     async def placed(self, name: str, where: str) -> None:

@@ -21,19 +21,19 @@ def local(target: str | None, **metadata: str) -> Json:
     return {"metadata": {"name": "q", "namespace": "default", **metadata}, "spec": spec}
 
 
-def queues(told: list[str], *, figures: bool = False, slim: bool = True) -> QueueInformers:
+def queues(names: list[str], *, figures: bool = False, slim: bool = True) -> QueueInformers:
     """Informers that never run."""
     return QueueInformers.build(
         cast(ApiClient, None),
-        lambda key: told.append(key.name),
-        on_status=lambda _: told.append("status"),
+        lambda key: names.append(key.name),
+        on_status=lambda _: names.append("status"),
         slim=slim,
-        on_figures=(lambda: told.append("figures")) if figures else None,
+        on_figures=(lambda: names.append("figures")) if figures else None,
     )
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         (None, local("a"), ["a"]),
         (local("a"), None, ["a"]),
@@ -43,38 +43,38 @@ def queues(told: list[str], *, figures: bool = False, slim: bool = True) -> Queu
     ],
 )
 async def test_the_cluster_queues_whose_sum_may_change_are_told(
-    old: Json | None, new: Json | None, told: list[str]
+    old: Json | None, new: Json | None, expected: list[str]
 ) -> None:
     """Those before and after; a ClusterQueue names none, and is meant itself."""
-    found: list[str] = []
-    queues(found).local_queues._on_change(KEY, old, new)
-    assert found == told
+    names: list[str] = []
+    queues(names).local_queues._on_change(KEY, old, new)
+    assert names == expected
 
 
 async def test_a_status_is_told_to_both() -> None:
-    found: list[str] = []
-    made = queues(found, figures=True)
+    names: list[str] = []
+    made = queues(names, figures=True)
     made.local_queues._on_status(made.local_queues.status)
-    assert found == ["status", "figures"]
+    assert names == ["status", "figures"]
 
 
 async def test_each_change_tells_figures_and_cohorts_are_followed_for_them_alone() -> None:
-    found: list[str] = []
-    made = queues(found, figures=True)
+    names: list[str] = []
+    made = queues(names, figures=True)
     assert made.cohorts is not None
     made.cluster_queues._on_change(KEY, local("a"), local("a", uid="2"))
     made.cohorts._on_change(KEY, {}, {})
     made.cohorts._on_status(made.cohorts.status)
-    assert found == ["figures"] * 3
-    assert queues(found).cohorts is None
+    assert names == ["figures"] * 3
+    assert queues(names).cohorts is None
 
 
 @pytest.mark.parametrize(("figures", "slim", "kept"), [(False, True, False), (True, True, True), (False, False, True)])
 async def test_the_status_of_a_queue_is_kept_if_somebody_reads_it(figures: bool, slim: bool, kept: bool) -> None:
     obj: Json = {"metadata": {"name": "q"}, "spec": {"resourceGroups": [], "cohort": "c"}, "status": {"x": 1}}
-    found = _kept(queues([], figures=figures, slim=slim).cluster_queues, obj)
-    assert ("status" in found, "cohort" in found["spec"]) == (kept, kept)
-    assert found["spec"]["resourceGroups"] == []
+    queue = _kept(queues([], figures=figures, slim=slim).cluster_queues, obj)
+    assert ("status" in queue, "cohort" in queue["spec"]) == (kept, kept)
+    assert queue["spec"]["resourceGroups"] == []
 
 
 def _kept(informer: Informer, obj: Json) -> Json:

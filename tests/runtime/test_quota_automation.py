@@ -70,7 +70,7 @@ async def cpus(fleet: Fleet, after: float = 5.0) -> str:
     return str(group["flavors"][0]["resources"][0]["nominalQuota"])
 
 
-async def told(fleet: Fleet) -> Json:
+async def automated(fleet: Fleet) -> Json:
     return condition(await fleet.quota(), CONDITION) or {}
 
 
@@ -78,7 +78,7 @@ async def test_the_quota_is_the_sum_of_the_workers_and_follows_them() -> None:
     fleet = await a_fleet("worker1", "worker2")
     async with fleet.running(automatic(fleet)):
         assert await cpus(fleet) == "8"
-        assert ((await told(fleet))["status"], (await told(fleet))["reason"]) == ("True", "QuotaAutomated")
+        assert ((await automated(fleet))["status"], (await automated(fleet))["reason"]) == ("True", "QuotaAutomated")
         await set_quota(fleet, "worker2", "2500m")
         assert await cpus(fleet) == "6500m"
         await DirectClient(fleet.workers["worker1"]).delete(LOCAL_QUEUE, ObjectKey("default", LOCAL_QUEUE_NAME))
@@ -92,7 +92,7 @@ async def test_it_is_off_unless_the_operator_turns_it_on() -> None:
     fleet = await a_fleet("worker1")
     async with fleet.running():
         assert await cpus(fleet) == "1"
-        assert await told(fleet) == {}
+        assert await automated(fleet) == {}
         assert fleet.requests("worker1", "list", CLUSTER_QUEUE) == 0
         assert fleet.manager.access.requests["multikueue", "list", str(CLUSTER_QUEUE)] == 0
 
@@ -101,7 +101,7 @@ async def test_workers_are_not_asked_for_queues_until_a_config_wants_it() -> Non
     fleet = await a_fleet("worker1", automated=False)
     async with fleet.running(automatic(fleet)):
         assert await cpus(fleet) == "1"
-        assert (await told(fleet))["reason"] == "NotRequested"
+        assert (await automated(fleet))["reason"] == "NotRequested"
         assert fleet.requests("worker1", "list", CLUSTER_QUEUE) == 0
         await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), AUTOMATED)
         assert await cpus(fleet) == "4"
@@ -186,7 +186,11 @@ async def test_nothing_is_remembered_of_the_queues_of_workers_that_are_gone() ->
     """Names that never come back were kept, with their queues, for as long as the process ran."""
     fleet = await a_fleet("worker1", "worker2")
     manager = automatic(fleet, lost_timeout=600)
-    (reconciler,) = [one.reconciler for one in manager._controllers if isinstance(one.reconciler, QuotaReconciler)]
+    (reconciler,) = [
+        controller.reconciler
+        for controller in manager._controllers
+        if isinstance(controller.reconciler, QuotaReconciler)
+    ]
     async with fleet.running(manager):
         assert await cpus(fleet) == "8"
         assert set(reconciler._seen) == {"worker1", "worker2"}
@@ -206,17 +210,17 @@ async def test_without_our_check_the_condition_goes_and_the_quota_stays() -> Non
         assert await cpus(fleet) == "4"
         await fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK))
         assert await cpus(fleet) == "4"
-        assert await told(fleet) == {}
+        assert await automated(fleet) == {}
 
 
 async def test_conditions_of_kueue_stay_and_nothing_is_written_twice() -> None:
     fleet = await a_fleet("worker1")
     async with fleet.kueues(), fleet.running(automatic(fleet)):
         assert await cpus(fleet) == "4"
-        found = await fleet.quota()
-        assert {entry["type"] for entry in conditions(found)} == {"Active", CONDITION}
+        quota = await fleet.quota()
+        assert {entry["type"] for entry in conditions(quota)} == {"Active", CONDITION}
         await anyio.sleep(600)
-        assert await fleet.quota() == found
+        assert await fleet.quota() == quota
 
 
 async def test_queues_that_are_called_otherwise_on_a_worker_count_by_that_name() -> None:

@@ -36,8 +36,8 @@ async def offer_to_both(fleet: Fleet) -> None:
     await fleet.submit()
 
     async def offered() -> bool:
-        found = (await fleet.admin.list(WORKLOAD)).items
-        return [*map(nominated, found)] == [("worker1", "worker2")]
+        workloads = (await fleet.admin.list(WORKLOAD)).items
+        return [*map(nominated, workloads)] == [("worker1", "worker2")]
 
     await until(offered)
 

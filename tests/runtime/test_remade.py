@@ -43,10 +43,10 @@ async def changing(
     """A fleet whose first worker has a webhook that changes what is sent there; a job is submitted."""
 
     def changed(resource: Resource, sent: Json, sent_by: str) -> Json:
-        found: Json = clone(sent)
+        answer: Json = clone(sent)
         if (resource, sent_by) == (kind, verb):
-            change(found)
-        return found
+            change(answer)
+        return answer
 
     class Changing(DirectClient):
         async def create(self, resource: Resource, obj: Json) -> Json:
@@ -99,8 +99,8 @@ async def test_what_is_changed_there_is_made_ever_more_rarely(kind: Resource, ch
         await anyio.sleep(600)
         assert fleet.requests("worker1", "create", WORKLOAD) < 20
         assert fleet.requests("worker1", "delete", WORKLOAD) < 40, "one that meets a change of its copy is sent again"
-        told = str((check(await fleet.workload(), CHECK) or {}).get("message"))
-        assert "copies there did not last: something there changes, evicts or removes them" in told
+        message = str((check(await fleet.workload(), CHECK) or {}).get("message"))
+        assert "copies there did not last: something there changes, evicts or removes them" in message
 
 
 @pytest.mark.parametrize(("kind", "change"), CHANGES)
@@ -117,9 +117,9 @@ async def test_what_somebody_there_removes_is_made_ever_more_rarely() -> None:
     async with changing(WORKLOAD, lambda _: None, "worker1") as fleet:
         there = DirectClient(fleet.workers["worker1"])
         for _ in range(1200):
-            for one in (await there.list(WORKLOAD)).items:
-                await there.merge_patch(WORKLOAD, ObjectKey.of(one), {"metadata": {"finalizers": None}})
-                await there.delete(WORKLOAD, ObjectKey.of(one))
+            for workload in (await there.list(WORKLOAD)).items:
+                await there.merge_patch(WORKLOAD, ObjectKey.of(workload), {"metadata": {"finalizers": None}})
+                await there.delete(WORKLOAD, ObjectKey.of(workload))
             await anyio.sleep(0.1)
         assert fleet.requests("worker1", "create", WORKLOAD) < 15
 
@@ -141,10 +141,10 @@ async def _evict_there(fleet: Fleet, seconds: float) -> None:
     """Evict on worker1 whatever is admitted, for so long."""
     there, end = DirectClient(fleet.workers["worker1"]), anyio.current_time() + seconds
     while anyio.current_time() < end:
-        for one in (await there.list(WORKLOAD)).items:
-            if is_true(one, "Admitted") and not is_true(one, "Evicted"):
+        for workload in (await there.list(WORKLOAD)).items:
+            if is_true(workload, "Admitted") and not is_true(workload, "Evicted"):
                 with suppress(NotFound):
-                    await evict(there, ObjectKey.of(one), clock=now)
+                    await evict(there, ObjectKey.of(workload), clock=now)
         await anyio.sleep(0.01)
 
 

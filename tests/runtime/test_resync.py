@@ -37,12 +37,16 @@ async def test_running_jobs_take_turns_and_waiting_ones_are_planned_each_time(mo
             await fleet.submit(f"job-{number}")
         await anyio.sleep(MINUTE)
         workloads = (await fleet.admin.list(WORKLOAD)).items
-        running = {ObjectKey.of(one) for one in workloads if is_admitted(one) and cluster_name(one) == "worker1"}
+        running = {
+            ObjectKey.of(workload)
+            for workload in workloads
+            if is_admitted(workload) and cluster_name(workload) == "worker1"
+        }
         planned.clear()
         await anyio.sleep(2 * PERIOD)
 
     assert len(running) == RUNNING
     assert {key: planned[key] for key in running} == dict.fromkeys(running, 2)
-    waiting = [ObjectKey.of(one) for one in workloads if ObjectKey.of(one) not in running]
+    waiting = [ObjectKey.of(workload) for workload in workloads if ObjectKey.of(workload) not in running]
     assert len(waiting) == WAITING
     assert all(planned[key] >= 2 * PERIOD / MINUTE - 1 for key in waiting)

@@ -43,8 +43,8 @@ async def run_to_its_end(fleet: Fleet) -> None:
     await fleet.admin.create(JOB, made)
 
     async def ended() -> bool:
-        found = (await fleet.admin.list(WORKLOAD)).items
-        return bool(found) and all(map(is_finished, found))
+        workloads = (await fleet.admin.list(WORKLOAD)).items
+        return bool(workloads) and all(map(is_finished, workloads))
 
     await until(ended, within=60)
 

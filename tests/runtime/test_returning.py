@@ -114,9 +114,9 @@ class Away:
 
     async def replace_job(self) -> str:
         """Make another job in place of the copy; its UID."""
-        found = await self.admin.get(JOB, KEY)
+        job = await self.admin.get(JOB, KEY)
         await self.admin.delete(JOB, KEY, propagation="Background")
-        await until(lambda: self._is_gone(found["metadata"]["uid"]))
+        await until(lambda: self._is_gone(job["metadata"]["uid"]))
         template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
         made = {
             "apiVersion": "batch/v1",
@@ -127,7 +127,7 @@ class Away:
         return str((await self.admin.create(JOB, made))["metadata"]["uid"])
 
     async def _is_gone(self, uid: str) -> bool:
-        return uid not in [one["metadata"]["uid"] for one in (await self.admin.list(JOB)).items]
+        return uid not in [job["metadata"]["uid"] for job in (await self.admin.list(JOB)).items]
 
 
 def of_copies(asked: list[tuple[float, str, str, str]]) -> list[tuple[str, str]]:
@@ -294,7 +294,7 @@ async def test_a_defect_costs_no_more_than_the_haste(monkeypatch: pytest.MonkeyP
         with capture_logs() as logged:
             away.give_back()
             await until(lambda: _is_empty(away))
-        assert [one["event"] for one in logged].count("unexpected exception") == 1
+        assert [line["event"] for line in logged].count("unexpected exception") == 1
         assert (await away.fleet.active(away.lost))["status"] == "True"
 
 

@@ -28,8 +28,8 @@ STOPPED_WITHIN = 3.0
 
 async def pods_on(fleet: Fleet, worker: str) -> list[Json]:
     """Those that run there, and nobody has told to end."""
-    found = (await DirectClient(fleet.workers[worker]).list(POD)).items
-    return [one for one in found if dig(one, "status", "phase") == "Running" and not is_terminating(one)]
+    pods = (await DirectClient(fleet.workers[worker]).list(POD)).items
+    return [pod for pod in pods if dig(pod, "status", "phase") == "Running" and not is_terminating(pod)]
 
 
 async def running_on(fleet: Fleet) -> list[str]:
@@ -80,4 +80,4 @@ async def test_the_pods_of_a_group_that_has_moved_away_are_stopped_first() -> No
             return not [*(await there.list(POD)).items, *(await there.list(WORKLOAD)).items]
 
         await until(gone, within=60)
-        assert [name_of(one) for one in await pods_on(fleet, other)] == ["group-0", "group-1"]
+        assert [name_of(pod) for pod in await pods_on(fleet, other)] == ["group-0", "group-1"]

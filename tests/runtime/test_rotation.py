@@ -38,15 +38,15 @@ async def a_running_job(history: int = 0) -> AsyncIterator[tuple[Fleet, Manager]
 
 
 def worker(manager: Manager) -> WorkerCluster:
-    found = manager.workers.get("worker1")
-    assert found is not None
-    return found
+    cluster = manager.workers.get("worker1")
+    assert cluster is not None
+    return cluster
 
 
 def cluster(manager: Manager) -> Cluster[WorkerInformers]:
-    found = manager.workers.clusters.get("worker1")
-    assert found is not None
-    return found
+    cluster = manager.workers.clusters.get("worker1")
+    assert cluster is not None
+    return cluster
 
 
 def knows_jobs(manager: Manager) -> bool:
@@ -107,10 +107,10 @@ async def test_what_was_removed_meanwhile_does_not_come_back() -> None:
         await anyio.sleep(2)
         await fleet.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
         await until(lambda: len(cluster(manager).caches) == 1)
-        found = worker(manager).usable
-        assert found is not None
-        assert key in found.workloads.informer
-        assert found.workloads.get(key) is None
+        informers = worker(manager).usable
+        assert informers is not None
+        assert key in informers.workloads.informer
+        assert informers.workloads.get(key) is None
 
 
 async def test_a_token_that_is_refused_shows_and_the_job_waits_for_a_better_one() -> None:

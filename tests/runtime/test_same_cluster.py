@@ -72,15 +72,22 @@ async def say_config(fleet: Fleet, *listed: str) -> None:
 
 async def placed(fleet: Fleet, job: str) -> str:
     """The worker that has a job's Workload, once the check is Ready."""
-    found = (await fleet.admin.list(WORKLOAD)).items
-    ready = (one for one in found if (check(one, CHECK) or {}).get("state") == "Ready")
-    return next((cluster_name(one) or "" for one in ready if one["metadata"]["ownerReferences"][0]["name"] == job), "")
+    workloads = (await fleet.admin.list(WORKLOAD)).items
+    ready = (workload for workload in workloads if (check(workload, CHECK) or {}).get("state") == "Ready")
+    return next(
+        (
+            cluster_name(workload) or ""
+            for workload in ready
+            if workload["metadata"]["ownerReferences"][0]["name"] == job
+        ),
+        "",
+    )
 
 
 async def second_of(fleet: Fleet, name: str) -> str:
     """The first of the names of its cluster, as a MultiKueueCluster says."""
-    found = second_name(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", name)))
-    return found.first if found is not None else ""
+    second = second_name(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", name)))
+    return second.first if second is not None else ""
 
 
 def written(fleet: Fleet) -> int:
@@ -104,7 +111,7 @@ async def test_another_name_of_a_worker_takes_no_job_from_it(name: str, listed: 
         first, other = ("worker1", name) if "worker1" in listed else (name, "worker1")
         assert (await placed(fleet, "job"), await placed(fleet, "next")) == ("worker1", first)
         assert written(fleet) - made == 2, "the copy and its job"
-        assert {(await fleet.active(one))["message"] for one in (first, other)} == {"Connected"}
+        assert {(await fleet.active(name))["message"] for name in (first, other)} == {"Connected"}
         assert (await second_of(fleet, first), await second_of(fleet, other)) == ("", first)
 
 
@@ -141,22 +148,22 @@ async def test_who_says_that_they_are_different_is_not_believed_where_one_shows_
         made = written(fleet)
         await add(fleet, "again", "worker1", "again", different="worker1")
         await until(lambda: _is_second(fleet, "again"))
-        found = second_name(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "again")))
-        assert found is not None
-        assert (found.first, found.because) == ("worker1", Because.NOT_DIFFERENT)
+        second = second_name(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "again")))
+        assert second is not None
+        assert (second.first, second.because) == ("worker1", Because.NOT_DIFFERENT)
         await fleet.submit("next")
         await until(lambda: placed(fleet, "next"))
         assert (await placed(fleet, "next"), written(fleet) - made) == ("worker1", 2), "nothing was deleted"
-        told = "it leads to the same cluster as worker1, and gets nothing beside it: "
-        assert any(reason == "NotDifferent" and note.startswith(told) for _, reason, note in await fleet.events())
+        message = "it leads to the same cluster as worker1, and gets nothing beside it: "
+        assert any(reason == "NotDifferent" and note.startswith(message) for _, reason, note in await fleet.events())
 
 
 @pytest.mark.parametrize("different", ["", "worker1"])
 async def test_clusters_made_from_one_image_are_two_once_somebody_says_so(different: str) -> None:
     fleet = await Fleet.connected("worker1", "worker2", cpu=1)
-    for one in fleet.workers.values():
-        row = one.registry.type_of(NAMESPACE)
-        one.registry.cluster.entry(row, "", "kube-system").obj["metadata"]["uid"] = "image"
+    for worker in fleet.workers.values():
+        row = worker.registry.type_of(NAMESPACE)
+        worker.registry.cluster.entry(row, "", "kube-system").obj["metadata"]["uid"] = "image"
     if different:
         await say_different(fleet, "worker2", different)
     async with fleet.kueues(), fleet.dispatching():

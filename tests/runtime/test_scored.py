@@ -64,8 +64,8 @@ async def scored(
 
 async def placed(fleet: Fleet) -> dict[str, str]:
     """Where each job is: `-` for those that are held."""
-    found = (await fleet.admin.list(WORKLOAD)).items
-    return {one["metadata"]["ownerReferences"][0]["name"]: cluster_name(one) or "-" for one in found}
+    workloads = (await fleet.admin.list(WORKLOAD)).items
+    return {workload["metadata"]["ownerReferences"][0]["name"]: cluster_name(workload) or "-" for workload in workloads}
 
 
 async def quota(fleet: Fleet, worker: str, cpu: str) -> None:
@@ -84,9 +84,9 @@ async def test_a_burst_fills_all_workers_and_the_rest_is_held_here_until_one_end
         await anyio.sleep(30)
         where = await placed(fleet)
         assert sorted(where.values()) == ["-", "-", "w1", "w1", "w2", "w2", "w3", "w3"]
-        held = [one for one in (await fleet.admin.list(WORKLOAD)).items if cluster_name(one) is None]
-        assert [nominated(one) for one in held] == [(), ()]
-        assert all("held since" in one["status"]["admissionChecks"][0]["message"] for one in held)
+        held = [workload for workload in (await fleet.admin.list(WORKLOAD)).items if cluster_name(workload) is None]
+        assert [nominated(workload) for workload in held] == [(), ()]
+        assert all("held since" in workload["status"]["admissionChecks"][0]["message"] for workload in held)
         await anyio.sleep(60)
         where = await placed(fleet)
         assert "-" not in where.values()
@@ -102,9 +102,9 @@ async def test_what_is_ours_on_a_worker_is_no_room_of_others() -> None:
             await anyio.sleep(10)
         rooms = manager._dispatching.figures
         assert isinstance(rooms, WorkerRooms)
-        found = rooms._figures[ClusterName("w1")].facts
-        assert found is not None
-        facts = found[CLUSTER_QUEUE_NAME]
+        figures = rooms._figures[ClusterName("w1")].facts
+        assert figures is not None
+        facts = figures[CLUSTER_QUEUE_NAME]
         assert facts.running
         assert facts.others_pending == 0
 
@@ -304,10 +304,10 @@ async def test_why_workers_are_not_offered_a_job_is_counted_when_it_is_told() ->
         for name in ("a", "b", "c", "d", "held"):
             await fleet.submit(name)
         await anyio.sleep(600)
-    told = [one for one in hook.noted if one[0].startswith("rejected: ")]
+    rejections = [note for note in hook.noted if note[0].startswith("rejected: ")]
 
-    assert set(told) == {("rejected: Claimed", "worker1"), ("rejected: Claimed", "worker2")}
-    assert len(told) <= 4
+    assert set(rejections) == {("rejected: Claimed", "worker1"), ("rejected: Claimed", "worker2")}
+    assert len(rejections) <= 4
 
 
 async def failures(fleet: Fleet, worker: str = "w1") -> str | None:

@@ -48,19 +48,19 @@ async def copies(fleet: Fleet, worker: str, tenant: str, resource: Resource = WO
 
 async def word(fleet: Fleet, tenant: str) -> list[str]:
     """What our check says on the tenant's Workloads."""
-    found = (await fleet.admin.list(WORKLOAD, namespace=tenant)).items
-    return [str((check(one, CHECK) or {}).get("message", "")) for one in found]
+    workloads = (await fleet.admin.list(WORKLOAD, namespace=tenant)).items
+    return [str((check(workload, CHECK) or {}).get("message", "")) for workload in workloads]
 
 
 async def sizes(fleet: Fleet, tenant: str) -> list[int]:
     """How many bytes of a tenant's Workloads each worker has."""
-    found = [await copies(fleet, worker, tenant) for worker in fleet.workers]
-    return [sum(len(orjson.dumps(copy)) for copy in of_worker) for of_worker in found]
+    numbers = [await copies(fleet, worker, tenant) for worker in fleet.workers]
+    return [sum(len(orjson.dumps(copy)) for copy in of_worker) for of_worker in numbers]
 
 
 async def ready(fleet: Fleet, tenant: str = "victim") -> bool:
-    found = (await fleet.admin.list(WORKLOAD, namespace=tenant)).items
-    return bool(found) and all(check_state(one, CHECK) == "Ready" for one in found)
+    workloads = (await fleet.admin.list(WORKLOAD, namespace=tenant)).items
+    return bool(workloads) and all(check_state(workload, CHECK) == "Ready" for workload in workloads)
 
 
 async def none_left(fleet: Fleet) -> bool:
@@ -83,11 +83,11 @@ async def test_one_tenants_large_jobs_leave_room_for_the_other() -> None:
             assert (await fleet.active(worker))["status"] == "True"
         assert (await fleet.check())[0] == "True"
         assert all(100_000 < size < LIMITS.list_bytes * 9 // 16 for size in await sizes(fleet, "attacker"))
-        waiting = [one for one in await word(fleet, "attacker") if "workerLimits.listSize" in one]
+        waiting = [message for message in await word(fleet, "attacker") if "workerLimits.listSize" in message]
         assert len(waiting) > FLOOD // 4
-        for one in manager.workers:
-            assert one.known is not None
-            used = one.known.shares.used_up()
+        for there in manager.workers:
+            assert there.known is not None
+            used = there.known.shares.used_up()
             assert used is not None
             assert (used.namespace, used.waiting) == ("attacker", len(waiting))
             assert used.bytes > 100_000
@@ -104,9 +104,9 @@ async def test_what_waits_follows_when_something_has_gone() -> None:
         await anyio.sleep(60)
         there = {copy["metadata"]["name"] for copy in await copies(fleet, "worker1", "attacker")}
         (first, *_) = sorted(there)
-        found = await fleet.admin.get(WORKLOAD, ObjectKey("attacker", first))
+        workload = await fleet.admin.get(WORKLOAD, ObjectKey("attacker", first))
         await fleet.admin.delete(
-            JOB, ObjectKey("attacker", found["metadata"]["ownerReferences"][0]["name"]), propagation="Background"
+            JOB, ObjectKey("attacker", workload["metadata"]["ownerReferences"][0]["name"]), propagation="Background"
         )
         await anyio.sleep(10)
         now = {copy["metadata"]["name"] for copy in await copies(fleet, "worker1", "attacker")}
@@ -138,7 +138,7 @@ async def test_a_namespace_has_a_share_of_the_objects_too() -> None:
             await fleet.submit(f"small-{number}", namespace="attacker", template={"containers": [CONTAINER]})
         await anyio.sleep(60)
         assert [len(await copies(fleet, worker, "attacker")) for worker in fleet.workers] == [15, 15]
-        assert any("workerLimits.listObjects" in one for one in await word(fleet, "attacker"))
+        assert any("workerLimits.listObjects" in message for message in await word(fleet, "attacker"))
         await fleet.submit("small", namespace="victim")
         await until(lambda: ready(fleet))
 

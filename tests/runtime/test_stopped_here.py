@@ -36,9 +36,9 @@ async def resize(fleet: Fleet, pods: int) -> None:
 
 async def remove_all(client: DirectClient, resource: Resource) -> None:
     """Delete all objects of a kind, whatever holds them."""
-    for one in (await client.list(resource)).items:
-        await client.merge_patch(resource, ObjectKey.of(one), {"metadata": {"finalizers": None}})
-        await client.delete(resource, ObjectKey.of(one), propagation="Background")
+    for obj in (await client.list(resource)).items:
+        await client.merge_patch(resource, ObjectKey.of(obj), {"metadata": {"finalizers": None}})
+        await client.delete(resource, ObjectKey.of(obj), propagation="Background")
 
 
 class TestWhatDoesNotMatchItsWorkload:
@@ -54,8 +54,8 @@ class TestWhatDoesNotMatchItsWorkload:
             await resize(fleet, 1)
 
             async def runs_anew() -> bool:
-                found = await fleet.running_on()
-                return bool(found) and found != before
+                running = await fleet.running_on()
+                return bool(running) and running != before
 
             await until(runs_anew, within=20)
             await anyio.sleep(5)
@@ -120,8 +120,8 @@ class TestWhatDoesNotMatchItsWorkload:
             await fleet.admin.merge_patch(JOB, KEY, {"status": None}, subresource="status")
 
             async def is_made_anew() -> bool:
-                found = (await fleet.admin.list(WORKLOAD)).items
-                return bool(found) and uid(found[0]) != uid(former) and has_quota(found[0])
+                workloads = (await fleet.admin.list(WORKLOAD)).items
+                return bool(workloads) and uid(workloads[0]) != uid(former) and has_quota(workloads[0])
 
             await until(is_made_anew)
             assert evictions(await fleet.workload()) == 0
@@ -154,8 +154,11 @@ class TestASettledEnd:
         await fleet.admin.merge_patch(JOB, KEY, {"status": {"conditions": [*known, self.TARGET]}}, subresource="status")
 
     async def has_failed(self, fleet: Fleet) -> bool:
-        found = (await status(fleet)).get("conditions") or []
-        return any(one["type"] == "Failed" and one.get("reason") == "ManuallyTerminated" for one in found)
+        conditions = (await status(fleet)).get("conditions") or []
+        return any(
+            condition["type"] == "Failed" and condition.get("reason") == "ManuallyTerminated"
+            for condition in conditions
+        )
 
     async def test_the_copy_is_stopped_and_the_job_fails_with_these_words(self) -> None:
         fleet = await Fleet.connected("worker1")

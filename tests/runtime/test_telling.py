@@ -34,23 +34,23 @@ LOCAL = ObjectKey("default", LOCAL_QUEUE_NAME)
 
 def plane(fleet: Fleet, number: int = 0) -> MemoryPlane:
     """A cluster in memory."""
-    found = fleet.worker(number) if number else fleet.manager
-    assert isinstance(found, MemoryPlane)
-    return found
+    server = fleet.worker(number) if number else fleet.manager
+    assert isinstance(server, MemoryPlane)
+    return server
 
 
 def writes(fleet: Fleet) -> list[str]:
     """What the check says after each of our writes of a status from now on."""
-    found: list[str] = []
+    writes_of_words: list[str] = []
 
     def changed(row: ResourceType, old: Json | None, new: Json | None) -> None:
         if row.plural == WORKLOAD.plural and old is not None and new is not None:
             before, after = check(old, CHECK) or {}, check(new, CHECK) or {}
             if before.get("message") != after.get("message"):
-                found.append(str(after.get("message")))
+                writes_of_words.append(str(after.get("message")))
 
     plane(fleet).cluster.registry.cluster.listeners.append(changed)
-    return found
+    return writes_of_words
 
 
 async def test_words_that_change_all_the_time_are_written_every_ten_seconds_at_most() -> None:
@@ -58,16 +58,16 @@ async def test_words_that_change_all_the_time_are_written_every_ten_seconds_at_m
     async with in_memory(1) as fleet:
         await fleet.submit()
         await fleet.until(lambda: fleet.copy(1) is not None)
-        told = writes(fleet)
+        writes_before = writes(fleet)
         for number in range(120):
             await fleet.say(1, "!QuotaReserved", reason="Pending", message=f"no room: {number} before it")
             await fleet.rest(0.5)
-        assert 4 <= len(told) <= 60 / BETWEEN + 1
+        assert 4 <= len(writes_before) <= 60 / BETWEEN + 1
         await fleet.rest(BETWEEN)
-        assert told[-1] == "Offered to worker1 — worker1: no room: 119 before it"
-        before = len(told)
+        assert writes_before[-1] == "Offered to worker1 — worker1: no room: 119 before it"
+        before = len(writes_before)
         await fleet.rest(600)
-        assert len(told) == before
+        assert len(writes_before) == before
 
 
 async def test_a_job_on_a_lost_worker_says_when_it_moves_and_where_it_has_been() -> None:
@@ -196,8 +196,8 @@ async def test_a_check_that_cannot_be_used_and_a_lost_worker_are_warnings() -> N
             plane(fleet, 1).link.change(down=False)
             await fleet.rest(80)  # the longest back-off, and until a watch counts
             await fleet.connected()
-        found = [(entry["event"], entry["log_level"]) for entry in logged if "check" in entry["event"]]
-        assert found == [("admission check inactive", "warning"), ("admission check active", "info")]
+        events = [(entry["event"], entry["log_level"]) for entry in logged if "check" in entry["event"]]
+        assert events == [("admission check inactive", "warning"), ("admission check active", "info")]
         lost = [entry for entry in logged if entry["event"] == "lost"]
         assert {entry["log_level"] for entry in lost} == {"warning"}
         assert len(lost) == len({entry["error"] for entry in lost})
@@ -251,7 +251,7 @@ async def test_the_hook_hears_of_rounds_placements_lags_and_refusals() -> None:
         await fleet.submit()
         await anyio.sleep(60)
         assert list(manager.cluster.counts()) == [("worker1", 1, 0), ("worker2", 0, 0)]
-    assert [one for one in hook.noted if one[0] in ("round", "placed")] == [
+    assert [note for note in hook.noted if note[0] in ("round", "placed")] == [
         ("round", "cluster-queue"),
         ("placed", "worker1"),
     ]

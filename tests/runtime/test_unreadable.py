@@ -44,7 +44,7 @@ def known() -> ManagerCluster:
 
 
 @pytest.mark.parametrize(
-    ("unreadable", "owner", "told"),
+    ("unreadable", "owner", "named"),
     [
         (None, TRAIN, ""),
         (OWN, TRAIN, "own"),
@@ -56,17 +56,17 @@ def known() -> ManagerCluster:
     ],
 )
 async def test_a_decision_waits_for_each_workload_of_the_job(
-    unreadable: ObjectKey | None, owner: Owner | None, told: str
+    unreadable: ObjectKey | None, owner: Owner | None, named: str
 ) -> None:
     manager = known()
     if unreadable is not None:
         manager.workloads.informer.unreadable.note(outlined(unreadable, "other" if unreadable == STRANGER else "train"))
-    expected = f'Workload "{told}" cannot be read: odd' if told else ""
+    expected = f'Workload "{named}" cannot be read: odd' if named else ""
     assert unreadable_workload(manager, OWN, owner) == expected
 
 
 @pytest.mark.parametrize(
-    ("grouped", "unreadable", "told"),
+    ("grouped", "unreadable", "reported"),
     [
         (False, None, ""),
         (False, "train", "train"),
@@ -77,7 +77,7 @@ async def test_a_decision_waits_for_each_workload_of_the_job(
     ],
 )
 async def test_a_decision_waits_for_its_job_or_each_of_its_group(
-    grouped: bool, unreadable: str | None, told: str
+    grouped: bool, unreadable: str | None, reported: str
 ) -> None:
     """A group's are those that its Workload names, and those that name it."""
     marks = {GROUP_WORKLOAD_ANNOTATION: "true"} if grouped else {}
@@ -86,8 +86,8 @@ async def test_a_decision_waits_for_its_job_or_each_of_its_group(
     if unreadable is not None:
         cache.informer.unreadable.note(outlined(ObjectKey("default", unreadable)))
     with mock.patch.object(MutationCache, "unreadable_of", lambda _cache, key: _claiming(unreadable, key)):
-        found = unreadable_job(manager, OWN, named, TRAIN)
-    assert found == (f'Job "{told}" cannot be read: odd' if told else "")
+        note = unreadable_job(manager, OWN, named, TRAIN)
+    assert note == (f'Job "{reported}" cannot be read: odd' if reported else "")
     assert unreadable_job(manager, OWN, named, Owner(GVK("x", "v1", "Unknown"), "train")) == ""
 
 
@@ -96,7 +96,7 @@ def _claiming(unreadable: str | None, key: ObjectKey) -> set[ObjectKey]:
 
 
 @pytest.mark.parametrize(
-    ("resource", "found", "workload_only", "hides"),
+    ("resource", "outline", "workload_only", "hides"),
     [
         (WORKLOAD, outlined(OWN), False, "all"),
         (WORKLOAD, outlined(OWN), True, "all"),
@@ -111,13 +111,13 @@ def _claiming(unreadable: str | None, key: ObjectKey) -> set[ObjectKey]:
     ],
 )
 async def test_what_a_worker_hides(
-    resource: Resource, found: UnreadableObject, workload_only: bool, hides: str
+    resource: Resource, outline: UnreadableObject, workload_only: bool, hides: str
 ) -> None:
     """A copy that cannot be read hides the worker's jobs, its Workload copy everything; of others nothing."""
     manager = known()
     pods = MutationCache(Informer(manager.client, POD, indexes={"workload": lambda _: []}))
     caches = {WORKLOAD: manager.workloads, JOB: manager.jobs[JOB.gvk], POD: pods}
-    caches[resource].informer.unreadable.note(found)
+    caches[resource].informer.unreadable.note(outline)
     jobs = {JOB.gvk: caches[JOB], POD.gvk: pods}
     informers = cast(WorkerInformers, SimpleNamespace(workloads=manager.workloads, jobs=jobs))
     names = None if workload_only else {"member"}
@@ -131,9 +131,9 @@ async def test_a_copy_tells_where_it_is_also_if_the_rest_of_it_cannot_be_read(un
     """Where nothing else said so, its job was looked for in another namespace, and sent back while it ran."""
     client = Fleet.of().build().cluster.client
     workloads = Informer(client, WORKLOAD, indexes=INDEXES_THERE)
-    found = outlined(ObjectKey("mk-default", "own"), annotations={ORIGIN_NAMESPACE_ANNOTATION: "default"})
+    outline = outlined(ObjectKey("mk-default", "own"), annotations={ORIGIN_NAMESPACE_ANNOTATION: "default"})
     if unreadable:
-        workloads.unreadable.note(found)
+        workloads.unreadable.note(outline)
     else:
-        workloads.put(ObjectKey.of(found.object), found.object)
-    assert WorkerCopies(client, MutationCache(workloads), {}).copies_of(OWN) == [found.object]
+        workloads.put(ObjectKey.of(outline.object), outline.object)
+    assert WorkerCopies(client, MutationCache(workloads), {}).copies_of(OWN) == [outline.object]

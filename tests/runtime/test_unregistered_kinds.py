@@ -38,8 +38,10 @@ async def one_job_runs() -> AsyncIterator[Fleet]:
             await fleet.submit()
 
             async def ready() -> bool:
-                found = (await fleet.admin.list(WORKLOAD)).items
-                return bool(found) and check_state(found[0], CHECK) == "Ready" and bool(await fleet.running_on())
+                workloads = (await fleet.admin.list(WORKLOAD)).items
+                return (
+                    bool(workloads) and check_state(workloads[0], CHECK) == "Ready" and bool(await fleet.running_on())
+                )
 
             await until(ready)
         yield fleet
@@ -83,8 +85,8 @@ async def test_a_job_of_a_kind_that_left_the_settings_runs_on_and_ends(draining:
         async with fleet.running(await manager_without_jobs(fleet, draining=draining)):
             await anyio.sleep(120)
             assert await fleet.running_on() == before
-            told = check(await fleet.workload(), CHECK) or {}
-            assert 'add "batch/job" to integrations.frameworks' in told["message"]
+            our_check = check(await fleet.workload(), CHECK) or {}
+            assert 'add "batch/job" to integrations.frameworks' in our_check["message"]
             await end_job(fleet)
             await until(fleet.finished)
 
@@ -103,9 +105,9 @@ async def test_a_job_of_a_kind_that_left_the_settings_is_stopped_from_the_manage
 
 async def test_the_settings_that_are_missing_are_counted_by_kind() -> None:
     async with one_job_runs() as fleet:
-        found = await with_running_kinds(AdapterRegistry([]), fleet.admin)
-        assert {str(gvk): count for gvk, count in found.waiting.items()} == {"batch/v1, Kind=Job": 1}
-        assert [(str(kind.resource), kind.traits.draining) for kind in found.adapters] == [("jobs.batch", True)]
+        adapters = await with_running_kinds(AdapterRegistry([]), fleet.admin)
+        assert {str(gvk): count for gvk, count in adapters.waiting.items()} == {"batch/v1, Kind=Job": 1}
+        assert [(str(kind.resource), kind.traits.draining) for kind in adapters.adapters] == [("jobs.batch", True)]
         same = AdapterRegistry(BUILTIN)
         assert (await with_running_kinds(same, fleet.admin)).adapters is same
 
@@ -113,8 +115,8 @@ async def test_the_settings_that_are_missing_are_counted_by_kind() -> None:
 async def test_a_manager_without_kueue_has_nothing_that_runs() -> None:
     """The daemon starts, and waits for its definitions."""
     bare = DirectClient(ApiServer("manager", clock=now))
-    found = await with_running_kinds(AdapterRegistry(BUILTIN), bare)
-    assert (found.waiting, found.before.take()) == ({}, None)
+    adapters = await with_running_kinds(AdapterRegistry(BUILTIN), bare)
+    assert (adapters.waiting, adapters.before.take()) == ({}, None)
 
 
 async def test_what_no_worker_may_run_keeps_no_kind() -> None:
@@ -125,8 +127,8 @@ async def test_what_no_worker_may_run_keeps_no_kind() -> None:
             await until(fleet.finished)
         await fleet.submit("waits")
         await until(lambda: _has_workloads(fleet, 2))
-        found = await with_running_kinds(AdapterRegistry([]), fleet.admin)
-        assert (found.waiting, list(found.adapters)) == ({}, [])
+        adapters = await with_running_kinds(AdapterRegistry([]), fleet.admin)
+        assert (adapters.waiting, list(adapters.adapters)) == ({}, [])
 
 
 async def _has_workloads(fleet: Fleet, count: int) -> bool:
@@ -138,8 +140,8 @@ async def test_what_an_eviction_stops_on_a_worker_is_followed_though_no_worker_i
     async with one_job_runs() as fleet:
         await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
         assert cluster_name(await fleet.workload()) is None
-        found = await with_running_kinds(AdapterRegistry([]), fleet.admin)
-        assert found.waiting == {JOB.gvk: 1}
+        adapters = await with_running_kinds(AdapterRegistry([]), fleet.admin)
+        assert adapters.waiting == {JOB.gvk: 1}
         assert await fleet.running_on()
 
 
@@ -147,9 +149,9 @@ async def test_a_kind_that_the_manager_does_not_serve_is_followed_while_a_worker
     """Its definition may be gone for a moment; what runs is never taken, and nothing of it is rejected."""
     unserved = AdapterRegistry([attrs.evolve(kind, unserved=True) for kind in BUILTIN])
     async with one_job_runs() as fleet:
-        found = await with_running_kinds(unserved, fleet.admin)
-        assert (found.waiting, unserved.followed) == ({JOB.gvk: 1}, ())
-        (adapter,) = found.adapters.followed
+        adapters = await with_running_kinds(unserved, fleet.admin)
+        assert (adapters.waiting, unserved.followed) == ({JOB.gvk: 1}, ())
+        (adapter,) = adapters.adapters.followed
         assert not adapter.traits.draining
     assert (await with_running_kinds(unserved, Fleet.of("worker1").admin)).adapters is unserved
 
@@ -165,15 +167,15 @@ async def test_a_removed_worker_is_kept_with_its_credentials_until_its_jobs_have
                 await fleet.submit("later")
                 await anyio.sleep(3600)
                 assert await fleet.running_on() == before
-                assert {one["metadata"]["name"] for one in (await fleet.admin.list(JOB)).items} == {"job", "later"}
+                assert {job["metadata"]["name"] for job in (await fleet.admin.list(JOB)).items} == {"job", "later"}
                 assert sorted(map(str, map(cluster_name, (await fleet.admin.list(WORKLOAD)).items))) == [
                     "None",
                     "worker1",
                 ]
                 await end_job(fleet)
                 await until(lambda: manager.workers.get("worker1") is None, within=60)
-        told = [line for line in logs if line["event"] == "a removed worker still runs jobs and is kept until they end"]
-        assert [(line["cluster"], line["jobs"]) for line in told] == [("worker1", 1)]
+        kept = [line for line in logs if line["event"] == "a removed worker still runs jobs and is kept until they end"]
+        assert [(line["cluster"], line["jobs"]) for line in kept] == [("worker1", 1)]
 
 
 async def test_a_removed_worker_is_kept_until_what_an_eviction_stops_is_gone() -> None:

@@ -72,10 +72,11 @@ async def the_config_is_deleted(fleet: Fleet) -> None:
 
 async def the_check_is_made_again(fleet: Fleet, **spec: str) -> None:
     """As another one, in an instant: all that is seen of it is the new one."""
-    found = await fleet.admin.get(ADMISSION_CHECK, ObjectKey("", CHECK))
+    admission_check = await fleet.admin.get(ADMISSION_CHECK, ObjectKey("", CHECK))
     await fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK))
     await fleet.admin.create(
-        ADMISSION_CHECK, {**found, "metadata": {"name": CHECK}, "spec": {**found["spec"], **spec}, "status": {}}
+        ADMISSION_CHECK,
+        {**admission_check, "metadata": {"name": CHECK}, "spec": {**admission_check["spec"], **spec}, "status": {}},
     )
 
 
@@ -141,8 +142,10 @@ READS: Final[dict[str, tuple[Change, set[str]]]] = {
 
 async def _keys(fleet: Fleet) -> dict[str, ObjectKey]:
     """The Workloads, by the names of their jobs."""
-    found = (await fleet.admin.list(WORKLOAD)).items
-    return {owned_by.name: ObjectKey.of(one) for one in found if (owned_by := owner(one)) is not None}
+    workloads = (await fleet.admin.list(WORKLOAD)).items
+    return {
+        owned_by.name: ObjectKey.of(workload) for workload in workloads if (owned_by := owner(workload)) is not None
+    }
 
 
 @asynccontextmanager

@@ -393,7 +393,7 @@ async def test_a_creation_that_a_proxy_repeats_is_not_offered_elsewhere(
         made = await create(self, resource, obj)
         if resource != JOB or repeated or self.registry is fleet.manager.registry:
             return made
-        (name,) = (name for name, one in fleet.workers.items() if one.registry is self.registry)
+        (name,) = (name for name, server in fleet.workers.items() if server.registry is self.registry)
         repeated.append(name)
         try:
             return await create(self, resource, obj)

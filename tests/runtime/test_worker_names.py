@@ -62,8 +62,8 @@ async def say(fleet: Fleet, mapping: object) -> None:
 
 async def copies(fleet: Fleet) -> list[str]:
     """What of ours is on the worker: kind, namespace and name."""
-    found = [(kind, one) for kind in (JOB, WORKLOAD) for one in (await _worker(fleet).list(kind)).items]
-    ours = [(kind, ObjectKey.of(one)) for kind, one in found if ORIGIN_LABEL in one["metadata"].get("labels", {})]
+    listed = [(kind, obj) for kind in (JOB, WORKLOAD) for obj in (await _worker(fleet).list(kind)).items]
+    ours = [(kind, ObjectKey.of(obj)) for kind, obj in listed if ORIGIN_LABEL in obj["metadata"].get("labels", {})]
     return [f"{kind.gvk.kind} {key.namespace}" for kind, key in ours]
 
 
@@ -223,8 +223,10 @@ async def test_a_job_is_stopped_where_neither_its_new_workload_nor_the_mapping_l
         await fleet.admin.merge_patch(JOB, key, {"status": {"active": 0, "ready": 0}}, subresource="status")
 
         async def is_made_anew() -> bool:
-            found = (await fleet.admin.list(WORKLOAD)).items
-            return [ObjectKey.of(one) for one in found if uid(one) != uid(former)] == [ObjectKey.of(former)]
+            workloads = (await fleet.admin.list(WORKLOAD)).items
+            return [ObjectKey.of(workload) for workload in workloads if uid(workload) != uid(former)] == [
+                ObjectKey.of(former)
+            ]
 
         await until(is_made_anew)
         async with fleet.running():
@@ -298,7 +300,7 @@ async def test_a_slice_comes_where_its_job_is_whatever_notes_and_mappings_say_by
         await _forge(fleet, note)  # now the slice that comes has one, too
         fleet.workers["worker1"].faults.heal()
         await until(lambda: _has_grown(fleet), 120)
-        assert {one.split()[1] for one in await copies(fleet)} == {"mk-default"}
+        assert {copy.split()[1] for copy in await copies(fleet)} == {"mk-default"}
         assert fleet.requests("worker1", "create", JOB) == 1
 
 
@@ -317,21 +319,21 @@ async def test_a_slice_comes_where_its_job_is_though_an_operator_maps_anew(first
 async def _forge(fleet: Fleet, note: str | None) -> None:
     """Have all slices say that their copies are elsewhere, or nothing."""
     patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: note}}}
-    for one in (await fleet.admin.list(WORKLOAD)).items:
-        await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(one), patch)
+    for workload in (await fleet.admin.list(WORKLOAD)).items:
+        await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(workload), patch)
 
 
 async def _has_grown(fleet: Fleet) -> bool:
-    return any(one["spec"]["parallelism"] == 2 for one in (await _worker(fleet).list(JOB)).items)
+    return any(job["spec"]["parallelism"] == 2 for job in (await _worker(fleet).list(JOB)).items)
 
 
 async def test_a_worker_whose_names_cannot_be_read_is_not_active_and_gets_nothing() -> None:
     async with renamed("{") as fleet, fleet.running():
         await fleet.submit()
         await until(is_active(fleet, status="False"))
-        told = await fleet.active()
-        assert told["reason"] == "UnusableNames"
-        assert "its annotation multikueue.dev/namespaces cannot be used: it is no JSON" in told["message"]
+        active = await fleet.active()
+        assert active["reason"] == "UnusableNames"
+        assert "its annotation multikueue.dev/namespaces cannot be used: it is no JSON" in active["message"]
         assert (await fleet.check())[1] == "NoUsableClusters"
         await say(fleet, MAPPED)
         await until(lambda: _runs(fleet))
@@ -348,14 +350,14 @@ async def test_what_somebody_has_made_there_under_the_name_here_wins_nothing_and
         bare = {"apiVersion": forged["apiVersion"], "kind": "Workload", "metadata": metadata, "spec": forged["spec"]}
         noted = {**metadata, "namespace": "elsewhere", "annotations": {ORIGIN_NAMESPACE_ANNOTATION: "default"}}
         await _worker(fleet).create(NAMESPACES, namespace("elsewhere"))
-        made = [await _worker(fleet).create(WORKLOAD, one) for one in (bare, {**bare, "metadata": noted})]
+        made = [await _worker(fleet).create(WORKLOAD, workload) for workload in (bare, {**bare, "metadata": noted})]
         async with fleet.running():
             await until(lambda: _runs(fleet))
             (job,) = (await _worker(fleet).list(JOB)).items
             assert job["metadata"]["namespace"] == "mk-default"
-            for one in made:
-                left = await _worker(fleet).get(WORKLOAD, ObjectKey.of(one))
-                assert left["metadata"]["uid"] == one["metadata"]["uid"]
+            for copy in made:
+                left = await _worker(fleet).get(WORKLOAD, ObjectKey.of(copy))
+                assert left["metadata"]["uid"] == copy["metadata"]["uid"]
 
 
 async def _has_workload(fleet: Fleet) -> bool:

@@ -75,9 +75,9 @@ def accepted(credentials: WebhookCredentials, bundle: str, host: str, now: datet
     if not serving.not_valid_before_utc <= now < serving.not_valid_after_utc or not is_for(serving, host):
         return False
     return any(
-        is_signed_by(serving, one) and one.not_valid_before_utc <= now < one.not_valid_after_utc
-        for one in credentials.authorities
-        if pem(one) in bundle
+        is_signed_by(serving, authority) and authority.not_valid_before_utc <= now < authority.not_valid_after_utc
+        for authority in credentials.authorities
+        if pem(authority) in bundle
     )
 
 
@@ -127,9 +127,9 @@ class TestCertificates:
         assert make_authority("ours", START, DAY).certificate.not_valid_before_utc < START - timedelta(minutes=30)
 
     def test_a_key_of_another_certificate_is_refused_without_being_shown(self) -> None:
-        one, other = (make_authority(name, START, DAY) for name in ("one", "other"))
+        first, second = (make_authority(name, START, DAY) for name in ("one", "other"))
         with pytest.raises(UnusableError, match="the key is not the certificate's") as caught:
-            read_pair(pem(one.certificate), other.key_pem)
+            read_pair(pem(first.certificate), second.key_pem)
         assert "BEGIN" not in repr(caught.value)
 
     def test_a_pair_does_not_show_its_key(self) -> None:
@@ -237,16 +237,16 @@ class TestRotation:
     def test_over_five_years_every_client_accepts_every_replica_at_any_time(self) -> None:
         """A client may have read its bundle, and a replica its certificate, an hour ago."""
         now = changed = START
-        credentials, told = fresh(), ""
+        credentials, bundle = fresh(), ""
         seen = [(credentials, credentials.bundle)] * 2
         changes = 0
         while now < START + 5 * AUTHORITY_LIFETIME:
             now += timedelta(minutes=30) if now - changed < 4 * SETTLING else DAY / 2
-            wanted = renewed(credentials, HOST, now, told)
+            wanted = renewed(credentials, HOST, now, bundle)
             if wanted is not None:
                 credentials, changed, changes = wanted, now, changes + 1
-            told = credentials.bundle
-            seen = [*seen[-1:], (credentials, told)]
+            bundle = credentials.bundle
+            seen = [*seen[-1:], (credentials, bundle)]
             pairs = {(id(served), bundle): served for served, _ in seen for _, bundle in seen}
             assert all(accepted(served, bundle, HOST, now) for (_, bundle), served in pairs.items()), now
             assert len(credentials.authorities) <= 2

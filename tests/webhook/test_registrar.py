@@ -106,8 +106,8 @@ class Cluster:
 
     async def bundle(self) -> str:
         """What API servers trust."""
-        found = await self.admin.get(MUTATING_WEBHOOKS, CONFIGURATION)
-        return base64.b64decode(found["webhooks"][0]["clientConfig"]["caBundle"]).decode()
+        webhooks = await self.admin.get(MUTATING_WEBHOOKS, CONFIGURATION)
+        return base64.b64decode(webhooks["webhooks"][0]["clientConfig"]["caBundle"]).decode()
 
 
 @asynccontextmanager
@@ -184,8 +184,8 @@ async def test_a_secret_that_is_removed_comes_back_as_it_was() -> None:
         await here.admin.delete(SECRET, KEY)
         await anyio.sleep(5)
         assert leader.secret.why_not_usable() is None
-        found = (await here.admin.get(SECRET, KEY))["data"]
-        assert {field: base64.b64decode(text).decode() for field, text in found.items()} == before
+        secrets = (await here.admin.get(SECRET, KEY))["data"]
+        assert {field: base64.b64decode(text).decode() for field, text in secrets.items()} == before
         assert await here.bundle() == bundle
 
 
@@ -208,7 +208,7 @@ async def test_a_certificate_that_cannot_be_served_is_replaced() -> None:
     refused: list[WebhookCredentials] = []
 
     def serve(credentials: WebhookCredentials) -> None:
-        if credentials.written() in [one.written() for one in refused]:
+        if credentials.written() in [credentials.written() for credentials in refused]:
             raise UnusableError("the key is too short")
 
     weak = renewed(None, REGISTRATION.host, now())
@@ -252,9 +252,9 @@ async def test_what_cannot_be_written_is_told_once_and_tried_again() -> None:
         with structlog.testing.capture_logs() as lines:
             async with here.replica(leads=True) as leader:
                 await anyio.sleep(600)
-                told = [line for line in lines if line["event"] == "cannot register the webhook"]
-                assert len(told) == 1
-                assert told[0]["configuration"] == "multikueue-test"
+                complaints = [line for line in lines if line["event"] == "cannot register the webhook"]
+                assert len(complaints) == 1
+                assert complaints[0]["configuration"] == "multikueue-test"
                 assert leader.secret.why_not_usable() is None  # the certificate does not wait for it
 
                 here.server.registry.create_object(DEFINITION)

@@ -70,14 +70,14 @@ def question(queue: str | None = LOCAL_QUEUE_NAME, *, job: Json | None = None, *
 
 def response(answer: ReviewAnswer) -> Json:
     assert answer.status == 200, answer
-    found: Json = json.loads(answer.body)["response"]
-    assert (found["uid"], found["allowed"]) == ("u-1", True)
-    return found
+    answered: Json = json.loads(answer.body)["response"]
+    assert (answered["uid"], answered["allowed"]) == ("u-1", True)
+    return answered
 
 
 def patch(answer: ReviewAnswer) -> list[Json] | None:
-    found = response(answer)
-    return json.loads(base64.b64decode(found["patch"])) if "patch" in found else None
+    answered = response(answer)
+    return json.loads(base64.b64decode(answered["patch"])) if "patch" in answered else None
 
 
 async def manager(*, checks: tuple[str, ...] = (CHECK,)) -> DirectClient:
@@ -127,9 +127,9 @@ async def test_a_new_pod_gets_our_gate_if_that_is_wanted(holds: bool) -> None:
     pod = {"metadata": metadata, "spec": {"schedulingGates": [{"name": ADMISSION_GATE}]}}
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     async with running(await manager(), holds=holds) as reviewer:
-        found = patch(reviewer.review(question(job=pod, kind=kind)))
+        operations = patch(reviewer.review(question(job=pod, kind=kind)))
     gate = [{"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": HOLDING_GATE}}]
-    assert found == (gate if holds else None)
+    assert operations == (gate if holds else None)
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ async def test_changes_of_the_queues_count_from_the_next_job_on() -> None:
 async def test_somebody_elses_name_is_left_and_warned_about() -> None:
     job = {"metadata": {"labels": {QUEUE_LABEL: LOCAL_QUEUE_NAME}}, "spec": {"managedBy": "example.com/mine"}}
     async with running(await manager()) as reviewer:
-        found = response(reviewer.review(question(job=job)))
-        assert "patch" not in found
-        assert "the job will be rejected" in found["warnings"][0]
+        answered = response(reviewer.review(question(job=job)))
+        assert "patch" not in answered
+        assert "the job will be rejected" in answered["warnings"][0]
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ async def test_every_registered_kind_is_answered(kind: Any) -> None:
     gvk = kind.resource.gvk
     asked = question(kind={"group": gvk.group, "version": gvk.version, "kind": gvk.kind})
     async with running(await manager()) as reviewer:
-        found = patch(reviewer.review(asked))
-        assert bool(found) == (kind.delegation.path is not None)
+        operations = patch(reviewer.review(asked))
+        assert bool(operations) == (kind.delegation.path is not None)
 
 
 class Undecided(JobKind):

@@ -75,8 +75,8 @@ class DeclarationReader:
 
     def all_of(self, field: str, given: Sequence[_G] | None, read: Callable[[_G], _T]) -> tuple[_T, ...]:
         """What `read` makes of each entry of a field."""
-        found = [self._read(f"{field}[{number}]", one, read) for number, one in enumerate(given or ())]
-        return tuple(one for one in found if one is not None)
+        values = [self._read(f"{field}[{number}]", entry, read) for number, entry in enumerate(given or ())]
+        return tuple(value for value in values if value is not None)
 
     def _read(self, field: str, given: _G, read: Callable[[_G], _T]) -> _T | None:
         try:
@@ -174,7 +174,7 @@ def _status(declared: Declaration, reading: DeclarationReader) -> StatusRules:
     )
     shown = reading.all_of("statusPaths", declared.status_paths, functools.partial(_path, _in_status))
     status = StatusRules(rule=ShownStatus(shown), subresource=declared.status_subresource is not False)
-    if any(told is not None for told in (ending.finished, ending.failed, active)):
+    if any(rule is not None for rule in (ending.finished, ending.failed, active)):
         status = attrs.evolve(status, finished=ending, stopped=Stopped(shown))
     if active is not None:
         status = attrs.evolve(status, active=Holds(active))

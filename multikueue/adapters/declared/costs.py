@@ -78,7 +78,7 @@ def _largest(degree: int) -> int:
 
 def _degree(text: str, outer: frozenset[str], parts: Collection[str]) -> int:
     """The degree of a text without literals. `parts`: variables of loops that stand for a part of what is read."""
-    found, at = 2 if _PAIRWISE.search(text) else 0, 0
+    degree, at = 2 if _PAIRWISE.search(text) else 0, 0
     while (macro := MACRO.search(text, at)) is not None:
         at = _closing(text, macro.end())
         name, variable = macro.groups()
@@ -87,8 +87,8 @@ def _degree(text: str, outer: frozenset[str], parts: Collection[str]) -> int:
         inside = {*parts, variable} if root in outer or root in parts else {*parts} - {variable}
         body = text[macro.end() : at]
         inner = max(_degree(body, outer, inside), int(_reads(body, outer - {variable})))
-        found = max(found, own + (name in _COPYING) + inner)
-    return found
+        degree = max(degree, own + (name in _COPYING) + inner)
+    return degree
 
 
 def _reads(body: str, names: Iterable[str]) -> bool:
@@ -97,10 +97,10 @@ def _reads(body: str, names: Iterable[str]) -> bool:
 
 def _root(before: str) -> str:
     """The variable of a plain path that a text ends with; empty if it ends with anything else."""
-    found = _PATH.search(before)
-    if found is None or before[: found.start()].rstrip()[-1:] in _NO_PATH - {""}:
+    path = _PATH.search(before)
+    if path is None or before[: path.start()].rstrip()[-1:] in _NO_PATH - {""}:
         return ""
-    return found.group(1)
+    return path.group(1)
 
 
 def _closing(text: str, at: int) -> int:

@@ -111,9 +111,9 @@ class Expression:
         except LookupError:
             return
         except Exception as error:  # whatever the library raises
-            told = _first_sentence(str(error))
-            if told.startswith(_OF_TYPES) or not self._reads:  # nothing of a job could change it
-                raise ValueError(f"{self.text!r} cannot hold for any job: {told}") from None
+            reason = _first_sentence(str(error))
+            if reason.startswith(_OF_TYPES) or not self._reads:  # nothing of a job could change it
+                raise ValueError(f"{self.text!r} cannot hold for any job: {reason}") from None
             return
         if wanted is not None and not isinstance(result, wanted):
             name = {bool: "neither true nor false", str: "no text"}[wanted]
@@ -137,10 +137,10 @@ class Expression:
         """
         known = {name: _part(_filled(given[name]), fields) for name, fields in self._reads.items()}
         if exceeds(known.values(), self._degree, each_character="split" in self._functions):
-            told = (
+            reason = (
                 f"it reads so much that its loops may take more than {MAX_STEPS:,} steps; write it with fewer of them"
             )
-            raise CostError(self._saying(told))
+            raise CostError(self._saying(reason))
         try:
             result = self._evaluated(known)
         except LookupError as error:
@@ -162,26 +162,26 @@ class Expression:
         except MissingError:
             return False
         if not isinstance(result, bool):
-            told = shortened(repr(result), MAX_TOLD)
-            raise EvaluationError(self._saying(f"gives {told}, which is neither true nor false"))
+            shown = shortened(repr(result), MAX_TOLD)
+            raise EvaluationError(self._saying(f"gives {shown}, which is neither true nor false"))
         return result
 
     def _saying(self, why: str) -> str:
         return f"{self.where}: {self.text}: {why}" if self.where else f"{self.text}: {why}"
 
 
-def _cause(told: str) -> str:
-    found = _POSITION.search(told)
-    return f", at character {found.group(1)}: {found.group(2).partition(' expecting ')[0]}" if found else ""
+def _cause(message: str) -> str:
+    match = _POSITION.search(message)
+    return f", at character {match.group(1)}: {match.group(2).partition(' expecting ')[0]}" if match else ""
 
 
-def _first_sentence(told: str) -> str:
-    return (told.splitlines() or [""])[0].partition(". ")[0]
+def _first_sentence(message: str) -> str:
+    return (message.splitlines() or [""])[0].partition(". ")[0]
 
 
 def _missing(error: LookupError) -> str:
-    told = str(error.args[0]) if error.args else ""
-    return f"there is no {told!r}" if isinstance(error, KeyError) else told
+    name = str(error.args[0]) if error.args else ""
+    return f"there is no {name!r}" if isinstance(error, KeyError) else name
 
 
 def libraries(program: cel.Program) -> dict[str, Callable[..., Any]]:
@@ -202,19 +202,19 @@ def _bool(text: Any) -> bool:
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return all(one <= other for one, other in itertools.pairwise(items))
+    return all(earlier <= later for earlier, later in itertools.pairwise(items))
 
 
 def _index_of(where: Any, item: Any, *offset: int) -> int:
     if isinstance(where, str):
         return where.find(item, *offset)
-    return next((number for number, one in enumerate(where) if one == item), -1)
+    return next((number for number, entry in enumerate(where) if entry == item), -1)
 
 
 def _last_index_of(where: Any, item: Any, *offset: int) -> int:
     if isinstance(where, str):
         return int(STDLIB_FUNCTIONS["lastIndexOf"](where, item, *offset))
-    return max((number for number, one in enumerate(where) if one == item), default=-1)
+    return max((number for number, entry in enumerate(where) if entry == item), default=-1)
 
 
 def _range(size: int) -> list[int]:

@@ -42,10 +42,10 @@ class Ending:
     def _told(self, job: Json) -> str:
         """The words for it. An end is an end, whether or not there are words."""
         try:
-            told = self.message.value(object=job) if self.message is not None else ""
+            message = self.message.value(object=job) if self.message is not None else ""
         except EvaluationError:
             return ""
-        return told if isinstance(told, str) else ""
+        return message if isinstance(message, str) else ""
 
 
 @attrs.frozen
@@ -144,7 +144,7 @@ class FollowedFields:
 
     def _holds_own(self, path: FieldPath) -> bool:
         """Whether something is in there that must not go with it: all labels and annotations hold a copy's marks."""
-        return path.steps in MAPS or any(one.is_below(*path.steps) for one in self.own)
+        return path.steps in MAPS or any(path_of_own.is_below(*path.steps) for path_of_own in self.own)
 
 
 def _replaces_list(before: Any, patch: Any) -> bool:

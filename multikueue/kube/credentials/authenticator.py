@@ -85,8 +85,8 @@ class Authenticators:
     def get(self, plugin: ExecPlugin) -> Authenticator:
         """The authenticator of a plugin. Those that nobody has asked for `KEPT` seconds are given up."""
         old = anyio.current_time() - KEPT
-        for unused in [one for one, known in self._known.items() if known.asked_at < old]:
-            del self._known[unused]
+        for given_up in [given_up for given_up, known in self._known.items() if known.asked_at < old]:
+            del self._known[given_up]
         if plugin not in self._known:
             self._known[plugin] = Authenticator(plugin, self)
         return self._known[plugin]

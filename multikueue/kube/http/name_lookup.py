@@ -83,7 +83,7 @@ class NameLookup(AbstractResolver):
 
 def _addresses(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
     """Call getaddrinfo. It blocks."""
-    found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    addresses = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
     return [
         ResolveResult(
             hostname=host,
@@ -93,5 +93,5 @@ def _addresses(host: str, port: int, family: socket.AddressFamily) -> list[Resol
             proto=protocol,
             flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
         )
-        for kind, _, protocol, _, address in found
+        for kind, _, protocol, _, address in addresses
     ]

@@ -93,5 +93,5 @@ class Sessions:
         whose streams had not begun."""
         for left in (SETTLED, self.deadline):
             await anyio.sleep(left)
-            for response in [one for one, tls in self._streams.items() if tls is earlier]:
-                response.close()
+            for stream in [stream for stream, tls in self._streams.items() if tls is earlier]:
+                stream.close()

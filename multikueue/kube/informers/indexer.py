@@ -78,10 +78,10 @@ class Indexer:
 
     def keys_by(self, index: str, value: str) -> Set[ObjectKey]:
         """The keys of the objects under a value of an index. Do not keep the set: later changes may show in it."""
-        found = self._indexed.get(index, {}).get(value)
-        if found is None:
+        keys = self._indexed.get(index, {}).get(value)
+        if keys is None:
             return frozenset()
-        return {found} if isinstance(found, ObjectKey) else found
+        return {keys} if isinstance(keys, ObjectKey) else keys
 
     def entries(self, index: str) -> list[str]:
         """The values of an index under which there are objects."""
@@ -111,9 +111,9 @@ class Indexer:
 
 
 def _values_of(index: Index, new: Json | None, old: Json | None, before: frozenset[str]) -> frozenset[str]:
-    found = index(new) if new is not None else ()
-    if found is not None:
-        return frozenset(found)
+    values = index(new) if new is not None else ()
+    if values is not None:
+        return frozenset(values)
     return before if old is not None and new is not None and uid(old) == uid(new) else _NONE
 
 

@@ -248,7 +248,7 @@ class Informer(Indexer):
     async def _replace(self, listed: ObjectList, backwards: bool) -> None:
         self._tally.check(len(listed.items) + len(listed.unreadable), sum(self._listed.values()))
         sound, unknown = self._shapes.sorted_out(listed)
-        found, changed = await self._prepared(sound)
+        listed_keys, changed = await self._prepared(sound)
         # NO AWAIT from here on: nobody may see half a list.
         self.predecessor, self._list_at = None, float("inf")
         self._tally.listed(self._listed)
@@ -258,25 +258,25 @@ class Informer(Indexer):
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
         for key, obj in changed:
             self._put(key, obj)
-        for one in unknown:
-            found.add(ObjectKey.of(one.object))
-            self._note_unreadable(one)
-        for gone in sorted({*self.keys(), *self.unreadable.outlines.keys()} - found):
+        for unreadable in unknown:
+            listed_keys.add(ObjectKey.of(unreadable.object))
+            self._note_unreadable(unreadable)
+        for gone in sorted({*self.keys(), *self.unreadable.outlines.keys()} - listed_keys):
             self._put(gone, None)
 
     async def _prepared(self, sound: Sequence[Json]) -> tuple[set[ObjectKey], list[tuple[ObjectKey, Json | None]]]:
         """What a list has, and what of it is to be stored; others may run, as a worker decides how much that is."""
-        found: set[ObjectKey] = set()
+        keys: set[ObjectKey] = set()
         changed: list[tuple[ObjectKey, Json | None]] = []
         for obj in filter(self.belongs, sound):
             key = ObjectKey.of(obj)
-            found.add(key)
+            keys.add(key)
             known = None if key in self.unreadable else self.get(key)
             if known is None or (resource_version(known), uid(known)) != (resource_version(obj), uid(obj)):
                 changed.append((key, self._shared(key, obj if key in self._ready else self._kept_late(key, obj))))
                 if len(changed) % BREATH == 0:
                     await anyio.lowlevel.checkpoint()
-        return found, changed
+        return keys, changed
 
     def _apply(self, event: WatchEvent) -> None:
         key = ObjectKey.of(event.object)
@@ -291,13 +291,13 @@ class Informer(Indexer):
         else:
             self._put(key, None if deleted else self._shared(key, self.kept(event.object, event.size)))
 
-    def _note_unreadable(self, found: UnreadableObject) -> None:
-        key = ObjectKey.of(found.object)
+    def _note_unreadable(self, unreadable: UnreadableObject) -> None:
+        key = ObjectKey.of(unreadable.object)
         before = self.unreadable.outlines.get(key) or self.get(key)
         self._list_at = min(self._list_at if self.unreadable else float("inf"), anyio.current_time() + LOOK_AGAIN)
         self._reflector.end_watch_within(LOOK_AGAIN)
-        if self.unreadable.note(found):
-            self._on_change(key, before, found.object)
+        if self.unreadable.note(unreadable):
+            self._on_change(key, before, unreadable.object)
 
     def _watched_for(self) -> float:
         return min(self.lifetime, max(self._list_at - anyio.current_time(), 0.0)) if self.unreadable else self.lifetime

@@ -41,14 +41,14 @@ def _cut(raw: bytes, *, stop: bool) -> bytes:
     kept: list[bytes] = []
     depth, at, begin, in_metadata = 0, 0, 0, False
     for _ in range(MAX_RUNS):
-        found = _RUN.match(raw, at)
-        if found is None:
+        run = _RUN.match(raw, at)
+        if run is None:
             return b"".join((*kept, raw[begin:]))
-        first, at = found.span(2)
+        first, at = run.span(2)
         before, brackets = depth, at - first
         if raw[first] in b"[{":
             depth += brackets
-            in_metadata = in_metadata or (before == _INNER and found[1].rstrip().endswith(b'"metadata":'))
+            in_metadata = in_metadata or (before == _INNER and run[1].rstrip().endswith(b'"metadata":'))
             if before <= LEVELS < depth:
                 kept += (raw[begin : first + LEVELS - before], b"null")
         else:

@@ -40,16 +40,20 @@ class UnreadableObjects:
         """Why the object of that key cannot be read; empty: there is none, or it can be."""
         return self._why.get(key, "") if self._why else ""
 
-    def note(self, found: UnreadableObject) -> bool:
+    def note(self, unreadable: UnreadableObject) -> bool:
         """One cannot be read; return whether that is new, or it has changed."""
-        key = ObjectKey.of(found.object)
+        key = ObjectKey.of(unreadable.object)
         old = self.outlines.get(key)
-        if old is not None and resource_version(old) == resource_version(found.object) and self._why[key] == found.why:
+        if (
+            old is not None
+            and resource_version(old) == resource_version(unreadable.object)
+            and self._why[key] == unreadable.why
+        ):
             return False
-        if self._why.get(key) != found.why:
-            log.warning("object cannot be read", resource=self.resource, object=str(key), error=found.why)
-        self.outlines.put(key, found.object)
-        self._why[key] = found.why
+        if self._why.get(key) != unreadable.why:
+            log.warning("object cannot be read", resource=self.resource, object=str(key), error=unreadable.why)
+        self.outlines.put(key, unreadable.object)
+        self._why[key] = unreadable.why
         return True
 
     def forget(self, key: ObjectKey) -> Json | None:
@@ -73,23 +77,23 @@ class ObjectShapes:
     def sorted_out(self, listed: ObjectList) -> tuple[list[Json], list[UnreadableObject]]:
         """The items of a list that can be read, and those that cannot; see `unknown`."""
         sound: list[Json] = []
-        unknown = [one for one in map(self.unknown, listed.unreadable) if one is not None]
+        unknown = [unreadable for unreadable in map(self.unknown, listed.unreadable) if unreadable is not None]
         for obj in listed.items:
             if not (flaw := self.flaw(obj)):
                 sound.append(obj)
-            elif (one := self.unknown(UnreadableObject(obj, flaw))) is not None:
-                unknown.append(one)
+            elif (unreadable := self.unknown(UnreadableObject(obj, flaw))) is not None:
+                unknown.append(unreadable)
         return sound, unknown
 
-    def unknown(self, found: UnreadableObject) -> UnreadableObject | None:
+    def unknown(self, unreadable: UnreadableObject) -> UnreadableObject | None:
         """An object that cannot be read, without what would be wrong for others, too; None if it is not selected.
 
         Raises:
             Unreadable: none may be.
         """
-        known = outline(found.object)
-        if not self.belongs(known) and not has_odd_labels(found.object):
+        known = outline(unreadable.object)
+        if not self.belongs(known) and not has_odd_labels(unreadable.object):
             return None
         if not self.keeps_unreadable:
-            raise Unreadable(f'{self.resource} "{ObjectKey.of(known)}" cannot be read: {found.why}')
-        return UnreadableObject(known, found.why)
+            raise Unreadable(f'{self.resource} "{ObjectKey.of(known)}" cannot be read: {unreadable.why}')
+        return UnreadableObject(known, unreadable.why)

@@ -22,12 +22,12 @@ def parsed(begin: str, line: bytes) -> WatchEvent:
         ApiError: it is an ERROR event.
     """
     event, whole = decoded(line), line.endswith(b"\n")
-    found = (mended_event(line) if event is None and whole else event) or {}
-    kind, obj = found.get("type"), found.get("object")
+    read = (mended_event(line) if event is None and whole else event) or {}
+    kind, obj = read.get("type"), read.get("object")
     if isinstance(obj, dict) and kind == "ERROR":
         raise error_of_status(begin, obj)
     if isinstance(obj, dict) and isinstance(kind, str) and (_has_version(obj) if kind == "BOOKMARK" else has_name(obj)):
-        return WatchEvent(kind, obj, len(line), "" if event is found else UNDECODABLE)
+        return WatchEvent(kind, obj, len(line), "" if event is read else UNDECODABLE)
     if whole:
         raise Unreadable(f"{begin}: a line of the stream is not an event")
     raise Unreachable(f"{begin}: a line of the stream is cut off")

@@ -94,8 +94,8 @@ def _authorization(configuration: Configuration) -> str:
 
 
 def _headers(given: Mapping[str, object] | None) -> Headers:
-    found = {name: str(value) for name, value in (given or {}).items()}
-    return tuple((name, value) for name, value in found.items() if not value.startswith(_GENERATED))
+    headers = {name: str(value) for name, value in (given or {}).items()}
+    return tuple((name, value) for name, value in headers.items() if not value.startswith(_GENERATED))
 
 
 def configuration(config: ClusterConfig, folder: Path) -> Configuration:

@@ -155,14 +155,14 @@ def load_kubeconfig(
     """
     given = path if isinstance(path, Sequence) and not isinstance(path, str) else [path]
     with refused_as(REASON):
-        paths = [_path(one) for one in given]
+        paths = [_path(name) for name in given]
     if len(paths) > 1:
         paths = [path for path in paths if path.exists()] or paths[:1]
     merged = Document()
-    for one in paths:
-        with refused_as(REASON, str(one)):
-            merged = merged.merged(_read(one))
-    source = os.pathsep.join(str(one) for one in paths)
+    for file in paths:
+        with refused_as(REASON, str(file)):
+            merged = merged.merged(_read(file))
+    source = os.pathsep.join(str(file) for file in paths)
     with refused_as(REASON, source):
         return _config(merged, context, source)
 
@@ -254,7 +254,9 @@ def _plugin(selection: ContextSelection, config: ClusterConfig) -> ExecPlugin | 
         refuse("exec needs at least apiVersion and command")
     args, env = section.get("args") or [], section.get("env") or []
     lists = isinstance(args, list) and isinstance(env, list)
-    named: list[tuple[Any, Any]] = [(dig(one, "name"), dig(one, "value")) for one in env] if lists else []
+    named: list[tuple[Any, Any]] = (
+        [(dig(variable, "name"), dig(variable, "value")) for variable in env] if lists else []
+    )
     if not lists or not all(isinstance(word, str) for word in (*args, *itertools.chain(*named))):
         refuse("exec: args must be a list of texts, and env a list of names and values")
     shown = cluster_info(config, exec_extension(selection.cluster)) if flag(section, "provideClusterInfo") else ""
@@ -268,8 +270,12 @@ def _plugin(selection: ContextSelection, config: ClusterConfig) -> ExecPlugin | 
 def exec_extension(cluster: Json) -> object:
     """What a cluster's section, of a kubeconfig or a ClusterProfile, has for exec plugins; None: nothing."""
     extensions = cluster.get("extensions")
-    found = [one for one in extensions if dig(one, "name") == _FOR_PLUGINS] if isinstance(extensions, list) else []
-    return found[0].get("extension") if found else None
+    for_plugins = (
+        [extension for extension in extensions if dig(extension, "name") == _FOR_PLUGINS]
+        if isinstance(extensions, list)
+        else []
+    )
+    return for_plugins[0].get("extension") if for_plugins else None
 
 
 def cluster_info(config: ClusterConfig, extension: object = None) -> str:

@@ -86,16 +86,16 @@ class Document:
         name = context or self.current_context
         if not name:
             refuse("no current-context is set")
-        found = self.contexts.get(name)
-        if found is None:
+        section = self.contexts.get(name)
+        if section is None:
             refuse(f'context "{name}" does not exist')
-        cluster = self.clusters.get(text(found, "cluster"))
+        cluster = self.clusters.get(text(section, "cluster"))
         if cluster is None or not cluster.get("server"):
             refuse(f'context "{name}" names no cluster with a server')
-        user_name = text(found, "user")
+        user_name = text(section, "user")
         if user_name and user_name not in self.users:
             refuse(f'context "{name}" names user "{user_name}", which does not exist')
-        namespace = text(found, "namespace")
+        namespace = text(section, "namespace")
         selection = ContextSelection(cluster, self.users.get(user_name, {}), namespace)
         selection.check()
         return selection

@@ -64,19 +64,19 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
     silent: list[DeadlineExceeded] = []
     rows = tuple(kinds)
     for kind in rows:
-        found = await _found(kind, server, patient, silent)
-        if isinstance(found, DiscoveryFinding):
-            findings.append(found)
+        served = await _found(kind, server, patient, silent)
+        if isinstance(served, DiscoveryFinding):
+            findings.append(served)
             kept.append(kind)
-        elif found is None:
+        elif served is None:
             kept.append(attrs.evolve(kind, unserved=True))
-        elif not found.namespaced:
+        elif not served.namespaced:
             findings.append(
                 DiscoveryFinding(kind.source, f"{kind.resource.gvk.dotted} is not namespaced: it cannot be a job")
             )
         else:
-            kept.append(_completed(kind, found))
-            findings += await _doubts(kept[-1], found, server, patient)
+            kept.append(_completed(kind, served))
+            findings += await _doubts(kept[-1], served, server, patient)
     if silent and len(silent) == len(rows):
         raise silent[0]  # no request was answered, so the server itself is unavailable
     return Resolved(tuple(kept), tuple(findings))
@@ -84,12 +84,12 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
 
 async def newly_served(kinds: Iterable[JobKind], server: Discoverer) -> tuple[JobKind, ...]:
     """Those of the kinds marked as `unserved` that the server serves now; without an answer, not."""
-    found: list[JobKind] = []
+    served: list[JobKind] = []
     for kind in kinds:
         if kind.unserved:
             with suppress(ApiError):
-                found += [kind] if await server.discover(kind.resource.gvk) is not None else []
-    return tuple(found)
+                served += [kind] if await server.discover(kind.resource.gvk) is not None else []
+    return tuple(served)
 
 
 async def _found(
@@ -106,12 +106,12 @@ async def _found(
         return DiscoveryFinding(kind.source, f"it cannot be told whether the manager serves {name}: {error}")
 
 
-def _completed(kind: JobKind, found: ServedKind) -> JobKind:
+def _completed(kind: JobKind, served: ServedKind) -> JobKind:
     """The row with the plural and subresources that the manager serves."""
     if kind.declaration is None:
         return kind
-    resource = attrs.evolve(kind.resource, plural=found.plural)
-    status = attrs.evolve(kind.status, subresource="status" in found.subresources)
+    resource = attrs.evolve(kind.resource, plural=served.plural)
+    status = attrs.evolve(kind.status, subresource="status" in served.subresources)
     return attrs.evolve(kind, resource=resource, status=status)
 
 
@@ -124,13 +124,13 @@ def _may_pass(error: ApiError, patient: bool) -> bool:
     return gone or (patient and error.retryable)
 
 
-async def _doubts(kind: JobKind, found: ServedKind, server: Discoverer, patient: bool) -> list[DiscoveryFinding]:
+async def _doubts(kind: JobKind, served: ServedKind, server: Discoverer, patient: bool) -> list[DiscoveryFinding]:
     """Where the manager's definition of the kind contradicts the declaration."""
     said = kind.declaration
     if said is None:
         return []
-    doubts = list(_contradicted(kind, said, found))
-    key = ObjectKey("", f"{found.plural}.{kind.resource.gvk.group}")
+    doubts = list(_contradicted(kind, said, served))
+    key = ObjectKey("", f"{served.plural}.{kind.resource.gvk.group}")
     try:
         definition = await server.get(CUSTOM_RESOURCE_DEFINITION, key)
     except ApiError as error:
@@ -140,13 +140,13 @@ async def _doubts(kind: JobKind, found: ServedKind, server: Discoverer, patient:
     return [*doubts, *_unknown(kind, said, definition)]
 
 
-def _contradicted(kind: JobKind, said: Declaration, found: ServedKind) -> Iterator[DiscoveryFinding]:
-    if said.plural is not None and said.plural != found.plural:
-        message = f"the manager calls the kind {found.plural}, not {said.plural}: its word is taken"
+def _contradicted(kind: JobKind, said: Declaration, served: ServedKind) -> Iterator[DiscoveryFinding]:
+    if said.plural is not None and said.plural != served.plural:
+        message = f"the manager calls the kind {served.plural}, not {said.plural}: its word is taken"
         yield DiscoveryFinding(f"{kind.source}.plural", message)
-    if said.status_subresource is not None and said.status_subresource != ("status" in found.subresources):
-        served = "does not serve" if said.status_subresource else "serves"
-        message = f"the manager {served} /status for {kind.resource}: the status is written accordingly"
+    if said.status_subresource is not None and said.status_subresource != ("status" in served.subresources):
+        verb = "does not serve" if said.status_subresource else "serves"
+        message = f"the manager {verb} /status for {kind.resource}: the status is written accordingly"
         yield DiscoveryFinding(f"{kind.source}.statusSubresource", message)
 
 

@@ -64,14 +64,14 @@ class FlavorList:
     async def _look(self) -> bool:
         """List them; return whether nothing more is to be learned for now."""
         self._sought = frozenset[str]().union(*map(flavor_names, self.queues.values()))
-        found, refused = list[Json](), False
+        listed, refused = list[Json](), False
         try:
-            found = (await self.client.list(RESOURCE_FLAVOR, limit=MOST)).items
+            listed = (await self.client.list(RESOURCE_FLAVOR, limit=MOST)).items
         except (Forbidden, NotFound):
             refused = True
         except ApiError:  # what was known still is
             return False
-        known = flavors(found[:MOST])
+        known = flavors(listed[:MOST])
         if known != self.known:
             self.known = known
             self.on_change()

@@ -175,9 +175,9 @@ class ManagerCluster(Target):
     def siblings(self, key: ObjectKey, owned_by: Owner) -> Iterator[Json]:
         """The other Workloads of the same job."""
         for name in self.owned(owned_by.gvk, ObjectKey(key.namespace, owned_by.name)):
-            found = self.workloads.get(name) if name != key else None
-            if found is not None:
-                yield found
+            sibling = self.workloads.get(name) if name != key else None
+            if sibling is not None:
+                yield sibling
 
     def with_successors(self, key: ObjectKey) -> Iterator[ObjectKey]:
         """A Workload, and if it is a slice that has been replaced, the others of its job: a copy may still name it."""
@@ -209,23 +209,23 @@ class ManagerCluster(Target):
         informer, workload = self.workloads.informer, self.workloads.get(key)
         if workload is None or key not in informer.keys_by("worker", UNPLACED):
             return None
-        found = WORKLOADS.of(workload).owner
-        cache = self.cache_of(found.gvk) if found is not None else None
-        jobs = self.jobs_of(key, workload, found) if found is not None else {}
+        owned_by = WORKLOADS.of(workload).owner
+        cache = self.cache_of(owned_by.gvk) if owned_by is not None else None
+        jobs = self.jobs_of(key, workload, owned_by) if owned_by is not None else {}
         sizes = [cache.informer.size_of(ObjectKey.of(job)) for job in jobs.values()] if cache is not None else []
         return Need(max(informer.size_of(key), sum(sizes)), max(1, len(jobs)))
 
     def workloads_of(self, key: ObjectKey, gvk: GVK, job: Json) -> list[ObjectKey]:
         """The Workloads that stand for a job."""
-        cache, found = self.jobs[gvk], self.owned(gvk, key)
+        cache, workloads = self.jobs[gvk], self.owned(gvk, key)
         for entry in cache.entries(job):
             group = ObjectKey.parsed(entry)
             shared = self.workloads.get(group)
             if shared is not None and has_members(shared):
-                found.append(group)
+                workloads.append(group)
         if cache.index(job) is None:
-            found += self._found_by("member", gvk, key)
-        return list(dict.fromkeys(found))
+            workloads += self._found_by("member", gvk, key)
+        return list(dict.fromkeys(workloads))
 
     def owned(self, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
         """The Workloads that name the job of this kind and key as the one behind them."""
@@ -273,7 +273,7 @@ class ManagerCluster(Target):
     def names_of_clusters(self, uids: Mapping[str, str], shown: Collection[frozenset[str]]) -> ClusterNames:
         """Which MultiKueueClusters lead to one cluster; see `cluster_names`."""
         listed = {name for config in self.configs.values() for name in clusters(config)}
-        known = (one for one in self.clusters.values() if not is_terminating(one))
+        known = (cluster for cluster in self.clusters.values() if not is_terminating(cluster))
         return cluster_names(known, listed, uids, shown)
 
     def worker_statuses(self) -> Iterator[tuple[str, str, str]]:

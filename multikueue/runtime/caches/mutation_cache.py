@@ -108,9 +108,9 @@ class MutationCache:
         known = self.informer.keys_by("workload", wanted)
         if not known and not self._written:
             return []
-        written = [key for key, one in self._written.items() if one.entries is not None and wanted in one.entries]
-        found = ((key, self.get(key)) for key in sorted({*known, *written}))
-        return [obj for key, obj in found if obj is not None and self._belongs(key, obj, wanted, key in known)]
+        written = [key for key, write in self._written.items() if write.entries is not None and wanted in write.entries]
+        objects = ((key, self.get(key)) for key in sorted({*known, *written}))
+        return [obj for key, obj in objects if obj is not None and self._belongs(key, obj, wanted, key in known)]
 
     def entries(self, obj: Json) -> Iterable[str]:
         """The Workload keys an object belongs to; where rules fail for it, those of its last version with a result."""

@@ -70,16 +70,18 @@ class QueueInformers:
 
         def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
             if old is None or new is None or dig(old, "spec") != dig(new, "spec"):
-                found = {dig(queue, "spec", "clusterQueue") or key.name for queue in (old, new) if queue is not None}
-                for name in sorted(found):
+                names = {dig(queue, "spec", "clusterQueue") or key.name for queue in (old, new) if queue is not None}
+                for name in sorted(names):
                     on_queue(ObjectKey("", name))
 
-        def told(status: InformerStatus) -> None:
+        def status_changed(status: InformerStatus) -> None:
             on_status(status)
             if on_figures is not None:
                 on_figures()
 
-        informer = partial(Informer, client, on_change=changed, on_status=told, fraction=fraction, limits=limits)
+        informer = partial(
+            Informer, client, on_change=changed, on_status=status_changed, fraction=fraction, limits=limits
+        )
         informer = partial(informer, flaw=queue_flaw)
         kept = only_spec("resourceGroups") if slim and on_figures is None else drop_managed_fields
         queues = cls(
@@ -90,8 +92,8 @@ class QueueInformers:
         cohorts = Informer(
             client, COHORT, on_status=lambda _: on_figures(), fraction=fraction, limits=limits, flaw=queue_flaw
         )
-        for one in (*queues.both, cohorts):
-            one.subscribe(lambda _key, _old, _new: on_figures())
+        for each in (*queues.both, cohorts):
+            each.subscribe(lambda _key, _old, _new: on_figures())
         return attrs.evolve(queues, cohorts=cohorts, flavors=FlavorList(client, queues.cluster_queues, on_figures))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:

@@ -33,8 +33,8 @@ def stopped_job(manager: ManagerCluster, adapters: AdapterRegistry, key: ObjectK
     """The stopped job behind a Workload that is gone, by the name that Kueue gave to that; None: there is none."""
     for gvk, cache in manager.jobs.items():
         adapter = adapters.get(gvk)
-        for found in cache.informer.keys_by("stopped", str(key)) if adapter is not None else ():
-            job = cache.get(found)
+        for name in cache.informer.keys_by("stopped", str(key)) if adapter is not None else ():
+            job = cache.get(name)
             if adapter is not None and job is not None and adapter.shows_former_run(job):
                 return StoppedJob(adapter, job)
     return None

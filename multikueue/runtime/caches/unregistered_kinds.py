@@ -60,9 +60,9 @@ async def with_running_kinds(adapters: AdapterRegistry, manager: Reader) -> Runn
 def _assigned_kinds(listed: ObjectList, adapters: AdapterRegistry) -> Iterable[GVK]:
     """The kind of each Workload that a worker may run, where the settings lack it or the manager does not serve it."""
     for workload in _assigned(listed):
-        found = owner(workload)
-        if found is not None and not _is_followed(adapters, found.gvk):
-            yield found.gvk
+        owned_by = owner(workload)
+        if owned_by is not None and not _is_followed(adapters, owned_by.gvk):
+            yield owned_by.gvk
 
 
 def _assigned(listed: ObjectList) -> Iterator[Json]:
@@ -72,7 +72,7 @@ def _assigned(listed: ObjectList) -> Iterator[Json]:
             yield outline(obj)
         elif _may_run(obj):
             yield obj
-    yield from (one.object for one in listed.unreadable)
+    yield from (unreadable.object for unreadable in listed.unreadable)
 
 
 def _may_run(workload: Json) -> bool:

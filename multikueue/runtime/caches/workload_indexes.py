@@ -32,8 +32,8 @@ def owner_entry(gvk: GVK, key: ObjectKey) -> str:
 
 
 def _owner_entries(workload: Json) -> list[str]:
-    found, namespace = WORKLOADS.of(workload).owner, namespace_of(workload)
-    return [owner_entry(found.gvk, ObjectKey(namespace, found.name))] if found else []
+    owned_by, namespace = WORKLOADS.of(workload).owner, namespace_of(workload)
+    return [owner_entry(owned_by.gvk, ObjectKey(namespace, owned_by.name))] if owned_by else []
 
 
 def _member_entries(workload: Json) -> list[str]:
@@ -41,8 +41,8 @@ def _member_entries(workload: Json) -> list[str]:
     references = dig(workload, "metadata", "ownerReferences") if WORKLOADS.of(workload).has_members else None
     namespace = namespace_of(workload)
     return [
-        owner_entry(GVK.of(one["apiVersion"], one["kind"]), ObjectKey(namespace, one["name"]))
-        for one in references or ()
+        owner_entry(GVK.of(reference["apiVersion"], reference["kind"]), ObjectKey(namespace, reference["name"]))
+        for reference in references or ()
     ]
 
 
@@ -149,7 +149,7 @@ def may_have_jobs(workloads: Indexer, worker: str, kind: GVK, copies: Iterable[J
     if workloads.keys_by(NAMED, named_entry(worker, kind)):
         return True
     owners = (owner(workloads.get(origin_key(copy)) or copy) for copy in copies)
-    return any(found is None or named_entry("", found.gvk) == named_entry("", kind) for found in owners)
+    return any(owned_by is None or named_entry("", owned_by.gvk) == named_entry("", kind) for owned_by in owners)
 
 
 PENDING: Final = "pending"
@@ -201,5 +201,5 @@ def named_by(workload: Json | None) -> Iterator[str]:
 
 def named_by_slices(workload: Json | None, siblings: Sequence[Json]) -> Iterator[str]:
     """The workers of the other slices of an elastic job: what runs for them is its job."""
-    for one in siblings if workload is not None and is_elastic(workload) else ():
-        yield from filter(None, (cluster_name(one), noted_worker(one)))
+    for sibling in siblings if workload is not None and is_elastic(workload) else ():
+        yield from filter(None, (cluster_name(sibling), noted_worker(sibling)))

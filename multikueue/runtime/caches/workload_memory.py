@@ -217,10 +217,10 @@ class WorkloadMemory:
         known = self._known.get(key)
         return known.pods.get((cluster, attempt)) if known is not None else None
 
-    def saw_pods(self, cluster: ClusterName, key: ObjectKey, attempt: str, found: tuple[Json, ...]) -> None:
+    def saw_pods(self, cluster: ClusterName, key: ObjectKey, attempt: str, pods: tuple[Json, ...]) -> None:
         """These pods are on a worker, and this attempt waits for their end."""
         if (known := self._known.get(key)) is not None:
-            known.pods = {(cluster, attempt): found}
+            known.pods = {(cluster, attempt): pods}
 
     def reconnected(self, cluster: ClusterName) -> None:
         """The worker is connected again: what it shows first may be older than a creation without an answer."""

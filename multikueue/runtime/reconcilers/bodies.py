@@ -81,7 +81,7 @@ class Bodies:
 
     def lacks(self, snapshot: Snapshot, plan: Plan) -> bool:
         """Whether a plan may be another one with the bodies that the caches do not keep."""
-        slimmed = [one for one in (snapshot.workload, *snapshot.jobs.values()) if one is not None and is_slimmed(one)]
+        slimmed = [obj for obj in (snapshot.workload, *snapshot.jobs.values()) if obj is not None and is_slimmed(obj)]
         return bool(slimmed) and (any(map(is_elastic, slimmed)) or any(map(_sends_body, plan.effects)))
 
     async def take(self, snapshot: Snapshot) -> Snapshot | None:
@@ -113,7 +113,7 @@ class Bodies:
         """An object with its body: as the caches have it, as it was read before, or read now; None: it is gone."""
         if not is_slimmed(shown):
             return shown
-        whole = next((one for one in self._read[key] if _is_as_new(one, shown)), None)
+        whole = next((body for body in self._read[key] if _is_as_new(body, shown)), None)
         if whole is None:
             whole = await read(self.client, resource, ObjectKey.of(shown))
             self._read[key] += [] if whole is None else [whole]

@@ -152,8 +152,12 @@ class ClusterReconciler:
         """Tell whose jobs run there."""
         if not self.workers.note_detached(name, detached_at(annotations_of(cluster))):
             return
-        known = self.manager.workloads.informer.values()
-        jobs = [str(ObjectKey.of(one)) for one in known if cluster_name(one) == name and not is_finished(one)]
+        workloads = self.manager.workloads.informer.values()
+        jobs = [
+            str(ObjectKey.of(workload))
+            for workload in workloads
+            if cluster_name(workload) == name and not is_finished(workload)
+        ]
         if jobs:
             named = ", ".join(jobs[:NAMED]) + (f" and {len(jobs) - NAMED} more" if len(jobs) > NAMED else "")
             note = (
@@ -246,7 +250,7 @@ class ClusterReconciler:
             return
         connection, now = worker.connection, self.clock()
         refused = worker.usable.unusable if worker.usable is not None else {}
-        unusable, causes = ({kind: one[part] for kind, one in refused.items()} for part in (0, 1))
+        unusable, causes = ({kind: reason[part] for kind, reason in refused.items()} for part in (0, 1))
         runs = self.workers.counts_from(str(worker.name), connection.lost_since) is not None  # its time, to a move
         facts = connection.facts(unusable, lost_after=self.lost_after if runs else None)
         is_manager = worker.known.identity.is_manager if worker.known is not None else None
@@ -258,10 +262,10 @@ class ClusterReconciler:
         kueue = kueue_status(cluster, worker.usable.kueue.known, now) if worker.usable is not None else None
         second = self.workers.names.seconds.get(worker.name)
         held = second_name_status(cluster, second, now) if second is not None else None
-        changed = [one for one in (wanted, known, self._credentials(worker, cluster), kueue, held) if one is not None]
-        wished = [one for one in conditions(cluster) if second is not None or one.get("type") != SECOND_NAME]
-        for one in changed:
-            wished = replaced(wished, one)
+        changed = [new for new in (wanted, known, self._credentials(worker, cluster), kueue, held) if new is not None]
+        wished = [old for old in conditions(cluster) if second is not None or old.get("type") != SECOND_NAME]
+        for new in changed:
+            wished = replaced(wished, new)
         if not changed and len(wished) == len(conditions(cluster)):
             return
         written = await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, wished)

@@ -59,8 +59,8 @@ class QuotaReconciler:
             return Action.done()
         check, _ = self.manager.our_check(quota.check_names(queue))
         config = self.manager.config_of(check)
-        local_queues = frozenset(found for found, target in self.queues.targets() if target == key.name)
-        objects = {name_of(one): one for one in self.manager.clusters.values()}
+        local_queues = frozenset(local_queue for local_queue, target in self.queues.targets() if target == key.name)
+        objects = {name_of(cluster): cluster for cluster in self.manager.clusters.values()}
         workers = [self._offer(name, local_queues) for name in quota.listed_workers(config, objects)]
         self._forget_removed()
         now = self.clock()
@@ -71,12 +71,12 @@ class QuotaReconciler:
         """What a worker offers, None if that is not known; and for how many seconds at most to wait for it."""
         self.workers.follow_queues(name)
         worker = self.workers.get(name)
-        found = self._queues_of(worker) if worker is not None else None
-        if found is not None:
+        queues = self._queues_of(worker) if worker is not None else None
+        if queues is not None:
             self._hidden_since.pop(name, None)
             source = self.manager.clusters.get(ObjectKey("", name)) or {}
             names = names_on(worker, source)
-            return quota.offered(frozenset(map(names.local_queue, local_queues)), found), None
+            return quota.offered(frozenset(map(names.local_queue, local_queues)), queues), None
         lost_since = self._lost_since(name, worker)
         if lost_since is None:
             return None, None
@@ -87,10 +87,12 @@ class QuotaReconciler:
         """A worker's queues; as last read, if its newest credentials may not read them."""
         informers, server = worker.known, worker.server
         if informers is not None and informers.queues.known:
-            found = {name_of(queue): queue for queue in informers.queues.cluster_queues.values()}
+            cluster_queues = {name_of(queue): queue for queue in informers.queues.cluster_queues.values()}
             if is_manager(worker):  # there a sum would count itself
-                found = {name: queue for name, queue in found.items() if not self._leads_to_workers(name)}
-            queues = quota.WorkerQueues(tuple(informers.queues.targets()), found)
+                cluster_queues = {
+                    name: queue for name, queue in cluster_queues.items() if not self._leads_to_workers(name)
+                }
+            queues = quota.WorkerQueues(tuple(informers.queues.targets()), cluster_queues)
             self._seen[worker.name] = (server, queues)
             return queues
         seen_on, seen = self._seen.get(worker.name, ("", None))

@@ -190,7 +190,9 @@ class SnapshotReader:
                 informers.learn(key, owned_by.gvk if owned_by is not None else None, worker)
                 if owned_by is not None and (worker.name in named or worker.unreadable or not worker.is_empty):
                     informers.want(owned_by.gvk)
-        if workload is None and all(one.is_empty and one.reachable and not one.unreadable for one in seen.workers):
+        if workload is None and all(
+            worker.is_empty and worker.reachable and not worker.unreadable for worker in seen.workers
+        ):
             self.memory.left(key)
         elif workload is None:
             self.memory.missed(key)
@@ -233,8 +235,8 @@ class SnapshotReader:
         """The owner of a Workload that is gone, from its copies, or from a job that names it."""
         named = (copies.owner for worker in self.workers if (copies := named_copies(worker, key)) is not None)
         known = (worker.known.owner_of(key) for worker in self.workers if worker.known is not None)
-        found = (owned_by for owned_by in (*named, *known) if owned_by is not None)
-        return next(found, None if stopped is None else stopped.owner)
+        owners = (owned_by for owned_by in (*named, *known) if owned_by is not None)
+        return next(owners, None if stopped is None else stopped.owner)
 
     def _workers(self, here: _Here, config: Json | None) -> Iterator[Worker]:
         """All workers that may matter: those of the config first, then all others, then those that are not known."""
@@ -337,13 +339,13 @@ class SnapshotReader:
         """
         said, known = namespace_on(workload, cluster.name, siblings), cluster.known
         copies = known.copies_of(key) if known is not None else []
-        if known is None or (not shared and all(namespace_of(one) == said for one in copies)):
+        if known is None or (not shared and all(namespace_of(copy) == said for copy in copies)):
             return said
         marks, of_attempt = Marks(self.settings.mark_key), WORKLOADS.of(workload).attempt
-        proofs = [(namespace_of(one), marks.proof(one, workload, cluster.name, of_attempt)) for one in copies]
+        proofs = [(namespace_of(copy), marks.proof(copy, workload, cluster.name, of_attempt)) for copy in copies]
         exact = [place for place, proof in proofs if proof is Proof.EXACT]
-        former = (namespace_of(one) for one in copies if marks.made_copy(one, jobs.get(name_of(one)), cluster.name))
-        offered = (namespace_of(one) for one in copies if marks.made_under(one, key, cluster.name))
+        former = (namespace_of(copy) for copy in copies if marks.made_copy(copy, jobs.get(name_of(copy)), cluster.name))
+        offered = (namespace_of(copy) for copy in copies if marks.made_under(copy, key, cluster.name))
         if places := exact or shared or [*former, *offered]:
             return said if said in places else places[0]
         own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)

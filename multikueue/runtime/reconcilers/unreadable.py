@@ -69,11 +69,11 @@ def _unreadable_copy(
     for gvk, cache in informers.jobs.items():
         if not cache.informer.unreadable:
             continue
-        found = set(cache.unreadable_of(key))
+        unreadable = set(cache.unreadable_of(key))
         if owned_by is not None and gvk == owned_by.gvk:
-            found.update(jobs)
-        for one in sorted(found):
-            outline = cache.informer.unreadable.outlines.get(one)
+            unreadable.update(jobs)
+        for job in sorted(unreadable):
+            outline = cache.informer.unreadable.outlines.get(job)
             if outline is not None and not is_child(outline, informers.jobs):
-                return cache.unreadable_note(one)
+                return cache.unreadable_note(job)
     return ""

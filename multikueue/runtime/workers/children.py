@@ -60,4 +60,4 @@ def _may_have(cache: MutationCache, key: ObjectKey, owner: str) -> bool:
     status = cache.informer.status
     if not status.synced or not cache.informer.current or status.failing_since is not None:
         return True
-    return any(found is not None and uid(found) == owner for found in (cache.get(key), cache.informer.get(key)))
+    return any(parent is not None and uid(parent) == owner for parent in (cache.get(key), cache.informer.get(key)))

@@ -35,8 +35,8 @@ class WorkerCopies(Target):
         if namespace is not None:
             return namespace
         jobs = (job for cache in self.jobs.values() for job in cache.of(key))
-        found = sorted((*self.workloads.informer.by(ORIGIN, str(key)), *jobs), key=is_terminating)
-        return namespace_of(found[0]) if found else key.namespace
+        copies = sorted((*self.workloads.informer.by(ORIGIN, str(key)), *jobs), key=is_terminating)
+        return namespace_of(copies[0]) if copies else key.namespace
 
     def workload_of(self, key: ObjectKey, there: str) -> Json | None:
         """The copy of a Workload in a namespace here, unless it says that it is another one's."""
@@ -53,24 +53,24 @@ class WorkerCopies(Target):
         Of those that cannot be read it is the metadata.
         """
         there, own = self.workloads.informer, self.workload_of(key, key.namespace)
-        found = [] if own is None else [own]
-        for known in (there, there.unreadable.outlines):
-            found += known.by(ORIGIN, str(key)) if known.indexed(ORIGIN) else ()
+        copies = [] if own is None else [own]
+        for store in (there, there.unreadable.outlines):
+            copies += store.by(ORIGIN, str(key)) if store.indexed(ORIGIN) else ()
         for cache in self.jobs.values():
             outlines = cache.informer.unreadable.outlines
             jobs = (*cache.of(key), *(outlines.by("workload", str(key)) if outlines.indexed("workload") else ()))
-            found += (job for job in jobs if not self._is_child(job))
-        return found
+            copies += (job for job in jobs if not self._is_child(job))
+        return copies
 
     def marked_places(self, workloads: Sequence[Json], marks: Marks, worker: ClusterName) -> tuple[str, ...]:
         """The namespaces on that worker with copies, marked by us, of those of these Workloads whose job may run."""
-        found = list[str]()
-        for one in filter(may_run, workloads):
-            key = ObjectKey.of(one)
+        namespaces = list[str]()
+        for workload in filter(may_run, workloads):
+            key = ObjectKey.of(workload)
             for copy in self.copies_of(key):
-                if marks.proof(copy, one, worker) is Proof.EXACT:
-                    found.append(namespace_of(copy))
-        return tuple(dict.fromkeys(found))
+                if marks.proof(copy, workload, worker) is Proof.EXACT:
+                    namespaces.append(namespace_of(copy))
+        return tuple(dict.fromkeys(namespaces))
 
     def jobs_of(
         self, key: ObjectKey, owned_by: Owner | None, there: str
@@ -145,7 +145,7 @@ class WorkerCopies(Target):
         of_kind = cache.informer
         for obj in filter(None, (new or old,)):
             own = cache is self.workloads
-            named = [origin_key(obj)] if own else [ObjectKey.parsed(one) for one in cache.entries(obj)]
+            named = [origin_key(obj)] if own else [ObjectKey.parsed(entry) for entry in cache.entries(obj)]
             for workload in named or [origin_key(obj)]:
                 if new is None:
                     if workload not in self.shares.expected and not self.copies_of(workload):
@@ -157,16 +157,16 @@ class WorkerCopies(Target):
     def owner_of(self, key: ObjectKey) -> Owner | None:
         """The job behind a Workload, from its copy, or from a job that names it."""
         copy = self.workload_of(key, self.place_of(key, None))
-        found = owner(copy) if copy is not None else None
+        owned_by = owner(copy) if copy is not None else None
         named = ((gvk, job) for gvk, cache in self.jobs.items() for job in cache.of(key) if not self._is_child(job))
-        return found or next((Owner(gvk, job["metadata"]["name"]) for gvk, job in named), None)
+        return owned_by or next((Owner(gvk, job["metadata"]["name"]) for gvk, job in named), None)
 
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads with copies there, or with jobs."""
         copies = self.workloads.informer
-        for found in (copies, copies.unreadable.outlines):
-            yield from filterfalse(found.indexed(ORIGIN).__contains__, found.keys())
-            yield from map(ObjectKey.parsed, found.entries(ORIGIN))
+        for store in (copies, copies.unreadable.outlines):
+            yield from filterfalse(store.indexed(ORIGIN).__contains__, store.keys())
+            yield from map(ObjectKey.parsed, store.entries(ORIGIN))
         for cache in self.jobs.values():
             yield from map(ObjectKey.parsed, cache.informer.entries("workload"))
             yield from map(ObjectKey.parsed, cache.informer.unreadable.outlines.entries("workload"))

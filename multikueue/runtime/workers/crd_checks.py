@@ -45,13 +45,13 @@ class CRDCheck:
         assert declaration is not None, "only declared kinds are inspected"
         key = ObjectKey("", f"{self.kind.resource.plural}.{gvk.group}")
         try:
-            found = await self.client.get(CUSTOM_RESOURCE_DEFINITION, key)
+            definition = await self.client.get(CUSTOM_RESOURCE_DEFINITION, key)
         except ApiError as error:
             self._absent = isinstance(error, NotFound)
             # A definition that lacked a field may be in an update.
             self._certain = not error.retryable and not self.flaw
             return
-        unknown = declaration.unknown_paths(found, gvk.version)
+        unknown = declaration.unknown_paths(definition, gvk.version)
         missing = [(field, path) for field, path in unknown if field.startswith(_NEEDED)]
         self._certain = not missing
         fields = ", ".join(f"{path} ({self.kind.source}.{field})" for field, path in missing)

@@ -88,8 +88,10 @@ class WorkerBackoffs:
         delay = self.backoff.delay(times, self.fraction())
         if isinstance(error, ApiError):
             delay = max(delay, error.retry_after or 0.0)
-            known = isinstance(error, Conflict) or error.told or (before is not None and before.why == str(error))
-            report = log.debug if known else log.info
+            expected = (
+                isinstance(error, Conflict) or error.reported or (before is not None and before.why == str(error))
+            )
+            report = log.debug if expected else log.info
             report("retry", cluster=part[0], key=str(part[1]), error=str(error), seconds=round(delay, 3))
         else:
             log.error("unexpected exception", cluster=part[0], key=str(part[1]), exc_info=error)

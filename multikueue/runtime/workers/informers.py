@@ -138,7 +138,10 @@ class WorkerInformers(WorkerCopies):
             indexes=INDEXES_THERE if settings.on_figures is None else {**INDEXES_THERE, **QUOTA_INDEXES},
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
-        jobs = {one.resource.gvk: _jobs(one, informer, settings, name, earlier) for one in settings.adapters.followed}
+        jobs = {
+            adapter.resource.gvk: _jobs(adapter, informer, settings, name, earlier)
+            for adapter in settings.adapters.followed
+        }
         is_used = partial(_is_used, settings, name, workloads)
         return cls(
             client,
@@ -146,7 +149,7 @@ class WorkerInformers(WorkerCopies):
             jobs,
             name,
             _queues(name, client, settings, report),
-            KindWatches.build(client, (one.informer for one in jobs.values()), is_used, settings.unused_after),
+            KindWatches.build(client, (cache.informer for cache in jobs.values()), is_used, settings.unused_after),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
             kueue=kueue,
@@ -230,24 +233,31 @@ class WorkerInformers(WorkerCopies):
     @property
     def health(self) -> Health:
         """The watch of the Workloads decides whether the worker is connected, once it is known which cluster it is."""
-        found = health_of(self.workloads.informer.status, [informer.status for informer in self._informers])
-        if self.identity.asked or not isinstance(found.watch, OpenWatch):
-            return found
+        health = health_of(self.workloads.informer.status, [informer.status for informer in self._informers])
+        if self.identity.asked or not isinstance(health.watch, OpenWatch):
+            return health
         return Health(OpeningWatch(), complete=False)
 
     @property
     def shown(self) -> tuple[object, ...]:
         """Of kinds whether they are answered, watched, unusable; what Kueue there lacks; which cluster it is."""
-        kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
+        kinds = (
+            (bool(informer.status.synced or informer.status.failures), _is_followed(informer))
+            for informer in self._informers
+        )
         return (*kinds, frozenset(self.unusable), self.kueue.known.lacks, self.identity.known)
 
     @property
     def unusable(self) -> dict[str, tuple[str, str]]:
         """The kinds the worker refuses or has too much of: why, and the `Cause`. Not one whose watch just breaks."""
-        refused = ((one.resource.gvk.dotted, one.status) for one in self._informers)
-        flaws = {gvk.dotted: (one.flaw, Cause.FIELD_MISSING) for gvk, one in self.crd_checks.items() if one.flaw}
-        told = {kind: (of.last_error, of.cause or "") for kind, of in refused if of.refused or of.unreadable}
-        return {**flaws, **told}
+        statuses = ((informer.resource.gvk.dotted, informer.status) for informer in self._informers)
+        flaws = {gvk.dotted: (check.flaw, Cause.FIELD_MISSING) for gvk, check in self.crd_checks.items() if check.flaw}
+        refused = {
+            kind: (status.last_error, status.cause or "")
+            for kind, status in statuses
+            if status.refused or status.unreadable
+        }
+        return {**flaws, **refused}
 
     @property
     def _informers(self) -> list[Informer]:

@@ -44,13 +44,13 @@ CONTROLLER: Final = "controller"
 
 def controller_kinds(job: Json) -> list[str]:
     """The entries of that index."""
-    found = _controller_kind(job)
-    return [] if found is None else [str(found)]
+    gvk = _controller_kind(job)
+    return [] if gvk is None else [str(gvk)]
 
 
 def _controller_kind(job: Json) -> GVK | None:
-    found = controller_of(job)
-    return None if found is None else GVK.of(found.get("apiVersion", ""), found.get("kind", ""))
+    reference = controller_of(job)
+    return None if reference is None else GVK.of(reference.get("apiVersion", ""), reference.get("kind", ""))
 
 
 @attrs.define(eq=False)
@@ -122,10 +122,10 @@ class KindWatch:
     async def _finds_something(self) -> bool:
         informer = self.informer
         try:
-            found = await informer.client.list(informer.resource, label_selector=informer.label_selector, limit=1)
+            listed = await informer.client.list(informer.resource, label_selector=informer.label_selector, limit=1)
         except ApiError:
             return True  # the informer finds out what it is, and tells
-        return bool(found.items or found.unreadable)
+        return bool(listed.items or listed.unreadable)
 
 
 @attrs.define(eq=False)
@@ -143,12 +143,14 @@ class KindWatches:
         jobs = tuple(informers)
 
         def is_needed(gvk: GVK) -> bool:
-            shown = (store for one in jobs for store in (one, one.unreadable.outlines))
+            shown = (store for informer in jobs for store in (informer, informer.unreadable.outlines))
             return is_used(gvk) or any(store.keys_by(CONTROLLER, str(gvk)) for store in shown)
 
-        watches = cls(client, {one.resource.gvk: KindWatch(one, is_needed, unused_after) for one in jobs})
-        for one in jobs:
-            one.subscribe(watches._shown)
+        watches = cls(
+            client, {informer.resource.gvk: KindWatch(informer, is_needed, unused_after) for informer in jobs}
+        )
+        for informer in jobs:
+            informer.subscribe(watches._shown)
         return watches
 
     def _shown(self, _key: ObjectKey, _old: Json | None, new: Json | None) -> None:

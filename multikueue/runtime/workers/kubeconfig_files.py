@@ -62,12 +62,12 @@ class KubeconfigFiles:
         Raises:
             KubeconfigError: it cannot be read or must not be read.
         """
-        found = self._found.get(path)
-        if found is None:
+        content = self._found.get(path)
+        if content is None:
             self._wakeup.set()
-        if isinstance(found, str):
-            raise KubeconfigError(_REASON, found)
-        return found
+        if isinstance(content, str):
+            raise KubeconfigError(_REASON, content)
+        return content
 
     async def run(self) -> None:
         """Read the files until cancelled."""
@@ -85,18 +85,18 @@ class KubeconfigFiles:
 
     async def _check(self, path: str) -> None:
         try:
-            found = await self._read(path)
+            content = await self._read(path)
             known = self._found.get(path)
-            if known == found:
+            if known == content:
                 return
             if known is not None:
                 await anyio.sleep(SETTLING)
-                if found != await self._read(path):
+                if content != await self._read(path):
                     return  # it is still being written: the next read gets it
         finally:
             self._under_way.discard(path)
-        self._found[path] = found
-        log.info("kubeconfig file read", path=path, error=found if isinstance(found, str) else None)
+        self._found[path] = content
+        log.info("kubeconfig file read", path=path, error=content if isinstance(content, str) else None)
         self.changed(path)
 
     async def _read(self, path: str) -> bytes | str:

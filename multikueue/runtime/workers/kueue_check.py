@@ -87,12 +87,12 @@ async def kueue_on(server: Server) -> WorkerKueue:
 async def _version(server: Reader) -> Version | None:
     """The version of the controller, as its image tells; None: it may not be read, or tells none."""
     try:
-        found = await server.get(DEPLOYMENT, CONTROLLER)
+        deployment = await server.get(DEPLOYMENT, CONTROLLER)
     except ApiError as error:
         if error.retryable:
             raise
         return None
-    containers = dig(found, "spec", "template", "spec", "containers")
+    containers = dig(deployment, "spec", "template", "spec", "containers")
     listed = containers if isinstance(containers, list) else []
-    images = [str(dig(one, "image") or "") for one in listed if dig(one, "name") == "manager"]
+    images = [str(dig(container, "image") or "") for container in listed if dig(container, "name") == "manager"]
     return version_of(images[0]) if images else None

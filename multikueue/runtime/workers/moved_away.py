@@ -111,8 +111,8 @@ class Suspects:
             return ()
         if copy is not None and (workload_flaw(copy) or not self._is_of(copy, suspect.key, [str(origin_key(copy))])):
             return ()
-        found = [(self.adapters.get(resource.gvk), JobCopy(resource, job)) for resource, job in jobs]
-        ours = [(row, job) for row, job in found if row is not None and self._is_ours(row, job.object, suspect.key)]
+        copies = [(self.adapters.get(resource.gvk), JobCopy(resource, job)) for resource, job in jobs]
+        ours = [(row, job) for row, job in copies if row is not None and self._is_ours(row, job.object, suspect.key)]
         return tuple(
             stop_over(
                 self.loss.worker,
@@ -145,8 +145,8 @@ class Suspects:
         if workload is None or not has_left(workload, self.loss.worker, since):
             return seen
         there = namespace_on(workload, self.loss.worker)
-        told = Suspect(key, ObjectKey(there, key.name), tuple(self._told(workload, there)))
-        return told if seen is None else attrs.evolve(seen, jobs=seen.jobs or told.jobs)
+        said = Suspect(key, ObjectKey(there, key.name), tuple(self._told(workload, there)))
+        return said if seen is None else attrs.evolve(seen, jobs=seen.jobs or said.jobs)
 
     def _seen(self, key: ObjectKey) -> Suspect | None:
         known = self.loss.known

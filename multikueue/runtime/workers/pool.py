@@ -102,7 +102,7 @@ def shown_on(worker: WorkerCluster, key: ObjectKey, owned_by: Owner | None, *, n
 def named_copies(worker: WorkerCluster, key: ObjectKey) -> NamedCopies | None:
     """What of a Workload that is gone was read by name, on a worker that has too much to be listed."""
     caches = worker.caches if worker.connection.unreadable else ()
-    return next((found for one in caches if (found := one.full.copies.get(key)) is not None), None)
+    return next((copies for informers in caches if (copies := informers.full.copies.get(key)) is not None), None)
 
 
 def target_on(worker: WorkerCluster | None) -> Target | None:
@@ -284,8 +284,8 @@ class WorkerPool:
         known = worker.known if worker.known is not None and worker.known.have_read(None) else None
         loss = Loss(name, since + self.clusters.times.step(), known)
         same = before is not None and (before[0], before[1].loss.known) == (since, loss.known)
-        found = self._losses[name] = before if before is not None and same else (since, self.suspects(loss))
-        return found[1]
+        noted = self._losses[name] = before if before is not None and same else (since, self.suspects(loss))
+        return noted[1]
 
     def _changed(self, worker: WorkerCluster) -> None:
         connection, known = worker.connection, self.clusters.get(worker.name) is worker
@@ -305,7 +305,7 @@ class WorkerPool:
 
     def is_identified(self, name: str) -> bool:
         """Whether this process knows, or has known, which cluster a worker leads to."""
-        return bool((found := self._destinations.get(name)) is not None and found.uid)
+        return bool((destination := self._destinations.get(name)) is not None and destination.uid)
 
     def destination(self, name: str) -> Destination | None:
         """Where a worker leads, or led when it was connected last; None: it never was, or was removed since."""
@@ -329,7 +329,7 @@ class WorkerPool:
     def note_names(self) -> None:
         """Note which workers lead to one cluster; have all planned, or told of, for which that has changed."""
         # One that is not connected counts as what it was.
-        uids = {name: one.uid for name, one in self._destinations.items() if one.uid}
+        uids = {name: destination.uid for name, destination in self._destinations.items() if destination.uid}
         before, self.names = self.names, self.find_names(uids, self._shown)
         if before == self.names:
             return
@@ -364,8 +364,8 @@ class WorkerPool:
             first = next(iter(self._removed))
             self._let_go.pop(first, None)
             oldest = self._removed.pop(first)
-            known = [one for one in (oldest, self._removed_before) if one is not None]
-            self._removed_before = max(known, default=None)
+            losses = [since for since in (oldest, self._removed_before) if since is not None]
+            self._removed_before = max(losses, default=None)
 
     def _replaced(self, earlier: WorkerInformers, now: WorkerInformers | None) -> None:
         """Have Workloads reconciled whose copies may be gone with the caches."""

@@ -167,8 +167,8 @@ class ReturningWorker:
             return _Heard.NOTHING
 
     async def _look_for(self, suspects: Suspects) -> _Heard:
-        found = iter(suspects)
-        if (first := next(found, None)) is None:
+        remaining = iter(suspects)
+        if (first := next(remaining, None)) is None:
             return _Heard.NOTHING
         heard, copy = await self._ask(first)
         if heard is not _Heard.ANSWER:
@@ -182,7 +182,7 @@ class ReturningWorker:
         with anyio.move_on_after(HOLD_UP):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._stop, suspects, first, copy)
-                for suspect in itertools.islice(found, AT_MOST - 1):
+                for suspect in itertools.islice(remaining, AT_MOST - 1):
                     tasks.start_soon(look, suspect)
         suspects.look_away()
         return heard

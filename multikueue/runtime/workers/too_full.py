@@ -147,7 +147,7 @@ class FullWorker:
     async def _look(self) -> None:
         """Read what is left of Workloads that are gone, and have them planned."""
         gone = [key for key in self._there if self.is_gone(key)][:AT_MOST]
-        self.copies = {key: one for key, one in self.copies.items() if key in gone}
+        self.copies = {key: copies for key, copies in self.copies.items() if key in gone}
         places = anyio.Semaphore(AT_ONCE)
 
         async def look(key: ObjectKey) -> None:

@@ -112,8 +112,8 @@ async def test_the_cluster_of_a_ray_job_is_left_to_the_ray_job() -> None:
         await make_child(bench, RAY_CLUSTER.resource, copy, "ray-p9q4s")
         await bench.placed("rayjob-ray", "worker1")
         await anyio.sleep(120)
-        found = (await bench.client("worker1").list(RAY_CLUSTER.resource)).items
-        assert [one["metadata"]["name"] for one in found] == ["ray-p9q4s", "ray-x7k2p"]
+        clusters = (await bench.client("worker1").list(RAY_CLUSTER.resource)).items
+        assert [cluster["metadata"]["name"] for cluster in clusters] == ["ray-p9q4s", "ray-x7k2p"]
         assert await bench.get(RAY_JOB.resource, "ray", "worker1") is not None
 
 
@@ -184,17 +184,17 @@ async def test_a_copy_that_something_has_adopted_stays_a_copy_and_is_told(api_ve
         await bench.make_group("a", "b")
         await bench.admit(GROUP, "worker1")
         await bench.placed(GROUP, "worker1")
-        found = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "uid": "uid-of-web"}}
-        patch = {"metadata": {"ownerReferences": [controller(found)]}}
+        owner = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "uid": "uid-of-web"}}
+        patch = {"metadata": {"ownerReferences": [controller(owner)]}}
         await copied(bench, POD.resource, "a")
         await bench.client("worker1").merge_patch(POD.resource, ObjectKey("default", "a"), patch)
-        told = (
+        note = (
             f'{kind} "web" on worker cluster "worker1" has adopted the copy Pod "a" and may delete it: '
             "let its selector not match the labels of what comes from other clusters"
         )
 
         async def is_told() -> bool:
-            return told in await notes(bench)
+            return note in await notes(bench)
 
         await until(is_told)
         await bench.client().delete(WORKLOAD, ObjectKey("default", GROUP))

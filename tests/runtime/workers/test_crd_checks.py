@@ -69,15 +69,15 @@ class Server(Unasked):
 
 async def test_what_a_copy_needs_must_be_there() -> None:
     """Without the field that holds it back it would run before the worker's Kueue lets it."""
-    told: list[None] = []
-    crd_check = CRDCheck(Server(without("paused", "priority")), WIDGET, lambda: told.append(None))
+    changes: list[None] = []
+    crd_check = CRDCheck(Server(without("paused", "priority")), WIDGET, lambda: changes.append(None))
     await crd_check.look()
 
     assert crd_check.flaw == (
         "its CustomResourceDefinition has no field .spec.paused (externalFrameworks[0].suspendPath), "
         ".spec.priority (externalFrameworks[0].forwardedPaths[1]) in version v1"
     )
-    assert len(told) == 1
+    assert len(changes) == 1
 
 
 @pytest.mark.parametrize("answer", [FULL, Forbidden("no", status=403), Unreachable("down")])
@@ -157,5 +157,5 @@ def test_only_kinds_that_write_declared_fields_are_looked_at() -> None:
     """It is a request per worker, and needs a permission that few have."""
     by_name = declared_kind(Declaration(name="Gadget.v1.example.com"))
     others = declared_kind(Declaration(name="Shop.v1.example.com", suspend_path=".spec.a", workload_only=True))
-    found = crd_checks(Server(FULL), [*BUILTIN, WIDGET, by_name, others], lambda: None)
-    assert [gvk.kind for gvk in found] == ["Widget"]
+    checks = crd_checks(Server(FULL), [*BUILTIN, WIDGET, by_name, others], lambda: None)
+    assert [gvk.kind for gvk in checks] == ["Widget"]

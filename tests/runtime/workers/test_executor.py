@@ -235,7 +235,7 @@ async def test_a_parts_log_lines_say_its_worker_and_workload_and_not_which_recon
 
 def keys(namespace: str, number: int) -> list[ObjectKey]:
     """So many Workloads of a namespace."""
-    return [ObjectKey(namespace, f"wl-{one}") for one in range(number)]
+    return [ObjectKey(namespace, f"wl-{index}") for index in range(number)]
 
 
 async def test_a_worker_that_hangs_has_so_many_tasks_and_no_more() -> None:

@@ -98,19 +98,19 @@ class Watched:
 
     def __init__(self, prefix: Path) -> None:
         self.used: list[str] = []
-        self.told: list[str] = []
+        self.changed_paths: list[str] = []
         self.files = KubeconfigFiles(lambda: self.used, self._changed, str(prefix), interval=0.01)
         self._news = anyio.Event()
 
     def _changed(self, path: str) -> None:
-        self.told.append(path)
+        self.changed_paths.append(path)
         self._news.set()
         self._news = anyio.Event()
 
     async def news(self) -> str:
         with anyio.fail_after(5):
             await self._news.wait()
-        return self.told[-1]
+        return self.changed_paths[-1]
 
 
 @asynccontextmanager
@@ -139,7 +139,7 @@ async def test_a_changed_file_is_told_once(prefix: Path) -> None:
         await watched.news()
         assert watched.files.get(path) == b"two"
         await anyio.sleep(0.1)
-        assert watched.told == [path, path]
+        assert watched.changed_paths == [path, path]
 
 
 def test_a_change_shows_within_two_seconds() -> None:

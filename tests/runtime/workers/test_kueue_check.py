@@ -33,8 +33,8 @@ class Server(Unasked):
         self.asked += 1
         if isinstance(self.published, ApiError):
             raise self.published
-        found: Json | None = self.published
-        return found
+        definition: Json | None = self.published
+        return definition
 
     async def served(self) -> None:
         raise AssertionError("it is not asked")
@@ -65,8 +65,8 @@ async def known(server: Server) -> WorkerKueue:
     ],
 )
 async def test_a_version_that_cannot_be_read_is_not_known(deployment: Json | ApiError, version: Version | None) -> None:
-    found = await known(Server(deployment=deployment))
-    assert found == WorkerKueue(version, read=True)
+    kueue = await known(Server(deployment=deployment))
+    assert kueue == WorkerKueue(version, read=True)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ async def test_what_a_schema_does_not_rule_out_is_there(published: Json, missing
 
 @pytest.mark.parametrize("published", [None, Forbidden("no", status=403), Unreadable("too much")])
 async def test_without_a_schema_nothing_is_at_fault(published: ApiError | None) -> None:
-    found = await known(Server(published))
-    assert (found.read, found.lacks) == (False, ())
+    kueue = await known(Server(published))
+    assert (kueue.read, kueue.lacks) == (False, ())
 
 
 @pytest.mark.looptime

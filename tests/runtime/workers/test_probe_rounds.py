@@ -49,10 +49,10 @@ async def probed_at(workers: int) -> list[float]:
         await anyio.sleep(30)
         probes.clear()
         await anyio.sleep(60)
-        found = list(probes)
+        waiting = list(probes)
         fleet.workers[names[-1]].faults.add(Hang(), on=Match(verbs=("list",), user="multikueue"))
         await until(is_active(fleet, names[-1], status="False"), within=LOST_AFTER + ROUND + 1)
-    return found
+    return waiting
 
 
 @pytest.mark.parametrize("late", [0.0, 0.002])
