@@ -195,3 +195,17 @@ def test_a_key_alone_is_never_loaded() -> None:
     with pytest.raises(UnusableError) as caught:
         ServingTls(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)).load(pair.key_pem, pair.key_pem)
     assert "BEGIN" not in str(caught.value)
+
+
+def test_without_a_folder_for_temporary_files_that_is_told_and_no_server_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All servers load their pairs so: metrics, the page, the API and mirrors as well."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("multikueued.serving.serving_tls.load_key_pair", full)
+    pair = make_authority("ours", now(), timedelta(days=1))
+    with pytest.raises(SettingsError, match=r"^cannot write a temporary file: No space left on device; .*TMPDIR"):
+        ServingTls().load(pem(pair.certificate), pair.key_pem)
