@@ -210,7 +210,9 @@ async def grant(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
     if await make_namespace(worker, joining.side.namespace):
         manager.say(f"{joining.name}: made namespace {joining.side.namespace}")
     granted = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role))
-    before = {option for option, rules in EXTRAS.items() if allow((granted or {}).get("rules") or (), rules)}
+    listed = dig(granted, "rules")
+    there = listed if isinstance(listed, list) else []
+    before = {option for option, rules in EXTRAS.items() if allow(there, rules)}
     wanted = joining.grants(known=granted is not None)
     options = wanted | dict.fromkeys(before, True)
     if joining.diagnose is None and not options["diagnose"]:

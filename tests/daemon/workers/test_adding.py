@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import copy
+import functools
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -11,14 +15,15 @@ import yaml
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from multikueue.core.model.kinds import MULTIKUEUE_CONFIG, NAMESPACE, SECRET
-from multikueue.core.model.names import Json
-from multikueue.errors import SettingsError
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.errors import MultiKueueError, SettingsError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.testing import NOW, InMemoryCluster
 from multikueue.webhook.certificates import ServerKeyPair, make_authority, pem
 from multikueue.webhook.rotation import AUTHORITY_LIFETIME
 from multikueued.exits import WorkerError
+from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.settings.config import Settings
 from multikueued.workers.add import Joining, add
 from multikueued.workers.addresses import authority_in
@@ -58,9 +63,9 @@ class Scene:
         data = {field: base64.b64encode(text.encode()).decode() for field, text in fields.items()}
         await self.worker.put({**SIDE.token_secret(SIDE.token), "data": data})
 
-    async def add(self, joining: Joining) -> None:
+    async def add(self, joining: Joining, worker: Any = None) -> None:
         access = ManagerAccess(self.manager.client(), Settings(namespace="kueue-system"), self.said.append)
-        await add(access, self.worker.client(), joining)  # type: ignore[arg-type]
+        await add(access, worker or self.worker.client(), joining)
 
     async def kubeconfig(self) -> Json:
         """What the manager has of it."""
@@ -68,6 +73,33 @@ class Scene:
         assert stored is not None
         document: Json = yaml.safe_load(decoded(stored, "kubeconfig"))
         return document
+
+
+@attrs.frozen
+class Oddly:
+    """A client of a worker that answers with something else at one place of one kind."""
+
+    client: Any
+    resource: Resource
+    path: tuple[Any, ...]
+    odd: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        return self._changed(resource, await self.client.get(resource, key))
+
+    async def list(self, resource: Resource, **options: Any) -> Any:
+        listed = await self.client.list(resource, **options)
+        return attrs.evolve(listed, items=[self._changed(resource, obj) for obj in listed.items])
+
+    def _changed(self, resource: Resource, obj: Json) -> Json:
+        changed: Any = copy.deepcopy(obj)
+        if resource == self.resource:
+            *before, last = self.path
+            functools.reduce(lambda value, step: value[step], before, changed)[last] = self.odd
+        return changed
 
 
 def joining(source: ClusterConfig | None = None, **options: object) -> Joining:
@@ -176,3 +208,32 @@ def test_a_file_that_holds_none_is_refused(tmp_path: Path) -> None:
     file.write_bytes(OURS.certificate.public_bytes(Encoding.DER))
     with pytest.raises(SettingsError, match="it is not UTF-8 text"):
         authority_in(file)
+
+
+ODD = (None, 1, [[]], {"a": 1})
+"""What no API server puts there."""
+
+
+@pytest.mark.parametrize(
+    ("of", "path"),
+    [
+        ("role", ("rules",)),
+        ("role", ("rules", 0)),
+        ("role", ("rules", 0, "apiGroups")),
+        ("role", ("rules", 0, "verbs", 0)),
+        ("secret", ("metadata", "labels")),
+        ("secret", ("metadata", "annotations")),
+        ("secret", ("data", "ca.crt")),
+        ("secret", ("data", "token")),
+    ],
+)
+async def test_a_worker_that_answers_oddly_ends_no_command_by_a_failure_of_ours(of: str, path: tuple[Any, ...]) -> None:
+    role = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": SIDE.role}}
+    for odd in ODD:
+        here = await Scene.make()
+        await here.fill()
+        await here.worker.put({**role, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]})
+        resource = CLUSTER_ROLE if of == "role" else SECRET
+        worker: Any = Oddly(here.worker.client(), resource, path, odd)
+        with contextlib.suppress(MultiKueueError):
+            await here.add(attrs.evolve(joining(), timeout=1.0), worker)
