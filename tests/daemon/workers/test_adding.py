@@ -65,7 +65,8 @@ class Scene:
 
     async def add(self, joining: Joining, worker: Any = None) -> None:
         access = ManagerAccess(self.manager.client(), Settings(namespace="kueue-system"), self.said.append)
-        await add(access, worker or self.worker.client(), joining)
+        there: Any = worker or self.worker.client()
+        await add(access, there, joining)
 
     async def kubeconfig(self) -> Json:
         """What the manager has of it."""
@@ -87,14 +88,14 @@ class Oddly:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.client, name)
 
-    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+    async def get(self, resource: Resource, key: ObjectKey) -> Any:
         return self._changed(resource, await self.client.get(resource, key))
 
     async def list(self, resource: Resource, **options: Any) -> Any:
         listed = await self.client.list(resource, **options)
         return attrs.evolve(listed, items=[self._changed(resource, obj) for obj in listed.items])
 
-    def _changed(self, resource: Resource, obj: Json) -> Json:
+    def _changed(self, resource: Resource, obj: Json) -> Any:
         changed: Any = copy.deepcopy(obj)
         if resource == self.resource:
             *before, last = self.path
@@ -210,7 +211,7 @@ def test_a_file_that_holds_none_is_refused(tmp_path: Path) -> None:
         authority_in(file)
 
 
-ODD = (None, 1, [[]], {"a": 1})
+ODD: tuple[Any, ...] = (None, 1, [[]], {"a": 1})
 """What no API server puts there."""
 
 
