@@ -22,8 +22,8 @@ from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_
 from multikueue.core.workload import check_updates, effects, ending
 from multikueue.core.workload.check_updates import annotated, patch_copy, retry, retry_out_of_sync, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.facts.eligible import withheld
 from multikueue.core.workload.facts.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
+from multikueue.core.workload.facts.places import withheld
 from multikueue.core.workload.facts.runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker

@@ -29,11 +29,10 @@ from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_updates import note_last_worker, retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.facts import graces
-from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.runs import is_given_up, may_be_ours, may_have_pods, stuck
+from multikueue.core.workload.facts.shown import has_its_name
 from multikueue.core.workload.facts.situation import Situation, Whose
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
-from multikueue.core.workload.groups import has_its_name
 from multikueue.core.workload.removal import remove_but, stops_since
 
 MOST_FINALIZERS: Final = 8
@@ -75,7 +74,7 @@ def look_for_pods(situation: Situation) -> Plan | None:
     left = _not_given_up(situation, [(worker, pods)])
     if worker.pods is not None and not left:
         return None
-    namespace = namespace_for(situation.snapshot, worker)
+    namespace = situation.snapshot.namespace_for(worker)
     look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
     again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)
     return _wait_for(situation, left, look).within(again)

@@ -28,9 +28,8 @@ from multikueue.core.workload.check_updates import (
 )
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
 from multikueue.core.workload.facts import runs
-from multikueue.core.workload.facts.eligible import withheld
 from multikueue.core.workload.facts.graces import FIRST_ANSWER, LEFTOVER_AGAIN
-from multikueue.core.workload.facts.places import is_misplaced
+from multikueue.core.workload.facts.places import is_misplaced, withheld
 from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
@@ -307,7 +306,7 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif worker.workload is None:
         yield from _clean_current(situation, worker)  # a job without its Workload cannot run
     elif (copy := situation.current(worker)) is not None and not worker.copy.is_terminating:
-        if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation.snapshot, worker, copy):
+        if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
             yield from _clean_current(situation, worker)  # so that a new one can be made
         else:
             yield from patch_copy(situation, worker)

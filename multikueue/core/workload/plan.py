@@ -24,9 +24,9 @@ from multikueue.core.workload.assigned import remove_others
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.facts.eligible import with_company, with_own_copies
-from multikueue.core.workload.facts.places import is_own_copy, with_places_written, without_foreign
+from multikueue.core.workload.facts.places import is_own_copy, with_places_written
 from multikueue.core.workload.facts.runs import possible_runs
+from multikueue.core.workload.facts.shown import situation_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, hidden
 from multikueue.core.workload.leftovers import clean_stale
@@ -76,24 +76,15 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    situation = _seen(snapshot, now, settings, dispatcher)
+    situation = situation_of(snapshot, now, settings, dispatcher)
     row, decided = next(_decisions(situation))
     return _completed(situation, row, decided)
-
-
-def _seen(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
-    """What rows look at: each copy stands where it counts. Nothing changes it afterwards."""
-    ours = without_foreign(snapshot, settings.mark_key)  # what is somebody else's does not show
-    carried = groups.with_carried_jobs(ours)  # a job copy is in `jobs` of the one Workload that may remove it
-    situation = Situation(carried, settings, dispatcher, now)
-    # Of several names of a cluster a copy shows on one; then what the rest of the job runs on counts as listed.
-    return with_company(with_own_copies(situation))
 
 
 def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
     """The plan, with what belongs to each, whatever has been decided."""
     decided = assigned.with_last_status(situation, decided)
-    decided = with_places_written(situation.snapshot, decided)
+    decided = with_places_written(situation, decided)
     decided = with_dependencies(situation, decided)
     decided = decided.within(*_spans(situation))
     if row.waits_for is not None or row.tells is not None:
@@ -151,7 +142,7 @@ def _troubles(situation: Situation) -> Iterator[str]:
 def _is_ours(situation: Situation) -> bool:
     """Whether there is a Workload, and it is not somebody else's: only then is its user told of its copies."""
     snapshot = situation.snapshot
-    if snapshot.workload is None or snapshot.adapter is None or is_own_copy(snapshot, situation.settings):
+    if snapshot.workload is None or snapshot.adapter is None or is_own_copy(situation):
         return False
     return snapshot.check is not None or _check_was_taken_off(situation)
 
@@ -302,7 +293,7 @@ def _is_of_unknown_kind(situation: Situation) -> bool:
 TABLE: tuple[Row, ...] = (
     # nothing follows from what cannot be read
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
-    Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), wait),  # of another Workload, which is planned
+    Row("copy", is_own_copy, wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
     Row("gone", lambda seen: seen.snapshot.workload is None or is_terminating(seen.workload), evicting.clean_up_gone),
     # a check deleted by mistake must not stop running jobs

@@ -24,8 +24,8 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts import worker_states as states
-from multikueue.core.workload.facts.eligible import withheld
 from multikueue.core.workload.facts.graces import SHORT_LOSS
+from multikueue.core.workload.facts.places import withheld
 from multikueue.core.workload.facts.runs import assumed_for, left_of_short_loss, possible_runs, unstopped
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
