@@ -459,7 +459,7 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
 # What is over is stopped, its end is shown, and its copies go, no sooner and no later.
 def evicted_copies_are_not_stopped() -> AbstractContextManager[Any]:
     """Nobody tells the worker of an evicted job."""
-    return mock.patch.object(evicting, "_stop", return_value=())
+    return mock.patch.object(evicting, "_take_away", return_value=())
 
 
 def deleted_workloads_leave_copies() -> AbstractContextManager[Any]:
@@ -512,7 +512,7 @@ def _is_over(situation: Situation) -> Callable[[Any], bool]:
 
 def earlier_ends_do_not_count() -> AbstractContextManager[Any]:
     """A job that has ended after an eviction that nobody has seen is removed, to be run again."""
-    return mock.patch.object(ending, "_end_on", return_value=None)
+    return mock.patch.object(ending, "_end_of_earlier_on", return_value=None)
 
 
 def ends_without_a_workload_do_not_count() -> AbstractContextManager[Any]:

@@ -137,7 +137,7 @@ def _has_ended_unannounced(situation: Situation) -> bool:
     worker = situation.recorded
     if not (worker.copy.has_ended and awaits_ready(situation)):
         return False
-    return all(left.worker == worker.name for left in earlier_runs(situation))
+    return all(leftover.worker.name == worker.name for leftover in earlier_runs(situation))
 
 
 def _end_with_copy(situation: Situation) -> Plan:

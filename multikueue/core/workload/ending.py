@@ -75,7 +75,7 @@ def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     knows how the job ends. What has run is not run again.
     """
     for worker in situation.workers if situation.snapshot.adapter is not None else ():
-        if (worker.all_jobs or worker.copy.has_ended) and (end := _end_on(situation, worker)) is not None:
+        if (worker.all_jobs or worker.copy.has_ended) and (end := _end_of_earlier_on(situation, worker)) is not None:
             return only_there(situation, worker, end)
     return None
 
@@ -85,7 +85,7 @@ def only_there(situation: Situation, worker: Worker, end: Plan) -> Plan:
     return end.also(*(remove_all(situation, worker.name) if end.effects else ()))
 
 
-def _end_on(situation: Situation, worker: Worker) -> Plan | None:
+def _end_of_earlier_on(situation: Situation, worker: Worker) -> Plan | None:
     """What shows how a job of an earlier attempt ended on one worker; None: it did not, or may have been stopped.
 
     One that was asked to stop, or is deleted, may have failed of that. Nor can the Workload copy tell it of pods that

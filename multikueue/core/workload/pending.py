@@ -122,20 +122,20 @@ def _give_up(situation: Situation) -> Plan | None:
 
 
 def _send_back_held_up(situation: Situation) -> Plan | None:
-    left = _held_up_by(situation)
-    if not left or not leftovers.is_stubborn(situation, left):
+    in_the_way = _held_up_by(situation)
+    if not in_the_way or not leftovers.is_stubborn(situation, in_the_way):
         return None
-    return Plan((leftovers.send_back(situation, left), *_warnings(situation)))
+    return Plan((leftovers.send_back(situation, in_the_way), *_warnings(situation)))
 
 
 def _offer_it(situation: Situation) -> Plan:
     """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
-    nomination, left = _nomination(situation), _held_up_by(situation)
+    nomination, in_the_way = _nomination(situation), _held_up_by(situation)
     # Those that are withheld stay nominated.
     asked = tuple(name for name in nomination.names if not withheld(situation).get(ClusterName(name)))
     opened = open_next(situation, asked)
     unheard = min(_awaited(situation).values(), default=None)
-    held_up = max((run.until for run in _runs_elsewhere(situation)), default=LEFTOVER_AGAIN if left else None)
+    held_up = max((run.until for run in _runs_elsewhere(situation)), default=LEFTOVER_AGAIN if in_the_way else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
     unseen = min((run.until for run in runs.possible_runs(situation)), default=None) if hidden else None
     nominations = note_last_worker(situation) or tuple(_nominate(situation, nomination))

@@ -258,15 +258,15 @@ def _tell_unknown(situation: Situation) -> Plan:
     return Plan((AnnounceWorkload("Warning", situation.snapshot.unreadable),))
 
 
-def _job(situation: Situation) -> str:
+def _for_job(situation: Situation) -> str:
     return ": ".join(filter(None, ("Waiting for its job to be seen", situation.snapshot.unreadable_job)))
 
 
-def _delegation(situation: Situation) -> str:
+def _for_delegation(situation: Situation) -> str:
     return f"It cannot be told who runs the job: {situation.not_delegated}"
 
 
-def _recorded(situation: Situation) -> str:
+def _for_worker(situation: Situation) -> str:
     """What was said when it was recorded, if we did that."""
     worker = situation.assigned_worker
     why = worker.unreadable if worker is not None else ""
@@ -324,12 +324,14 @@ TABLE: tuple[Row, ...] = (
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
     Row("unregistered kind", _is_of_unknown_kind, assigned.follow_copy, tells=tell_recorded, goes=remove_others),
     # we need its job from here on
-    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _job),
+    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _for_job),
     Row("stopped here", always, evicting.stop_here),  # by its Kueue, without an eviction
-    Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _recorded, tell_recorded, remove_others),
-    Row("assigned", lambda seen: bool(seen.assigned_to), assigned.follow_job, _recorded, tell_recorded, remove_others),
+    Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _for_worker, tell_recorded, remove_others),
+    Row(
+        "assigned", lambda seen: bool(seen.assigned_to), assigned.follow_job, _for_worker, tell_recorded, remove_others
+    ),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
-    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _delegation),
+    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _for_delegation),
     Row("earlier run", always, leftovers.wait_for_earlier_run, goes=clean_stale),
     Row("earlier pods", always, leftovers.look_for_pods, goes=clean_stale),
     Row("split group", always, groups.tell_split, lambda _: GROUP),

@@ -94,10 +94,10 @@ def _with_those_carried(snapshot: Snapshot, worker: Worker) -> Worker:
 def has_its_name(snapshot: Snapshot, shared: Json) -> bool:
     """Whether a job of another Workload has the name of this one's: of a job that was deleted, and made again here."""
     workload = snapshot.workload
-    return workload is not None and (not may_have_siblings(workload) or _is_anothers(snapshot, shared))
+    return workload is not None and (not may_have_siblings(workload) or _is_of_earlier_job(snapshot, shared))
 
 
-def _is_anothers(snapshot: Snapshot, copy: Json) -> bool:
+def _is_of_earlier_job(snapshot: Snapshot, copy: Json) -> bool:
     """Whether a copy was made of an earlier job of the same name."""
     local = snapshot.jobs.get(name_of(copy))
     return local is not None and not is_copy_of(copy, local)
@@ -107,7 +107,7 @@ def _carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     """The name of the Workload that carries a job copy on a worker."""
     name = name_of(job)
     named = prebuilt_workload(job)
-    known = [] if _is_anothers(snapshot, job) else [*snapshot.siblings, *filter(None, [snapshot.workload])]
+    known = [] if _is_of_earlier_job(snapshot, job) else [*snapshot.siblings, *filter(None, [snapshot.workload])]
     members = [part for part in known if (owner := workloads.owner(part)) is not None and owner.name == name]
     if any(workloads.component_index(member) is not None for member in members):
         return _of_group(members, worker, named)
@@ -171,7 +171,7 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
     """On which other worker a copy shows; None: on this one."""
     if _was_made_for(situation, worker, copy):
         return None
-    having, sharing = {*_having(situation)}, (situation.snapshot.workload or {}, *situation.snapshot.siblings)
+    having, sharing = {*_holders_or_last(situation)}, (situation.snapshot.workload or {}, *situation.snapshot.siblings)
     recorded = {workloads.cluster_name(sibling) for sibling in sharing if workloads.is_live(sibling)}
     made_for = next((worker for worker in situation.workers if _was_made_for(situation, worker, copy)), None)
     lost = made_for is not None and not made_for.reachable and made_for.name not in recorded and worker.reachable
@@ -194,7 +194,7 @@ def _was_made_for(situation: Situation, worker: Worker, copy: Json) -> bool:
     return any(situation.marks.proof(copy, owner, worker.name) is Proof.EXACT for owner in filter(None, of))
 
 
-def _having(situation: Situation) -> Iterator[str | None]:
+def _holders_or_last(situation: Situation) -> Iterator[str | None]:
     """The workers that have the Workload, or others of its job, or had it last, unless it is offered anew."""
     yield from situation.snapshot.holders
     if situation.snapshot.workload is not None:
