@@ -220,7 +220,7 @@ def _may_create(situation: Situation) -> bool:
 
 def awaits_ready(situation: Situation) -> bool:
     """Whether the check is still to become Ready; for jobs that keep it pending it never is."""
-    return situation.state is CheckState.PENDING and not situation.keeps_check_pending
+    return situation.state is CheckState.PENDING and not situation.check_stays_pending
 
 
 def _admit(situation: Situation) -> Iterator[Effect]:

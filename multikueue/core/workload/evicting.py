@@ -285,7 +285,7 @@ def end_settled(situation: Situation) -> Plan | None:
     job, adapter = situation.job, situation.snapshot.adapter
     if job is None or adapter is None or (end := adapter.settled_end(job)) is None or situation.facts.has_members:
         return None
-    if situation.facts.has_quota and situation.facts.is_evicted and not hold_left(situation):
+    if situation.facts.gives_quota_back and not hold_left(situation):
         return None  # its quota is given back first
     if any(adapter.settled_end(copy) for worker in situation.workers for copy in situation.jobs_on(worker)):
         return None

@@ -256,7 +256,7 @@ def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
     if _needs_no_job(situation, chosen):
-        state = CheckState.PENDING if situation.keeps_check_pending else CheckState.READY
+        state = CheckState.PENDING if situation.check_stays_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
         # Else there is nothing to copy: the job is about to go, or the manager's Kueue has started its pods here.

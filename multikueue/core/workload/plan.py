@@ -193,11 +193,6 @@ def _may_run_already(situation: Situation) -> bool:
     return bool(possible_runs(situation)) or not all(worker.is_empty for worker in situation.workers)
 
 
-def _is_giving_back(situation: Situation) -> bool:
-    """Whether its eviction is under way: Kueue has the quota back once the manager's job is shown to have stopped."""
-    return situation.facts.is_evicted and situation.facts.has_quota
-
-
 def _may_be_rejected(situation: Situation) -> bool:
     """Whether a verdict is due. Kueue follows none on a Workload that is evicted, and takes none back that comes then.
 
@@ -250,7 +245,8 @@ def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str =
 
 def _is_nobodys(situation: Situation) -> bool:
     """Whether nobody has it: an eviction that is under way has a row of its own."""
-    return situation.assigned_to is None and situation.state is not CheckState.READY and not _is_giving_back(situation)
+    has_none = situation.assigned_to is None and situation.state is not CheckState.READY
+    return has_none and not situation.facts.gives_quota_back
 
 
 def _tell_unknown(situation: Situation) -> Plan:
@@ -304,7 +300,9 @@ TABLE: tuple[Row, ...] = (
     Row("left behind", always, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
     Row("pods deleted", always, evicting.end_deleted_by_pods),
-    Row("rejected", lambda seen: seen.state is CheckState.REJECTED and not _is_giving_back(seen), ending.clean_up),
+    Row(
+        "rejected", lambda seen: seen.state is CheckState.REJECTED and not seen.facts.gives_quota_back, ending.clean_up
+    ),
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
     Row("expired", lambda seen: seen.facts.is_finished, ending.delete_expired),
     Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished, goes=ending.show_settled),

@@ -86,7 +86,7 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
     if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return None
     # Kueue gives quota back once a job has stopped: its pods may still end.
-    ends = (worker.copy.is_evicted and worker.copy.has_quota) or _pods_end_within(situation, worker) > _ZERO
+    ends = worker.copy.gives_quota_back or _pods_end_within(situation, worker) > _ZERO
     return copy if ends or not worker.copy.is_stopping or may_start_unseen(worker) else None
 
 

@@ -187,7 +187,7 @@ class Situation:
         return self.traits.keeps_check_pending and "" in self._whys_free
 
     @property
-    def keeps_check_pending(self) -> bool:
+    def check_stays_pending(self) -> bool:
         """Whether a Ready check would start the job on the manager as well, or is not wanted."""
         return self.traits.keeps_check_pending and (not self.settings.pods_ready or bool(self.free_here))
 
