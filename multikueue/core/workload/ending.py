@@ -8,10 +8,10 @@ that carry our label.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
-from multikueue.core.model.adapter import Outcome
+from multikueue.core.model.adapter import JobAdapter, Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of, resource_version, uid
@@ -189,6 +189,11 @@ def show_settled(situation: Situation) -> Iterator[Effect]:
     job, adapter = situation.job, situation.snapshot.adapter
     if job is not None and adapter is not None and not (situation.is_shared or may_run_anywhere(situation)):
         yield from patch_status(situation, job, adapter.settled_patch(job, situation.now))
+
+
+def shows_its_end(adapter: JobAdapter, jobs: Iterable[Json], now: datetime) -> bool:
+    """Whether jobs of a finished Workload show all that `show_settled` would write: only removing is left then."""
+    return all(adapter.settled_patch(job, now) is None for job in jobs)
 
 
 def delete_expired(situation: Situation) -> Plan | None:

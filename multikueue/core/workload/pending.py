@@ -112,10 +112,6 @@ def _hand_over(situation: Situation) -> Plan:
     return Plan((*recorded, *removed))
 
 
-def _awaits_other_checks(situation: Situation) -> bool:
-    return not workloads.other_checks_ready(situation.workload, situation.check)
-
-
 def _give_up(situation: Situation) -> Plan | None:
     given_up = _nomination(situation).give_up if winner(situation) is None else None
     return None if given_up is None else Plan((give_up(situation, given_up),))
@@ -160,7 +156,7 @@ _other_checks_first: Final = first_of(
 dispatch: Final = first_of(
     Way("waits are over", always, _end_waits),
     Way("record", _may_be_recorded, first_of(_NOTE, Way("hand over", always, _hand_over))),
-    Way("other checks", _awaits_other_checks, _other_checks_first),
+    Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
     Way("give up", always, _give_up),
     Way("held up", always, _send_back_held_up),

@@ -46,7 +46,10 @@ def is_own_copy(situation: Situation) -> bool:
 
 @once
 def withheld(situation: Situation) -> Mapping[ClusterName, str]:
-    """Of each worker: why it is not offered the Workload although it was nominated; empty: it may be."""
+    """Of each worker: why it is not offered the Workload although it was nominated; empty: it may be.
+
+    Another reason for not offering is one more line of `_why_withheld`: whoever nominates, the check says it then.
+    """
     return {worker.name: _why_withheld(situation, worker) for worker in situation.workers}
 
 
