@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import partial
 
 import attrs
 
@@ -23,7 +22,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import is_copy_of, prebuilt_workload
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
-from multikueue.core.model.marks import Marks, Proof
+from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, is_terminating, name_of, uid
 from multikueue.core.model.worker_names import namespaces_on_workers
@@ -36,35 +35,35 @@ from multikueue.core.workload.facts.worker_states import NAME_TAKEN
 
 def situation_of(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
     """What rows look at: each copy stands where it counts."""
-    carried = _with_carried_jobs(_without_foreign(snapshot, settings.mark_key))
-    return _with_company(with_own_copies(Situation(carried, settings, dispatcher, now)))
+    situation = _without_foreign(Situation(snapshot, settings, dispatcher, now))
+    return _with_company(with_own_copies(_with_carried_jobs(situation)))
 
 
-def _without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
-    """The snapshot without copies that nothing proves, where the worker gives their namespace to somebody else.
+def _without_foreign(situation: Situation) -> Situation:
+    """The situation without copies that nothing proves, where the worker gives their namespace to somebody else.
 
-    A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere. Of a
-    Workload that was never seen here it is without what has another key's mark: another manager may have this origin.
+    Of a Workload that was never seen here it is without what has another key's mark: another manager may have this
+    origin.
     """
-    workload, marks = snapshot.workload, Marks(mark_key)
-    if workload is None:
-        if snapshot.was_here:
-            return snapshot
-        return snapshot.with_workers(lambda worker: _with_copies(worker, lambda copy: not marks.are_anothers(copy)))
-    if not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
-        return snapshot
-    last = (workloads.cluster_name(workload), snapshot.last_worker, workloads.noted_worker(workload))
-    had = {*filter(None, last), *namespaces_on_workers(workload)}
-    of_attempt = workloads.attempt(workload)
+    snapshot = situation.snapshot
+    if snapshot.workload is None:
+        return situation if snapshot.was_here else situation.with_workers(_without_others_marks)
+    maps_names = any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers)
+    return situation.with_workers(_without_unproven) if maps_names else situation
 
-    def seen(worker: Worker) -> Worker:
-        looked_at = worker.namespace or snapshot.key.namespace
-        names = worker.names
-        if worker.name in had or names.flaw or names.namespace(snapshot.key.namespace) == looked_at:
-            return worker
-        return _with_copies(worker, lambda copy: marks.proof(copy, workload, worker.name, of_attempt) is not Proof.NONE)
 
-    return snapshot.with_workers(seen)
+def _without_others_marks(situation: Situation, worker: Worker) -> Worker:
+    return _with_copies(worker, lambda copy: not situation.marks.are_anothers(copy))
+
+
+def _without_unproven(situation: Situation, worker: Worker) -> Worker:
+    """A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere."""
+    own, names = situation.snapshot.key.namespace, worker.names
+    had = {situation.assigned_to, situation.snapshot.last_worker, situation.facts.noted_worker}
+    had_it = worker.name in {*had, *namespaces_on_workers(situation.workload)}
+    if had_it or names.flaw or names.namespace(own) == (worker.namespace or own):
+        return worker
+    return _with_copies(worker, lambda copy: situation.proof(worker, copy) is not Proof.NONE)
 
 
 def _with_copies(worker: Worker, counts: Callable[[Json], bool]) -> Worker:
@@ -74,16 +73,14 @@ def _with_copies(worker: Worker, counts: Callable[[Json], bool]) -> Worker:
     return attrs.evolve(worker, workload=kept, jobs=jobs, shared=shared)
 
 
-def _with_carried_jobs(snapshot: Snapshot) -> Snapshot:
-    """The snapshot in which `Worker.jobs` are the copies this Workload carries, and `Worker.shared` the others'."""
-    if not snapshot.siblings and not any(worker.shared for worker in snapshot.workers):
-        return snapshot
-    return snapshot.with_workers(partial(_with_those_carried, snapshot))
+def _with_carried_jobs(situation: Situation) -> Situation:
+    """The situation in which `Worker.jobs` are the copies this Workload carries, and `Worker.shared` the others'."""
+    shares = bool(situation.snapshot.siblings) or any(worker.shared for worker in situation.workers)
+    return situation.with_workers(_with_those_carried) if shares else situation
 
 
-def _with_those_carried(snapshot: Snapshot, worker: Worker) -> Worker:
-    own: list[JobCopy] = []
-    shared: list[JobCopy] = []
+def _with_those_carried(situation: Situation, worker: Worker) -> Worker:
+    snapshot, own, shared = situation.snapshot, list[JobCopy](), list[JobCopy]()
     for copy in worker.all_jobs:
         (own if _carrier_of(snapshot, worker, copy.object) == snapshot.key.name else shared).append(copy)
     taken = any(has_its_name(snapshot, copy.object) for copy in shared)
