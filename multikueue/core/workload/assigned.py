@@ -22,8 +22,8 @@ from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_
 from multikueue.core.workload import check_updates, effects, ending
 from multikueue.core.workload.check_updates import annotated, patch_copy, retry, retry_out_of_sync, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.facts.eligible import withheld
 from multikueue.core.workload.facts.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
+from multikueue.core.workload.facts.places import withheld
 from multikueue.core.workload.facts.runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
@@ -137,7 +137,7 @@ def _has_ended_unannounced(situation: Situation) -> bool:
     worker = situation.recorded
     if not (worker.copy.has_ended and awaits_ready(situation)):
         return False
-    return all(left.worker == worker.name for left in earlier_runs(situation))
+    return all(leftover.worker.name == worker.name for leftover in earlier_runs(situation))
 
 
 def _end_with_copy(situation: Situation) -> Plan:
@@ -220,7 +220,7 @@ def _may_create(situation: Situation) -> bool:
 
 def awaits_ready(situation: Situation) -> bool:
     """Whether the check is still to become Ready; for jobs that keep it pending it never is."""
-    return situation.state is CheckState.PENDING and not situation.keeps_check_pending
+    return situation.state is CheckState.PENDING and not situation.check_stays_pending
 
 
 def _admit(situation: Situation) -> Iterator[Effect]:
