@@ -37,7 +37,7 @@ from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, kubeconfig_secret, namespace
 from tests.data.files import OCM_CRDS
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
-from tests.runtime.test_clusters import told
+from tests.runtime.test_clusters import state_of
 
 pytestmark = pytest.mark.looptime
 
@@ -175,7 +175,7 @@ class Inventory:
 async def test_a_worker_of_the_inventory_is_connected_to() -> None:
     inventory = await Inventory.holding("worker1")
     async with inventory.running():
-        assert await told(inventory.fleet) == CONNECTED
+        assert await state_of(inventory.fleet) == CONNECTED
     (config,) = inventory.opened
     assert (config.server, config.token) == ("https://worker1:6443", "worker1-token")
 
@@ -184,7 +184,7 @@ async def test_without_settings_it_is_said_to_be_off() -> None:
     """The words of a Kueue whose gate is off."""
     inventory = await Inventory.holding("worker1")
     async with inventory.fleet.running(inventory.build(None)):
-        assert await told(inventory.fleet) == (
+        assert await state_of(inventory.fleet) == (
             "False",
             "MultiKueueClusterProfileFeatureDisabled",
             "load client config failed: MultiKueueClusterProfile feature gate is disabled",
@@ -239,7 +239,7 @@ async def test_what_is_wrong_with_a_profile_is_told_in_kueues_words(
     inventory = await Inventory.of("worker1")
     await inventory.write_token(await inventory.write_profile("worker1", **status))
     async with inventory.fleet.running(inventory.build(settings)):
-        assert await told(inventory.fleet) == ("False", reason, f"load client config failed: {message}")
+        assert await state_of(inventory.fleet) == ("False", reason, f"load client config failed: {message}")
         await anyio.sleep(600)
         assert len(await inventory.fleet.events()) == 1
     assert inventory.opened == []
@@ -249,7 +249,7 @@ async def test_a_worker_that_does_not_answer_is_told_with_its_attempts() -> None
     inventory = await Inventory.holding("worker1")
     inventory.fleet.workers["worker1"].faults.add(Refuse(500))
     async with inventory.running():
-        status, reason, message = await told(inventory.fleet)
+        status, reason, message = await state_of(inventory.fleet)
     assert (status, reason) == ("False", "ClientConnectionFailed")
     assert "; connection attempts: 1, next connection attempt: 2026-01-01T00:00:05Z" in message
 
@@ -258,7 +258,7 @@ async def test_a_profile_that_is_created_later_deleted_and_created_again_is_noti
     inventory = await Inventory.of("worker1")
     absent = ("False", "BadClusterProfile", NOT_FOUND.format("worker1"))
     async with inventory.running():
-        assert await told(inventory.fleet) == absent
+        assert await state_of(inventory.fleet) == absent
         await inventory.add("worker1")
         assert await until(inventory.says(*CONNECTED)) < 1
         await inventory.admin.delete(CLUSTER_PROFILE, inventory.key("worker1"))
@@ -276,7 +276,7 @@ async def test_a_profile_that_is_replaced_does_not_get_the_token_of_the_former_o
         await inventory.admin.delete(CLUSTER_PROFILE, inventory.key("worker1"))
         await inventory.write_profile("worker1", server="https://elsewhere:6443")
         await until(is_active(inventory.fleet, status="False"))
-        assert (await told(inventory.fleet))[2].startswith(
+        assert (await state_of(inventory.fleet))[2].startswith(
             "load client config failed: getting credentials: failed to get secret kueue-system/worker1-multikueue: "
         )
     assert [config.server for config in inventory.opened] == ["https://worker1:6443"]
@@ -288,7 +288,7 @@ async def test_a_change_of_the_status_is_taken() -> None:
     profile = await inventory.write_profile("worker1", provider="gcp")
     await inventory.write_token(profile)
     async with inventory.running():
-        assert (await told(inventory.fleet))[1] == "BadClusterProfile"
+        assert (await state_of(inventory.fleet))[1] == "BadClusterProfile"
         await inventory.write_status("worker1")
         assert await until(inventory.says(*CONNECTED)) < 1
 
@@ -301,7 +301,7 @@ async def test_the_old_field_of_a_profile_is_read_and_its_use_is_logged_once() -
     await inventory.admin.merge_patch(CLUSTER_PROFILE, key, {"status": old}, subresource="status")
     with capture_logs() as logged:
         async with inventory.running():
-            assert await told(inventory.fleet) == CONNECTED
+            assert await state_of(inventory.fleet) == CONNECTED
             condition = {"type": "Joined", "status": "True", "reason": "R", "message": ""}
             patch = {"status": {"conditions": [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
             await inventory.admin.merge_patch(CLUSTER_PROFILE, key, patch, subresource="status")
@@ -314,7 +314,7 @@ async def test_several_multikueueclusters_may_share_a_profile() -> None:
     inventory = await Inventory.of("worker1", "worker2")
     await inventory.refer("worker2", "worker1")
     async with inventory.running():
-        assert (await told(inventory.fleet, "worker2"))[2] == NOT_FOUND.format("worker1")
+        assert (await state_of(inventory.fleet, "worker2"))[2] == NOT_FOUND.format("worker1")
         await inventory.add("worker1")
         for worker in ("worker1", "worker2"):
             assert await until(inventory.says(*CONNECTED, worker=worker)) < 1
@@ -340,7 +340,7 @@ async def test_a_kubeconfig_may_be_replaced_by_a_profile_of_the_same_server() ->
         source = {"clusterSource": {"clusterProfileRef": {"name": "worker1"}, "kubeConfig": None}}
         await inventory.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"spec": source})
         await anyio.sleep(5)
-        assert await told(inventory.fleet) == CONNECTED
+        assert await state_of(inventory.fleet) == CONNECTED
     assert len(inventory.opened) == 1, "the same address and token: the same connection"
 
 
@@ -349,7 +349,7 @@ async def test_a_profile_in_another_namespace_is_not_seen() -> None:
     await inventory.admin.create(NAMESPACE, namespace("other"))
     await inventory.write_profile("worker1", in_namespace="other")
     async with inventory.running():
-        assert await told(inventory.fleet) == ("False", "BadClusterProfile", NOT_FOUND.format("worker1"))
+        assert await state_of(inventory.fleet) == ("False", "BadClusterProfile", NOT_FOUND.format("worker1"))
 
 
 async def test_the_definition_may_be_installed_later() -> None:
@@ -358,7 +358,7 @@ async def test_the_definition_may_be_installed_later() -> None:
     await inventory.by_kubeconfig("worker2")
     async with inventory.running():
         assert await until(inventory.says(*CONNECTED, worker="worker2")) < 1
-        status, reason, message = await told(inventory.fleet)
+        status, reason, message = await state_of(inventory.fleet)
         assert (status, reason) == ("False", "BadClusterProfile")
         assert message.startswith(
             "load client config failed: clusterprofiles.multicluster.x-k8s.io cannot be read: the server could not find"
@@ -374,7 +374,7 @@ async def test_a_moment_in_which_profiles_cannot_be_listed_is_no_loss() -> None:
     inventory = await Inventory.holding("worker1")
     inventory.fleet.manager.faults.add(Refuse(500), on=Match(resource="clusterprofiles", verbs=("list",)), times=2)
     async with inventory.running():
-        assert await told(inventory.fleet) == CONNECTED
+        assert await state_of(inventory.fleet) == CONNECTED
         await anyio.sleep(1)
         assert await inventory.fleet.events() == [("Normal", "ClusterConnected", "Connected")]
 
@@ -383,7 +383,7 @@ async def test_profiles_that_may_not_be_read_are_told_with_what_the_server_says(
     inventory = await Inventory.holding("worker1")
     inventory.fleet.manager.faults.add(Refuse(403), on=Match(resource="clusterprofiles", user="multikueue"))
     async with inventory.running():
-        status, reason, message = await told(inventory.fleet)
+        status, reason, message = await state_of(inventory.fleet)
         assert (status, reason) == ("False", "BadClusterProfile")
         assert message.startswith("load client config failed: clusterprofiles.multicluster.x-k8s.io cannot be read: ")
 
@@ -474,7 +474,7 @@ async def test_a_new_token_is_used_at_once() -> None:
         await anyio.sleep(5)
         inventory.fleet.revoke("worker1", "worker1-token")
         await anyio.sleep(60)
-        assert await told(inventory.fleet) == CONNECTED
+        assert await state_of(inventory.fleet) == CONNECTED
         assert len(await inventory.fleet.events()) == 1
     assert [config.token for config in inventory.opened] == ["worker1-token", "new"]
 
@@ -487,7 +487,7 @@ async def test_a_foreign_secret_is_not_read() -> None:
     await inventory.write_profile("worker1", extensions=[stolen])
     async with inventory.running():
         await until(inventory.says(*CONNECTED, worker="worker2"))
-        status, reason, message = await told(inventory.fleet)
+        status, reason, message = await state_of(inventory.fleet)
         assert (status, reason) == ("False", "BadClusterProfile")
         assert message.endswith(
             'none is owned by ClusterProfile "worker1" or labelled multikueue.dev/cluster-profile=worker1'
@@ -511,7 +511,7 @@ async def test_of_a_secret_for_nobody_not_even_its_data_is_kept() -> None:
     await inventory.admin.create(SECRET, secret("worker1", "worker1-token"))
     await inventory.write_profile("worker1", provider=READER.name)
     async with inventory.running() as manager:
-        assert (await told(inventory.fleet))[0] == "False"
+        assert (await state_of(inventory.fleet))[0] == "False"
         key = ObjectKey(KUEUE_NAMESPACE, "worker1")
         assert "data" not in (manager.cluster.secrets.get(key) or {})
         await inventory.admin.merge_patch(SECRET, key, {"metadata": {"labels": {PROFILE_LABEL: "worker1"}}})
