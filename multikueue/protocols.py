@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Set
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, Required, TypedDict, TypeVar
 
 import attrs
 
@@ -57,6 +57,25 @@ class WatchEvent:
 
 Received = Callable[[Json, int], Json]
 """Gets an object of a list as soon as it is read, and its bytes as they were sent; returns what is kept of it."""
+
+
+class ListOptions(TypedDict, total=False):
+    """Those of `Reader.list`, for who passes them on."""
+
+    namespace: str
+    label_selector: str
+    limit: int
+    each: Received | None
+
+
+class WatchOptions(TypedDict, total=False):
+    """Those of `Watcher.watch`, for who passes them on."""
+
+    resource_version: Required[str]
+    namespace: str
+    label_selector: str
+    idle: float
+    on_open: Callable[[], None] | None
 
 
 class Reader(Protocol):
