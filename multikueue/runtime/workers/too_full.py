@@ -85,16 +85,16 @@ class FullWorker:
     async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
         """See `Reader`."""
         there: dict[ObjectKey, ObjectKey] = {}
-        each = options.pop("each", None)
+        each = options.get("each")
 
         def noted(obj: Json, size: int) -> Json:
             if self.belongs(obj) and not workload_flaw(obj):
                 there[origin_key(obj)] = ObjectKey.of(obj)
             return obj if each is None else each(obj, size)
 
-        self._there = {}
+        self._there, options["each"] = {}, noted
         try:
-            listed = await self.worker.list(resource, each=noted, **options)
+            listed = await self.worker.list(resource, **options)
         except Unreadable:
             self._there = there
             raise
