@@ -137,10 +137,7 @@ class WorkerInformers(WorkerCopies):
             indexes=INDEXES_THERE if settings.on_figures is None else {**INDEXES_THERE, **QUOTA_INDEXES},
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
-        jobs = {
-            adapter.resource.gvk: _jobs(adapter, informer, settings, name, earlier)
-            for adapter in settings.adapters.followed
-        }
+        jobs = {row.resource.gvk: _jobs(row, informer, settings, name, earlier) for row in settings.adapters.followed}
         is_used = partial(_is_used, settings, name, workloads)
         return cls(
             client,
