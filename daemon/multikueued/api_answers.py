@@ -98,11 +98,11 @@ def _openapi() -> Json:
     object_meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
     kinds = {"group": GROUP, "version": VERSION, "kind": REMOTE_JOB.gvk.kind}
     metadata = {"allOf": [{"$ref": f"#/components/schemas/{object_meta}"}]}
-    told = {"type": "object", "description": "Where it is, and why.", "properties": JOB_STATUS}
+    job_status = {"type": "object", "description": "Where it is, and why.", "properties": JOB_STATUS}
     job: Json = {
         "type": "object",
         "description": "A job that MultiKueue looks after.",
-        "properties": {"apiVersion": _TEXT, "kind": _TEXT, "metadata": metadata, "status": told},
+        "properties": {"apiVersion": _TEXT, "kind": _TEXT, "metadata": metadata, "status": job_status},
         "x-kubernetes-group-version-kind": [kinds],
     }
     got = {"responses": {"200": {"description": "OK"}}, "x-kubernetes-action": "list"}

@@ -131,14 +131,14 @@ def _one_message() -> Iterator[None]:
         from multikueued.exits import known_error, ungrouped  # help needs none of it
 
         errors = list(ungrouped(error))
-        if any(isinstance(one, KeyboardInterrupt) for one in errors):
+        if any(isinstance(cause, KeyboardInterrupt) for cause in errors):
             raise click.exceptions.Exit(INTERRUPTED) from error
-        if any(isinstance(one, BrokenPipeError) for one in errors):
+        if any(isinstance(cause, BrokenPipeError) for cause in errors):
             raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone") from error
         known = known_error(error)
-        told = without_controls(_told(known) if known is not None else _unexpected(errors[0]))
+        message = without_controls(_told(known) if known is not None else _unexpected(errors[0]))
         # a name that somebody else has chosen could begin a line that looks like ours
-        click.echo("multikueue: error: " + re.sub("\n(?! )", "\n  ", told), file=sys.stderr)
+        click.echo("multikueue: error: " + re.sub("\n(?! )", "\n  ", message), file=sys.stderr)
         raise click.exceptions.Exit(_exit_code(known)) from error
 
 

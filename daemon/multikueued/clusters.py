@@ -104,34 +104,34 @@ async def access_to(manager: Reader, cluster: Json, namespace: str) -> WorkerAcc
     worker, location = name_of(cluster), str(dig(cluster, "spec", "clusterSource", "kubeConfig", "location") or "")
     if kubeconfig_path(cluster) is not None or not location:
         where = location or "elsewhere"
-        told = f'the kubeconfig of worker cluster "{worker}" is in no Secret of the manager, but {where}'
-        raise NoAccess(Lack.ELSEWHERE, told)
+        problem = f'the kubeconfig of worker cluster "{worker}" is in no Secret of the manager, but {where}'
+        raise NoAccess(Lack.ELSEWHERE, problem)
     key = ObjectKey(namespace, location)
     try:
         secret = await manager.get(SECRET, key)
         return WorkerAccess(parse_worker_kubeconfig(kubeconfig_in(secret, location)), secret)
     except Forbidden as error:
-        told = f'you may not get the Secret "{key}", which has the credentials for worker cluster "{worker}"'
-        raise NoAccess(Lack.FORBIDDEN, told) from error
+        problem = f'you may not get the Secret "{key}", which has the credentials for worker cluster "{worker}"'
+        raise NoAccess(Lack.FORBIDDEN, problem) from error
     except NotFound as error:
-        told = f'there is no Secret "{key}" with the kubeconfig of worker cluster "{worker}"'
-        raise NoAccess(Lack.MISSING, told) from error
+        problem = f'there is no Secret "{key}" with the kubeconfig of worker cluster "{worker}"'
+        raise NoAccess(Lack.MISSING, problem) from error
     except KubeconfigError as error:
-        told = f'the kubeconfig of worker cluster "{worker}" cannot be used: {error}'
-        raise NoAccess(Lack.UNUSABLE, told) from error
+        problem = f'the kubeconfig of worker cluster "{worker}" cannot be used: {error}'
+        raise NoAccess(Lack.UNUSABLE, problem) from error
 
 
 async def _by_profile(manager: Reader, worker: str, key: ObjectKey) -> WorkerAccess:
     begin = f'worker cluster "{worker}" is reached by ClusterProfile "{key}"'
     try:
-        found = await _access_by_profile(manager, key)
+        access = await _access_by_profile(manager, key)
     except Forbidden as error:
         raise NoAccess(Lack.FORBIDDEN, f"{begin}, and you may not get that or its Secret") from error
     except KubeconfigError as error:
         raise NoAccess(Lack.UNUSABLE, f"{begin}: {error}") from error
-    if found is None:
+    if access is None:
         raise NoAccess(Lack.ELSEWHERE, f"{begin}: only the daemon has its credentials")
-    return found
+    return access
 
 
 async def _access_by_profile(manager: Reader, named: ObjectKey) -> WorkerAccess | None:
@@ -166,11 +166,11 @@ async def _account(manager: Reader, profile: ObjectKey) -> str:
         return OCM_ACCOUNT
     begin = f"{profile.name}-"
     labels = {str(labels_of(secret).get(SYNCED_LABEL)) for secret in secrets}
-    accounts = sorted(one.removeprefix(begin) for one in labels if one.startswith(begin))
+    accounts = sorted(label.removeprefix(begin) for label in labels if label.startswith(begin))
     own = [account for account in accounts if f"{begin}{account}" in {name_of(secret) for secret in secrets}]
     if len(own) > 1:
-        told = f"there are tokens of several accounts ({', '.join(own)}): only the daemon knows its own"
-        raise NoAccess(Lack.ELSEWHERE, f'for ClusterProfile "{profile}" {told}')
+        several = f"there are tokens of several accounts ({', '.join(own)}): only the daemon knows its own"
+        raise NoAccess(Lack.ELSEWHERE, f'for ClusterProfile "{profile}" {several}')
     return own[0] if own else OCM_ACCOUNT
 
 

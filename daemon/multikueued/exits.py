@@ -59,11 +59,11 @@ class WorkerError(CommandError):
 
 
 @contextmanager
-def in_words(told: Callable[[ApiError], str]) -> Iterator[None]:
+def in_words(words: Callable[[ApiError], str]) -> Iterator[None]:
     """Turn what an API server answers into an error that says what to do.
 
     Args:
-        told: the words.
+        words: what to say of an answer.
 
     Raises:
         CommandError: with the exit code 4.
@@ -71,7 +71,7 @@ def in_words(told: Callable[[ApiError], str]) -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        raise CommandError(told(error), NOT_REACHABLE) from error
+        raise CommandError(words(error), NOT_REACHABLE) from error
 
 
 def for_people(server: str) -> AbstractContextManager[None]:
@@ -106,17 +106,17 @@ def with_words(error: Unauthorized) -> str:
 
 def permission(error: Forbidden) -> str:
     """Which verb of which resource is not permitted, as RBAC words it."""
-    found = _FORBIDDEN.search(str(error))
+    match = _FORBIDDEN.search(str(error))
     on = "the manager" if error.cluster in ("", "manager") else f"worker cluster {error.cluster}"
-    if found is None:
+    if match is None:
         return f"{on} refuses: {error}"
-    verb, resource, group, where = found.groups()
+    verb, resource, group, where = match.groups()
     return f"you may not {verb} {resource}{f'.{group}' if group else ''} on {on}{where}"
 
 
 def known_error(error: BaseException) -> MultiKueueError | None:
     """The first of our own errors, also inside exception groups; None if there is none."""
-    return next((one for one in ungrouped(error) if isinstance(one, MultiKueueError)), None)
+    return next((inner for inner in ungrouped(error) if isinstance(inner, MultiKueueError)), None)
 
 
 def ungrouped(error: BaseException) -> Iterator[BaseException]:

@@ -69,7 +69,7 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*args, **settings)
         self.sections = sections or {"Commands": subcommands or {}}
-        self.subcommands = {name: one for section in self.sections.values() for name, one in section.items()}
+        self.subcommands = {name: command for section in self.sections.values() for name, command in section.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, without importing anything."""
@@ -77,10 +77,10 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one subcommand."""
-        found = self.subcommands.get(cmd_name)
-        if not isinstance(found, Subcommand):
-            return found
-        command: click.Command = copy.copy(pkgutil.resolve_name(found.place))
+        subcommand = self.subcommands.get(cmd_name)
+        if not isinstance(subcommand, Subcommand):
+            return subcommand
+        command: click.Command = copy.copy(pkgutil.resolve_name(subcommand.place))
         command.name = cmd_name
         return command
 
@@ -88,12 +88,12 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The subcommand that is called; where only its help is asked for, that alone."""
-        found = self.subcommands.get(args[0])
-        if isinstance(found, Subcommand) and args[1:2] and args[1] in HELP_FLAGS:
-            stored = stored_help().get(found.place)
+        subcommand = self.subcommands.get(args[0])
+        if isinstance(subcommand, Subcommand) and args[1:2] and args[1] in HELP_FLAGS:
+            stored = stored_help().get(subcommand.place)
             if stored is not None:
                 return args[0], StoredHelp(args[0], stored), args[1:2]
-        if found is None and not ctx.resilient_parsing and (advice := self._meant(args[0])):
+        if subcommand is None and not ctx.resilient_parsing and (advice := self._meant(args[0])):
             ctx.fail(f"No such command '{args[0]}'. {advice}")
         return super().resolve_command(ctx, args)
 
@@ -101,20 +101,23 @@ class LazyGroup(click.Group):
         """Which commands, here or one level below, a mistyped name may stand for; empty: none."""
         below = {
             inner: f"{group} {inner}"
-            for group, one in self.subcommands.items()
-            if isinstance(one, LazyGroup)
-            for inner in one.subcommands
+            for group, command in self.subcommands.items()
+            if isinstance(command, LazyGroup)
+            for inner in command.subcommands
         }
-        paths = below | {one: one for one in self.subcommands}
-        close = [paths[one] for one in difflib.get_close_matches(name, paths)]
+        paths = below | {name: name for name in self.subcommands}
+        close = [paths[path] for path in difflib.get_close_matches(name, paths)]
         return f"Did you mean {' or '.join(close)}?" if close else ""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Its options, and its subcommands without importing one of them."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         items = [
-            CompletionItem(one, help=click.Command(one, help=self.subcommands[one].help).get_short_help_str())
-            for one in names
+            CompletionItem(
+                name,
+                help=click.Command(name, help=self.subcommands[name].help).get_short_help_str(),
+            )
+            for name in names
         ]
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -122,6 +125,6 @@ class LazyGroup(click.Group):
         """List the subcommands by section, without importing anything."""
         limit = formatter.width - 6 - max(map(len, self.subcommands), default=0)
         for title, section in self.sections.items():
-            described = [(name, click.Command(name, help=one.help)) for name, one in sorted(section.items())]
+            described = [(name, click.Command(name, help=command.help)) for name, command in sorted(section.items())]
             with formatter.section(title):
                 formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in described])

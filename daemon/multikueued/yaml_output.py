@@ -15,7 +15,7 @@ class _Dumper(KubernetesDumper):
 
 
 def _list(dumper: yaml.SafeDumper, value: list[object]) -> yaml.Node:
-    flat = all(isinstance(one, str) for one in value)
+    flat = all(isinstance(item, str) for item in value)
     return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=flat)
 
 

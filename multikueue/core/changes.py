@@ -35,8 +35,8 @@ def affected(old: Json | None, new: Json | None, siblings: Sequence[Json]) -> li
         return list(siblings)
     place = workloads.cluster_name(changed) or (workloads.cluster_name(old) if old is not None else None)
     if place is None:  # it was created or deleted without a worker: the group may be complete now
-        return sorted(siblings, key=lambda one: workloads.component_index(one) or 0)[:1]
-    if any(workloads.cluster_name(one) == place for one in siblings):
+        return sorted(siblings, key=lambda sibling: workloads.component_index(sibling) or 0)[:1]
+    if any(workloads.cluster_name(sibling) == place for sibling in siblings):
         return []  # the group was on that worker before, and still is
     return list(siblings)
 
@@ -110,7 +110,7 @@ def milestones(old: Json | None, new: Json | None, now: datetime) -> Iterator[Mi
     if annotations_of(old).get(PLACEMENTS_ANNOTATION) != annotations_of(new).get(PLACEMENTS_ANNOTATION):
         noted, failed = placements(new), last_place(new)
         if failed is not None and noted[-1:] != placements(old)[-1:] and noted[-1].get("fault") == FAULT:
-            yield WorkerFailed(failed, again=any(one.get("fault") == FAULT for one in noted[:-1]))
+            yield WorkerFailed(failed, again=any(placement.get("fault") == FAULT for placement in noted[:-1]))
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:

@@ -59,7 +59,7 @@ def attempt_there(copy: Json, workload: Json | None, marks: Marks, workers: Coll
     counted = min(evictions(workload), MOST_AT_ONCE) if ends else 0  # Kueue counts an eviction as it begins
     attempts = [attempt(workload, evictions_ago=ago) for ago in range(counted + 1)]
     names = filter(None, {*workers, facts.cluster_name, facts.noted_worker})
-    if mark_of(copy) in {marks.of(workload, one, name) for name in names for one in attempts}:
+    if mark_of(copy) in {marks.of(workload, ended, name) for name in names for ended in attempts}:
         return AttemptThere.ENDING if ends else AttemptThere.PRESENT
     return AttemptThere.OVER
 
@@ -94,7 +94,11 @@ def has_left(workload: Json, worker: ClusterName, lost_since: datetime | None) -
     """
     if WORKLOADS.of(workload).noted_worker == worker:
         return True
-    ends = [parse_timestamp(one.get("until")) for one in placements(workload) if one.get("worker") == worker]
+    ends = [
+        parse_timestamp(placement.get("until"))
+        for placement in placements(workload)
+        if placement.get("worker") == worker
+    ]
     if lost_since is None:
         return bool(ends)
     return any(end is not None and end >= lost_since - BEFORE_LOSS for end in ends)
@@ -129,7 +133,7 @@ def stop_over(
         return
     if any(is_elastic(job.object) for _, job in jobs) or _have_ended(jobs):
         return
-    of = {uid(one): attempt_there(one, workload, marks, workers) for one in filter(None, (copy, *_objects(jobs)))}
+    of = {uid(obj): attempt_there(obj, workload, marks, workers) for obj in filter(None, (copy, *_objects(jobs)))}
     if AttemptThere.PRESENT in of.values():
         return
     may_run = facts.can_be_asked and (bool(jobs) or facts.has_had_owner)

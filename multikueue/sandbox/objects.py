@@ -29,5 +29,5 @@ def built(resource: Resource, name: str, namespace: str = "", *, labels: Json | 
 def owned_by(resource: Resource, owner: Json, *, controller: bool = True) -> Json:
     """The reference to an owner of an object; with `controller` to the one that controls it."""
     gvk = resource.gvk
-    found = {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": owner["metadata"]["name"], "uid": uid(owner)}
-    return {**found, "controller": True, "blockOwnerDeletion": True} if controller else found
+    reference = {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": owner["metadata"]["name"], "uid": uid(owner)}
+    return {**reference, "controller": True, "blockOwnerDeletion": True} if controller else reference

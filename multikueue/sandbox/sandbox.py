@@ -168,7 +168,7 @@ class Sandbox:
 
     def configuration(self, cluster: str = "manager", user: str = "admin") -> Configuration:
         """A `Configuration` of kubernetes-asyncio for one of the clusters, for as long as the sandbox runs."""
-        server = next(one.server for one in self.clusters if one.name == cluster)
+        server = next(each.server for each in self.clusters if each.name == cluster)
         config = parse_worker_kubeconfig(json.dumps(server.kubeconfig(user)).encode())
         return configuration(config, Path(self._stack.enter_context(tempfile.TemporaryDirectory())))
 

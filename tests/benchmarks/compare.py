@@ -32,6 +32,10 @@ SEEN: Final = {
 """What says nothing if it is not of all jobs: a controller that lets half of them pass unseen looks twice as fast."""
 
 
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
 @attrs.frozen
 class Spread:
     """One number of several runs."""
@@ -44,9 +48,8 @@ class Spread:
         return median(self.values)
 
     def __str__(self) -> str:
-        told = f"{self.middle:.4g}"
-        low, high = min(self.values), max(self.values)
-        return told if low == high else f"{told} ({low:.4g} to {high:.4g})"
+        middle, low, high = map(_rounded, (self.middle, min(self.values), max(self.values)))
+        return middle if low == high else f"{middle} ({low} to {high})"
 
 
 @attrs.frozen

@@ -38,7 +38,7 @@ async def test_what_was_read_is_deleted_and_nothing_newer(capsys: pytest.Capture
     manager = Manager()
     assert await done(manager, FIX) == 1
     assert manager.deleted == [(MUTATING_WEBHOOKS, FIX.key, {"uid": "seen", "resource_version": "7"})]
-    assert capsys.readouterr().err.splitlines() == [f"would {FIX.told}", f"done: {FIX.told}"]
+    assert capsys.readouterr().err.splitlines() == [f"would {FIX.what}", f"done: {FIX.what}"]
 
 
 async def test_nothing_happens_without_a_yes() -> None:

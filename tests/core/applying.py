@@ -77,18 +77,18 @@ def _applied(old: Json, effect: ApplyStatus) -> Json:
         return result
     (entry,) = effect.object["status"]["admissionChecks"]
     listed = result["status"]["admissionChecks"]
-    result["status"]["admissionChecks"] = [entry if one["name"] == entry["name"] else one for one in listed]
+    result["status"]["admissionChecks"] = [entry if check["name"] == entry["name"] else check for check in listed]
     applied = effect.object["status"].get("conditions", ())
-    ours = [one["type"] for one in conditions(result) if str(one["type"]).startswith(OWN_PREFIX)]
-    gone = {one for one in ours if one not in {told["type"] for told in applied}}
-    result["status"]["conditions"] = [one for one in conditions(result) if one["type"] not in gone]
-    for told in applied:
-        result["status"]["conditions"] = replaced(conditions(result), told)
+    ours = [entry["type"] for entry in conditions(result) if str(entry["type"]).startswith(OWN_PREFIX)]
+    gone = {kind for kind in ours if kind not in {new_entry["type"] for new_entry in applied}}
+    result["status"]["conditions"] = [entry for entry in conditions(result) if entry["type"] not in gone]
+    for new_entry in applied:
+        result["status"]["conditions"] = replaced(conditions(result), new_entry)
     return result
 
 
 def _on_worker(seen: Snapshot, effect: Effect) -> Snapshot:
-    changed = [_changed(one, effect) if one.name == effect.cluster else one for one in seen.workers]
+    changed = [_changed(worker, effect) if worker.name == effect.cluster else worker for worker in seen.workers]
     return attrs.evolve(seen, workers=tuple(changed))
 
 
@@ -98,7 +98,7 @@ def _changed(worker: Worker, effect: Effect) -> Worker:
             assert worker.workload is None, "409: a Workload of that name exists"
             return attrs.evolve(worker, workload=_stored(body))
         case CreateJob(resource=resource, object=body):
-            names = {one.object["metadata"]["name"] for one in (*worker.jobs, *worker.shared)}
+            names = {job.object["metadata"]["name"] for job in (*worker.jobs, *worker.shared)}
             assert body["metadata"]["name"] not in names, "409"
             return attrs.evolve(worker, jobs=(*worker.jobs, JobCopy(resource, _stored(body))))
         case ApplyStatus():
@@ -108,10 +108,10 @@ def _changed(worker: Worker, effect: Effect) -> Worker:
         case PatchJob(patch=patch):
             own, shared = (
                 tuple(
-                    attrs.evolve(one, object=merged(one.object, patch))
-                    if uid(one.object) == patch["metadata"]["uid"]
-                    else one
-                    for one in copies
+                    attrs.evolve(copy, object=merged(copy.object, patch))
+                    if uid(copy.object) == patch["metadata"]["uid"]
+                    else copy
+                    for copy in copies
                 )
                 for copies in (worker.jobs, worker.shared)
             )
@@ -122,8 +122,8 @@ def _changed(worker: Worker, effect: Effect) -> Worker:
             own, shared = (
                 tuple(
                     left
-                    for one in copies
-                    if (left := _ending(one, propagation) if uid(one.object) == wanted else one) is not None
+                    for copy in copies
+                    if (left := _ending(copy, propagation) if uid(copy.object) == wanted else copy) is not None
                 )
                 for copies in (worker.jobs, worker.shared)
             )
@@ -141,7 +141,7 @@ def _ending(job: JobCopy, propagation: str) -> JobCopy | None:
 def _collected(worker: Worker) -> Worker:
     """The worker once its garbage collector has seen the last pod of what is deleted in the foreground go."""
     own, shared = (
-        tuple(left for one in copies if (left := _without_pods(one)) is not None)
+        tuple(left for copy in copies if (left := _without_pods(copy)) is not None)
         for copies in (worker.jobs, worker.shared)
     )
     return attrs.evolve(worker, jobs=own, shared=shared)
@@ -151,7 +151,7 @@ def _without_pods(job: JobCopy) -> JobCopy | None:
     held = finalizers_of(job.object)
     if not is_terminating(job.object) or FOREGROUND_FINALIZER not in held:
         return job
-    rest = [one for one in held if one != FOREGROUND_FINALIZER]
+    rest = [finalizer for finalizer in held if finalizer != FOREGROUND_FINALIZER]
     if not rest:
         return None
     return attrs.evolve(job, object=merged(job.object, {"metadata": {"finalizers": rest}}))
@@ -164,10 +164,10 @@ def _stored(body: Json) -> Json:
     return result
 
 
-def _deleted(found: Json) -> Json | None:
+def _deleted(obj: Json) -> Json | None:
     """Gone, unless a finalizer holds it."""
-    if not found["metadata"].get("finalizers"):
+    if not obj["metadata"].get("finalizers"):
         return None
-    result = copy.deepcopy(found)
+    result = copy.deepcopy(obj)
     result["metadata"] |= {"deletionTimestamp": "2026-11-21T12:00:00Z"}
     return result

@@ -137,7 +137,7 @@ def _said(facts: WorkloadFacts) -> str:
     """What a check says: to whom it is offered, as after the write of that, or something that nobody asks about."""
     if "said" in facts:
         return facts["said"]
-    waits = not any(facts.get(one) for one in ("cluster", "evicted", "finished")) and facts.get("check") != "Ready"
+    waits = not any(facts.get(fact) for fact in ("cluster", "evicted", "finished")) and facts.get("check") != "Ready"
     return f"Offered to {', '.join(facts['nominated'])}" if waits and facts.get("nominated") else SAID
 
 
@@ -298,7 +298,7 @@ def job_copy_of(
 def worker(name: str, workload: Json | None = None, *jobs: Json, shared: Json | None = None, **facts: Any) -> Worker:
     """One worker and what lies there: `shared` is a job of the same owner; `facts` are fields of `Worker`."""
     others = () if shared is None else (JobCopy(JOB, marked_on(name, shared)),)
-    own = tuple(JobCopy(JOB, marked_on(name, one)) for one in jobs)
+    own = tuple(JobCopy(JOB, marked_on(name, job)) for job in jobs)
     copied = None if workload is None else marked_on(name, workload)
     return Worker(ClusterName(name), workload=copied, jobs=own, shared=others, **facts)
 

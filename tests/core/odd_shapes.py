@@ -60,8 +60,8 @@ def spoiled(obj: Json, path: tuple[Any, ...], value: Any) -> Json:
 def odd(draw: st.DrawFn, obj: Json) -> Json:
     """An object with any JSON in place of some field but its name and namespace, which lists and watches check."""
     kept = (("metadata",), ("metadata", "name"), ("metadata", "namespace"))
-    found = [path for path in paths(obj) if path not in kept]
-    return spoiled(obj, draw(st.sampled_from(READ) | st.sampled_from(found)), draw(ODD))
+    checked = [path for path in paths(obj) if path not in kept]
+    return spoiled(obj, draw(st.sampled_from(READ) | st.sampled_from(checked)), draw(ODD))
 
 
 def as_read(worker: Worker) -> Worker:

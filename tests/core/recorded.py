@@ -43,5 +43,5 @@ def _recorded(kind: str, wanted: str | None) -> Iterator[Recorded]:
         trace = json.loads(path.read_text())
         for side in ("manager", "worker"):
             if wanted in (None, side):
-                for found in trace[side][kind]:
-                    yield Recorded(path.stem, side, found)
+                for obj in trace[side][kind]:
+                    yield Recorded(path.stem, side, obj)

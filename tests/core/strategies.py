@@ -118,7 +118,7 @@ def siblings_(draw: st.DrawFn, kin: str) -> tuple[Json, ...]:
     facts: list[WorkloadFacts] = [
         {**LIVES[draw(lives)], **draw(st.sampled_from(KIN[kin])), "name": name} for name in names
     ]
-    return tuple(workload(**one) for one in facts)
+    return tuple(workload(**changes) for changes in facts)
 
 
 @st.composite
@@ -172,7 +172,7 @@ def workers(draw: st.DrawFn, name: str, local: Json, siblings: tuple[Json, ...] 
         for job_name in draw(st.sampled_from(((), ("train",), ("train",), ("other",), ("train", "other"))))
     ]
     shared = None
-    if siblings and not any(one["metadata"]["name"] == "train" for one in jobs) and draw(st.booleans()):
+    if siblings and not any(job["metadata"]["name"] == "train" for job in jobs) and draw(st.booleans()):
         of = draw(st.sampled_from((job(), job(elastic=True))))
         shared = job_copy_of(draw(st.sampled_from(siblings)), of=of, status=draw(STATUSES), uid=f"uid-shared-{name}")
     return worker(

@@ -46,7 +46,7 @@ def there(local: Json | None, copy: Json | None, *jobs: Json) -> list[str]:
     """What is done on w1, in words."""
     pairs = [(JOBS, JobCopy(JOB, job)) for job in jobs]
     effects = stop_over(W1, local, copy, pairs, marks=MARKS, workers=BOTH, now=NOW)
-    return ["stop" if isinstance(one, ApplyStatus) else f"delete {one.uid}" for one in effects]
+    return ["stop" if isinstance(effect, ApplyStatus) else f"delete {effect.uid}" for effect in effects]
 
 
 def left(**facts: Any) -> tuple[Json, Json]:
@@ -114,11 +114,11 @@ class TestGroups:
         copy = None if alone else on("w1", copy_of(self.BEFORE, admitted=True, owned=True))
         names = "ab"[: len(statuses)]
         pods = [on("w1", copied(self.BEFORE, pod(name), status)) for name, status in zip(names, statuses, strict=True)]
-        pairs = [(SafeAdapter(POD), JobCopy(PODS, one)) for one in pods]
+        pairs = [(SafeAdapter(POD), JobCopy(PODS, pod)) for pod in pods]
         effects = stop_over(W1, local, copy, pairs, marks=MARKS, workers=BOTH, now=NOW)
-        told = ["stop" if isinstance(one, ApplyStatus) else f"delete {one.uid}" for one in effects]
-        assert all(one.propagation == "Background" for one in those(DeleteJob, effects))
-        return told
+        steps = ["stop" if isinstance(effect, ApplyStatus) else f"delete {effect.uid}" for effect in effects]
+        assert all(effect.propagation == "Background" for effect in those(DeleteJob, effects))
+        return steps
 
     @pytest.mark.parametrize("local", [MOVED, None], ids=["moved", "gone"])
     def test_it_is_stopped_and_its_pods_are_deleted(self, local: Json | None) -> None:

@@ -113,7 +113,7 @@ def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:
         return f"admit on {dig(body, 'status', 'clusterName')} as {entry['state']}"
     if dig(body, "status", "admission") != dig(seen.workload, "status", "admission"):
         return "tell topology"
-    names = [dig(one, "status", "nominatedClusterNames") or [] for one in (body, seen.workload)]
+    names = [dig(obj, "status", "nominatedClusterNames") or [] for obj in (body, seen.workload)]
     if names[0] == names[1]:
         return f"say {entry['message']}"
     return "nominate " + " ".join(names[0] or ["nobody"])

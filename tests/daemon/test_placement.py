@@ -70,7 +70,7 @@ def test_scores_mean_something_to_one_dispatcher_only() -> None:
     """The daemon says so when it starts."""
     text = "ocm: {enabled: true}\n"
     (remark,) = parse(text, source="x").remarks
-    assert (remark.setting, "in no order" in remark.told) == ("ocm", True)
+    assert (remark.setting, "in no order" in remark.why) == ("ocm", True)
     best_first = "dispatcher: {name: kueue.x-k8s.io/multikueue-dispatcher-incremental}\n"
     assert parse(text + best_first, source="x").remarks == ()
 

@@ -209,7 +209,7 @@ def test_kueues_gate_turns_the_section_off_and_that_is_told() -> None:
     assert found.settings.cluster_profile is None
     (remark,) = [remark for remark in found.remarks if remark.important]
     assert remark.setting == "multiKueue.clusterProfile"
-    assert remark.told == "the gate MultiKueueClusterProfile is off: remove featureGates to use the section"
+    assert remark.why == "the gate MultiKueueClusterProfile is off: remove featureGates to use the section"
 
 
 def test_the_section_may_stand_only_once() -> None:

@@ -95,7 +95,7 @@ def main(policies: Sequence[str], seeds: Sequence[int], trace: Path | None, node
         **{name: options[name] for name in ("unlimited", "by_submission", "requeues", "stale", "delay")}
     )
     horizon = options["horizon"] * 3600 if options["horizon"] else math.inf
-    found: dict[str, dict[int, Measures]] = {name: {} for name in policies or sorted(POLICIES)}
+    results: dict[str, dict[int, Measures]] = {name: {} for name in policies or sorted(POLICIES)}
     click.echo(" ".join(["policy".ljust(12), "seed", *(title.rjust(12) for title in COLUMNS.values())]))
     gc.freeze()
     for seed in seeds:
@@ -105,16 +105,16 @@ def main(policies: Sequence[str], seeds: Sequence[int], trace: Path | None, node
             raise click.ClickException(str(error)) from error
         if drawn.impossible:
             click.echo(f"Left out, as no worker could ever hold them: {drawn.impossible} jobs", err=True)
-        for name, runs in found.items():
+        for name, runs in results.items():
             started = time.process_time()
             measures = simulate(drawn, POLICIES[name], settings, horizon)
             runs[seed] = {**measures, "cpu_s": time.process_time() - started}
             click.echo(_row(name, str(seed), runs[seed]))
     if len(seeds) > 1:
-        for name, runs in found.items():
+        for name, runs in results.items():
             click.echo(_row(name, "mean", over_seeds([*runs.values()])))
     if target := options["target"]:
-        target.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        target.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
 
 
 def _load(wanted: Wanted, seed: int, trace: Path | None, nodes: Path | None) -> Load:

@@ -113,13 +113,13 @@ class Fleet:
             each = gpus // len(here)
             speeds = SPEEDS if self.flavors > 1 else dict.fromkeys(models, 1.0)
             yield Worker(
-                f"worker-{i:02}", tuple(Flavor(one, each, each * CPUS, speeds[one], self.node) for one in here)
+                f"worker-{i:02}", tuple(Flavor(model, each, each * CPUS, speeds[model], self.node) for model in here)
             )
 
     def _jobs(self, random: Random, workers: Sequence[Worker], jobs: int) -> list[Job]:
-        found, at = list[Job](), 0.0
+        drawn, at = list[Job](), 0.0
         share = self.share * self.batch / (1 - self.share + self.share * self.batch)  # a gang comes alone
-        while len(found) < jobs:
+        while len(drawn) < jobs:
             at += random.expovariate(1.0 / self.batch)
             many = 1 if self.batch == 1 else 1 + int(random.expovariate(1 / self.batch))
             tenant, gang = f"tenant-{random.randrange(5)}", random.random() < share
@@ -127,13 +127,13 @@ class Fleet:
             gpus = (
                 max(2, round(self.gang * flavor.gpus)) if gang else random.choices(list(SMALL), list(SMALL.values()))[0]
             )
-            for _ in range(1 if gang else min(many, jobs - len(found))):
+            for _ in range(1 if gang else min(many, jobs - len(drawn))):
                 cpus = round(gpus * CPUS * (0.5 if gang else random.choice((0.25, 0.5, 1.0, 2.0)))) if self.cpu else 0
                 model = flavor.model if gang and self.flavors > 1 else ""
                 request, kind = (gpus, cpus), GANG if gang else "Job"
-                name = f"job-{len(found)}"
-                found.append(Job(name, at, tenant, request, self._run_time(random), model, kind=kind))
-        return found
+                name = f"job-{len(drawn)}"
+                drawn.append(Job(name, at, tenant, request, self._run_time(random), model, kind=kind))
+        return drawn
 
     def _run_time(self, random: Random) -> float:
         if self.times == "exp":
@@ -161,7 +161,7 @@ def ratio(measure: str, base: Mapping[str, float], ours: Mapping[str, float]) ->
 
 def geometric(ratios: Sequence[float]) -> tuple[float, float]:
     """Their mean, and by which factor it may be off, 19 times of 20."""
-    logs = [math.log(one) for one in ratios if not math.isnan(one)]
+    logs = [math.log(ratio) for ratio in ratios if not math.isnan(ratio)]
     if not logs:
         return math.nan, math.nan
     return math.exp(fmean(logs)), math.exp(1.96 * stdev(logs) / math.sqrt(len(logs))) if len(logs) > 1 else math.nan
@@ -178,21 +178,25 @@ def known(path: Path) -> Results:
 
 def beside(results: Results, base: str) -> dict[str, dict[str, list[float]]]:
     """By measure and fleet the ratios of its seeds."""
-    found: dict[str, dict[str, list[float]]] = {measure: {} for measure in MEASURES}
+    ratios: dict[str, dict[str, list[float]]] = {measure: {} for measure in MEASURES}
     for name, ours in results.items():
         fleet, seed, policy, jobs = name.split(" / ")
         other = results.get(f"{fleet} / {seed} / {base} / {jobs}")
         if policy == SCORED and other is not None:
-            for measure, ratios in found.items():
-                pair = [{key: math.nan if one is None else one for key, one in side.items()} for side in (other, ours)]
-                ratios.setdefault(fleet, []).append(ratio(measure, *pair))
-    return found
+            for measure, by_fleet in ratios.items():
+                pair = [
+                    {key: math.nan if value is None else value for key, value in side.items()} for side in (other, ours)
+                ]
+                by_fleet.setdefault(fleet, []).append(ratio(measure, *pair))
+    return ratios
 
 
 def medians(results: Results, base: str, measure: str) -> dict[str, float]:
     """By fleet the median of its seeds' ratios, the worst first; without those where there is nothing to measure."""
-    found = {fleet: median(ratios) for fleet, ratios in beside(results, base)[measure].items()}
-    return dict(sorted(((fleet, one) for fleet, one in found.items() if not math.isnan(one)), key=lambda row: -row[1]))
+    middle = {fleet: median(ratios) for fleet, ratios in beside(results, base)[measure].items()}
+    return dict(
+        sorted(((fleet, ratio) for fleet, ratio in middle.items() if not math.isnan(ratio)), key=lambda row: -row[1])
+    )
 
 
 def table(results: Results) -> str:
@@ -205,7 +209,7 @@ def table(results: Results) -> str:
         for measure in MEASURES:
             each = medians(results, base, measure)
             middle, factor = geometric([*each.values()])
-            worst = ", ".join(f"{one:.2f} x (fleet {fleet})" for fleet, one in [*each.items()][:3])
+            worst = ", ".join(f"{ratio:.2f} x (fleet {fleet})" for fleet, ratio in [*each.items()][:3])
             span = f"{middle / factor:.2f} to {middle * factor:.2f} x"
             lines.append(f"| {TITLES[base]} | {TITLES[measure]} | {len(each)} | {middle:.2f} x | {span} | {worst} |")
     return "\n".join(lines)
@@ -284,7 +288,7 @@ def main(
                     continue
                 started, measures = time.process_time(), run(all_fleets[fleet], seed, policy, jobs)
                 kept = {key: measures[key] for key in KEPT}
-                results[name] = {key: None if math.isnan(one) else round(one, 1) for key, one in kept.items()}
+                results[name] = {key: None if math.isnan(value) else round(value, 1) for key, value in kept.items()}
                 click.echo(f"{name:40}{time.process_time() - started:6.1f} s", err=True)
                 if target:
                     target.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")

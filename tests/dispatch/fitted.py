@@ -119,13 +119,13 @@ class Arrival:
 
 def arrivals(random: Random, count: int) -> list[Arrival]:
     """So many jobs, in batches on the trace's days; by submission."""
-    found: list[Arrival] = []
+    drawn: list[Arrival] = []
     for i, day in enumerate(_days(random)):
         for wanted, who, sizes in ((FLOODS.get(day, 0), FLOODING, FLOOD), (DAYS[day], SIZES, BATCHES)):
-            found += _of_day(random, i, min(wanted, count - len(found)), who, sizes)
-        if len(found) == count:
+            drawn += _of_day(random, i, min(wanted, count - len(drawn)), who, sizes)
+        if len(drawn) == count:
             break
-    return sorted(found, key=lambda arrival: arrival.submit)
+    return sorted(drawn, key=lambda arrival: arrival.submit)
 
 
 def _of_day(

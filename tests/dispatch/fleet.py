@@ -67,14 +67,15 @@ def draw(wanted: Wanted, seed: int, workers: list[Worker] | None = None) -> Load
     workers = workers or draw_workers(random, wanted)
     arrived = fitted.arrivals(random, wanted.jobs)
     jobs = [
-        Job(f"job-{i}", one.submit, one.tenant, (one.gpus, 0), fitted.run_time(random)) for i, one in enumerate(arrived)
+        Job(f"job-{i}", arrival.submit, arrival.tenant, (arrival.gpus, 0), fitted.run_time(random))
+        for i, arrival in enumerate(arrived)
     ]
     return complete(random, wanted, workers, jobs)
 
 
 def draw_workers(random: Random, wanted: Wanted) -> list[Worker]:
     """Nodes of one model each; the models' shares are the trace's, for each queue."""
-    made, found = wanted.made, list[Worker]()
+    made, drawn = wanted.made, list[Worker]()
     for queue in range(wanted.queues):
         models, sizes = _models(wanted.workers), [random.lognormvariate(0, made.spread) for _ in range(wanted.workers)]
         costs = [made.cost if i < made.dear * wanted.workers else 1.0 for i in range(wanted.workers)]
@@ -87,8 +88,8 @@ def draw_workers(random: Random, wanted: Wanted) -> list[Worker]:
             nodes = max(1, round(gpus / like.node))
             flavor = Flavor(model, nodes * like.node, nodes * like.cpus, SPEEDS[model])
             name = f"worker-{queue * wanted.workers + i:02}"
-            found.append(Worker(name, (flavor,), regions[i], costs[i], queue=queue))
-    return found
+            drawn.append(Worker(name, (flavor,), regions[i], costs[i], queue=queue))
+    return drawn
 
 
 def _models(workers: int) -> list[str]:
@@ -162,10 +163,10 @@ def _own_jobs(random: Random, made: Made, worker: Worker, sizes: Sequence[tuple[
     flavor = worker.flavors[0]
     fitting = [request for request in sizes if flavor.holds(request)]
     wanted = 2 * made.own * (flavor.gpus or flavor.cpus) * span
-    found: list[Job] = []
+    drawn: list[Job] = []
     while wanted > 0 and fitting:
         own = Job(
-            f"{worker.name}-own-{len(found)}",
+            f"{worker.name}-own-{len(drawn)}",
             random.uniform(0, span),
             worker.name,
             random.choice(fitting),
@@ -173,5 +174,5 @@ def _own_jobs(random: Random, made: Made, worker: Worker, sizes: Sequence[tuple[
             model=flavor.model,
         )
         wanted -= work(own) / flavor.speed
-        found.append(own)
-    return sorted(found, key=lambda job: job.submit)
+        drawn.append(own)
+    return sorted(drawn, key=lambda job: job.submit)

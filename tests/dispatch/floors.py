@@ -110,9 +110,9 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
 """Those that take longest first: so all cores end at about the same time."""
 
 
-def run(one: Run, gate: bool = False) -> Measures:
+def run(run: Run, gate: bool = False) -> Measures:
     """One run of a scenario, with so many jobs for each of its queues."""
-    name, seed, policy, jobs = one
+    name, seed, policy, jobs = run
     scenario = SCENARIOS[name]
     load = draw(attrs.evolve(scenario.wanted, jobs=jobs * scenario.wanted.queues), seed)
     horizon = min(scenario.horizon, scenario.in_gate) if gate else scenario.horizon
@@ -126,12 +126,12 @@ def _written(measures: Measures) -> dict[str, float | None]:
 
 def _measured(runs: Sequence[Run], gate: bool, processes: int | None) -> dict[Run, Measures]:
     """All runs; each is named on stderr when it and those before it have ended."""
-    found = dict[Run, Measures]()
+    measured = dict[Run, Measures]()
     with ProcessPoolExecutor(processes) as pool:
-        for one, measures in zip(runs, pool.map(run, runs, repeat(gate)), strict=True):
-            found[one] = measures
-            click.echo(f"{time.strftime('%H:%M:%S')} {' / '.join(map(str, one))}", err=True)
-    return found
+        for key, measures in zip(runs, pool.map(run, runs, repeat(gate)), strict=True):
+            measured[key] = measures
+            click.echo(f"{time.strftime('%H:%M:%S')} {' / '.join(map(str, key))}", err=True)
+    return measured
 
 
 @click.command()
@@ -146,12 +146,13 @@ def main(names: Sequence[str], seeds: int, jobs: int, gate: bool, processes: int
     if gate and target:
         raise click.UsageError("--gate ends some runs early: they are no results to keep")
     names = [name for name in names or SCENARIOS if SCENARIOS[name].in_gate or not gate]
-    runs = [(*one, jobs) for one in product(names, range(1, 2 if gate else seeds + 1), (SCORED, BASE))]
-    found = _measured(runs, gate, processes)
+    runs = [(*chosen, jobs) for chosen in product(names, range(1, 2 if gate else seeds + 1), (SCORED, BASE))]
+    measured = _measured(runs, gate, processes)
     missed = 0
     for name in names:
         base, scored = (
-            over_seeds([found[one] for one in runs if (one[0], one[2]) == (name, policy)]) for policy in (BASE, SCORED)
+            over_seeds([measured[key] for key in runs if (key[0], key[2]) == (name, policy)])
+            for policy in (BASE, SCORED)
         )
         for floor in SCENARIOS[name].floors:
             wanted = floor.for_one_seed() if gate else floor
@@ -161,7 +162,7 @@ def main(names: Sequence[str], seeds: int, jobs: int, gate: bool, processes: int
             click.echo(f"{name:22}{wanted.measure:16}{value:8.3f}{wanted.unit:2}  {wanted.wanted:16}{verdict}")
     if target:
         known = json.loads(target.read_text()) if target.exists() else {}
-        new = {" / ".join(map(str, run)): _written(found[run]) for run in runs}
+        new = {" / ".join(map(str, run)): _written(measured[run]) for run in runs}
         target.write_text(json.dumps(known | new, indent=1, sort_keys=True) + "\n")
     sys.exit(bool(missed))
 

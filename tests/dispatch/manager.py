@@ -114,10 +114,10 @@ class Manager:
             return
         workload.looks += 1
         answer = workload.latest = self.policy.nominate(workload)
-        told = workload.message if answer.message is None else answer.message
-        if (answer.names, told) != (workload.nominated, workload.message):
+        message = workload.message if answer.message is None else answer.message
+        if (answer.names, message) != (workload.nominated, workload.message):
             workload.writes += 1
-            workload.message = told
+            workload.message = message
             before, workload.nominated = workload.nominated, answer.names
             for name in answer.names:
                 if name not in before:

@@ -65,9 +65,9 @@ def manifest(workload: Workload) -> Json:
     if workload.placements:
         annotations["multikueue.dev/placements"] = json.dumps(
             [
-                {"worker": one.worker, "until": timestamp(moment(one.until)), "why": one.reason}
-                | ({"fault": FAULT} if one.reason != "Preempted" else {})
-                for one in workload.placements
+                {"worker": placement.worker, "until": timestamp(moment(placement.until)), "why": placement.reason}
+                | ({"fault": FAULT} if placement.reason != "Preempted" else {})
+                for placement in workload.placements
             ]
         )
     selector = {MODEL: job.model} if job.model else {}

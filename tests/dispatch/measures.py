@@ -23,27 +23,27 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 def mean(values: Iterable[float]) -> float:
     """NaN of none."""
-    found = list(values)
-    return fmean(found) if found else math.nan
+    listed = list(values)
+    return fmean(listed) if listed else math.nan
 
 
 def over_seeds(runs: Sequence[Measures]) -> Measures:
     """Means; of intervals: over all that were told."""
-    told = [one.get("interval_told", 0.0) for one in runs]
-    means = {key: mean(one[key] for one in runs) for key in runs[0]}
+    counts = [run.get("interval_told", 0.0) for run in runs]
+    means = {key: mean(run[key] for run in runs) for key in runs[0]}
     weighed = {
-        key: sum(one[key] * count for one, count in zip(runs, told, strict=True) if count) / sum(told)
+        key: sum(run[key] * count for run, count in zip(runs, counts, strict=True) if count) / sum(counts)
         for key in ("interval_right", "interval_width")
-        if sum(told)
+        if sum(counts)
     }
     return {**means, **weighed}
 
 
 def waits(workloads: Sequence[Workload], prefix: str) -> dict[str, float]:
     """Seconds from submission to the start that counted."""
-    found = sorted(w.started - w.job.submit for w in workloads if w.started is not None)
+    seconds = sorted(w.started - w.job.submit for w in workloads if w.started is not None)
     shares = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
-    return {f"{prefix}mean": mean(found)} | {f"{prefix}{name}": quantile(found, q) for name, q in shares.items()}
+    return {f"{prefix}mean": mean(seconds)} | {f"{prefix}{name}": quantile(seconds, q) for name, q in shares.items()}
 
 
 def largest_tenth(workloads: Sequence[Workload]) -> list[Workload]:
@@ -67,11 +67,11 @@ def fairness(workloads: Sequence[Workload], score: Callable[[Workload], float]) 
 
 def promises(workloads: Sequence[Workload]) -> dict[str, float]:
     """How many intervals of the start were told, how many of them were right, and how wide they were."""
-    told = [(w.promised, w.started - w.reserved) for w in workloads if w.promised and w.started and w.reserved]
+    intervals = [(w.promised, w.started - w.reserved) for w in workloads if w.promised and w.started and w.reserved]
     return {
-        "interval_told": len(told),
-        "interval_right": mean(one.earliest <= wait <= one.latest for one, wait in told),
-        "interval_width": mean(one.latest - one.earliest for one, _ in told),
+        "interval_told": len(intervals),
+        "interval_right": mean(interval.earliest <= wait <= interval.latest for interval, wait in intervals),
+        "interval_width": mean(interval.latest - interval.earliest for interval, _ in intervals),
     }
 
 

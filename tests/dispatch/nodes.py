@@ -41,7 +41,7 @@ class Nodes:
         if pods := self._pods.pop(copy, None):
             for node, gpus in pods.placed:
                 self.free[node] += gpus
-        return [one.copy for one in self._pods.values() if one.left and self._place(one)]
+        return [pods.copy for pods in self._pods.values() if pods.left and self._place(pods)]
 
     def waits(self, copy: Copy) -> bool:
         """Whether one of its pods has no node."""

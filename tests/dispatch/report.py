@@ -45,10 +45,10 @@ Results: TypeAlias = Mapping[str, Mapping[str, float | None]]
 def table(results: Results) -> str:
     """A line for each load and policy: means over the seeds."""
     lines = [["load", "policy", "seeds", *(title for title, _ in COLUMNS.values())]]
-    for (load, policy), found in sorted(_runs(results).items()):
-        means = over_seeds(found)
+    for (load, policy), each in sorted(_runs(results).items()):
+        means = over_seeds(each)
         figures = [_figure(means[key], shape) for key, (_, shape) in COLUMNS.items()]
-        lines.append([load, policy, str(len(found)), *figures])
+        lines.append([load, policy, str(len(each)), *figures])
     return _markdown(lines)
 
 
@@ -89,11 +89,11 @@ def _figure(value: float, shape: str) -> str:
 @click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=RESULTS)
 def main(results: Path) -> None:
     """Print the tables as Markdown."""
-    found = json.loads(results.read_text())
+    results_of_floors = json.loads(results.read_text())
     of_family = family.known(family.RESULTS)
-    click.echo(f"{table(found)}\n\n{floors(found)}")
-    for one in (family.table, family.aims, family.hung):
-        click.echo(f"\n{one(of_family)}")
+    click.echo(f"{table(results_of_floors)}\n\n{floors(results_of_floors)}")
+    for part in (family.table, family.aims, family.hung):
+        click.echo(f"\n{part(of_family)}")
 
 
 if __name__ == "__main__":

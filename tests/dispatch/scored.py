@@ -83,7 +83,7 @@ class ScoredPolicy:
         now = moment(self._clock.now)
         places = self._by_queue[workload.job.queue]
         candidates = Candidates(
-            tuple(self._candidate(one, workload, key) for one in places),
+            tuple(self._candidate(worker, workload, key) for worker in places),
             workload.nominated,
             workload.message,
             self._facts(workload),
@@ -92,16 +92,16 @@ class ScoredPolicy:
         said = workload.message if answer.message is None else answer.message
         after = Candidates(candidates.workers, answer.names, said, candidates.facts)
         self._enter(key, obj, after, workload, answer.claim)
-        for one in places:
-            (one.offered.add if one.site.name in answer.names else one.offered.discard)(workload.job.name)
+        for worker in places:
+            (worker.offered.add if worker.site.name in answer.names else worker.offered.discard)(workload.job.name)
         self._tick_later()
         return answer
 
     def settled(self, workload: Workload) -> None:
         """See `manager.Policy`: what it has won may be missing in the status for a while."""
         key = ObjectKey(NAMESPACE, workload.job.name)
-        for one in self._by_queue[workload.job.queue]:
-            one.offered.discard(workload.job.name)
+        for worker in self._by_queue[workload.job.queue]:
+            worker.offered.discard(workload.job.name)
         known = self._objects.pop(key, None)
         self._entries.pop(key, None)
         begun = workload.reserved is not None and workload.winner is not None
@@ -128,8 +128,8 @@ class ScoredPolicy:
         worker = site.worker
         labels = {f"gpu/{flavor.model}": "true" for flavor in worker.flavors} | {"region": worker.region}
         speed = sum(f.speed * (f.gpus or 1) for f in worker.flavors) / sum(f.gpus or 1 for f in worker.flavors)
-        told = {"multikueue.dev/cost": str(worker.cost), "multikueue.dev/speed": f"{speed:.3f}"}
-        base = Candidate(ClusterName(site.name), labels=labels, annotations=told)
+        annotations = {"multikueue.dev/cost": str(worker.cost), "multikueue.dev/speed": f"{speed:.3f}"}
+        base = Candidate(ClusterName(site.name), labels=labels, annotations=annotations)
         return _Known(site, base, (ClusterName(site.name), "pool"))
 
     def _candidate(self, known: _Known, workload: Workload, key: ObjectKey) -> Candidate:
@@ -161,8 +161,8 @@ class ScoredPolicy:
         obj = manifest(workload)
         self._objects[key] = workload, obj
         bare = tuple(
-            one.bare if one.site.reachable else attrs.evolve(one.bare, available=False)
-            for one in self._by_queue[workload.job.queue]
+            worker.bare if worker.site.reachable else attrs.evolve(worker.bare, available=False)
+            for worker in self._by_queue[workload.job.queue]
         )
         self._enter(key, obj, Candidates(bare, (), workload.message, self._facts(workload)), workload)
         return obj
@@ -201,7 +201,7 @@ class ScoredPolicy:
     def _blame(self, workload: Workload) -> None:
         latest = workload.placements[-1]
         known = self._known[latest.worker]
-        faults = [one for one in workload.placements if one.reason != "Preempted"]
+        faults = [placement for placement in workload.placements if placement.reason != "Preempted"]
         if faults == [latest]:
             known.failures = known.failures.failed(workload.job.tenant, moment(self._clock.now))
             self.touched(known.site)

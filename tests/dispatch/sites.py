@@ -60,7 +60,7 @@ class Site:
         self.own = [OwnRun(job) for job in worker.own]
         self._clock = clock
         self._observer = observer
-        self.nodes = [Nodes(nodes_of(one.gpus, one.node)) if one.node else None for one in worker.flavors]
+        self.nodes = [Nodes(nodes_of(flavor.gpus, flavor.node)) if flavor.node else None for flavor in worker.flavors]
         self.hung: list[float] = []
         """Seconds with quota and without nodes, of each that all nodes had no room for at once."""
         amounts = [amount for flavor in worker.flavors for amount in flavor.quota]

@@ -14,10 +14,10 @@ from tests.dispatch.simulation import simulate
 
 
 def test_each_row_is_a_fleet_and_the_gates_sample_is_of_them() -> None:
-    found = fleets()
+    known = fleets()
 
-    assert len(found) == len(FLEETS.read_text().splitlines()) - 1
-    assert {*SAMPLE} <= found.keys()
+    assert len(known) == len(FLEETS.read_text().splitlines()) - 1
+    assert {*SAMPLE} <= known.keys()
 
 
 @pytest.mark.parametrize("name", ["07", "24", "31"])
@@ -50,8 +50,8 @@ def test_where_requests_are_late_another_worker_than_the_first_by_name_wins() ->
 def test_a_fleet_counts_once_by_the_median_of_its_seeds() -> None:
     waits = {"00": (70, 70, 270), "01": (30, 30, 30)}
     results: Results = {}
-    for fleet, found in waits.items():
-        for seed, wait in enumerate(found):
+    for fleet, means in waits.items():
+        for seed, wait in enumerate(means):
             for policy, mean in ((BY_NAME, 20.0), (SCORED, float(wait))):
                 shown = dict.fromkeys(("wait_p99", "gang_mean", "gang_p99", "own_p99"), None)
                 results[f"{fleet} / {seed} / {policy} / 9"] = {**shown, "wait_mean": mean}

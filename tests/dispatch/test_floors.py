@@ -16,10 +16,10 @@ def test_measures_of_another_run_stay(tmp_path: Path) -> None:
         options = ["--scenario", name, "--jobs", "40", "--seeds", "1", "--processes", "1", "--json", str(target)]
         CliRunner().invoke(main, options)
 
-    found = json.loads(target.read_text())
+    kept = json.loads(target.read_text())
 
-    assert len(found) == 4
-    assert found["load 0.6 / 1 / all-at-once / 40"]["interval_right"] is None
+    assert len(kept) == 4
+    assert kept["load 0.6 / 1 / all-at-once / 40"]["interval_right"] is None
 
 
 def test_a_floor_may_have_two_sides() -> None:

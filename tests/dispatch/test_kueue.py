@@ -42,8 +42,8 @@ def one_queue(gpus: int) -> tuple[Kueue, ClusterQueue, Listener]:
 def test_what_fits_passes_what_does_not_and_the_oldest_is_first() -> None:
     kueue, queue, listener = one_queue(8)
     running = copy("running", 6)
-    for one in (running, copy("large", 4, age=9), copy("young", 2, age=1), copy("old", 2, age=5), copy("never", 9)):
-        kueue.submit(one, queue)
+    for waiting in (running, copy("large", 4, age=9), copy("young", 2, age=1), copy("old", 2, age=5), copy("never", 9)):
+        kueue.submit(waiting, queue)
     assert listener.noted == ["+running", "+young", "?never"]
     assert queue.pending == 3
 

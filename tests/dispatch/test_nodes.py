@@ -19,7 +19,7 @@ def copy(gpus: int) -> Copy:
 def test_pods_wait_for_a_node_that_holds_them_though_there_is_quota() -> None:
     nodes, small, gang = Nodes(nodes_of(20, 8)), [copy(2), copy(2)], copy(16)
     assert nodes.free == [8, 8, 4]
-    assert [nodes.start(one) for one in small] == [True, True]
+    assert [nodes.start(pod) for pod in small] == [True, True]
     assert nodes.free == [6, 6, 4]
 
     assert not nodes.start(gang)
@@ -39,7 +39,7 @@ def test_a_job_without_a_node_starts_when_one_is_free_and_that_is_told(policy: s
     )
     load = Load(jobs, (Worker("w", (Flavor("a100", 16, 0, node=8),)),))
 
-    found = simulate(load, POLICIES[policy], Settings())
+    measures = simulate(load, POLICIES[policy], Settings())
 
-    assert found["hung_h"] * 3600 == pytest.approx(595, abs=2)
-    assert found["unfinished"] == 0
+    assert measures["hung_h"] * 3600 == pytest.approx(595, abs=2)
+    assert measures["unfinished"] == 0

@@ -15,5 +15,5 @@ def test_the_documented_tables_are_of_the_measured_results() -> None:
 
     assert table(results) in page
     assert floors(results) in page
-    for one in (family.table, family.aims, family.hung):
-        assert one(family.known(family.RESULTS)) in page
+    for part in (family.table, family.aims, family.hung):
+        assert part(family.known(family.RESULTS)) in page

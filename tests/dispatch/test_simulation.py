@@ -60,9 +60,9 @@ def test_what_a_broken_worker_evicts_comes_back_to_it_until_it_is_given_up() -> 
     """As it is asked first, and admits as fast as the others."""
     load = Load((hour("job"),), (attrs.evolve(workers("a")[0], broken=True), *workers("b")))
 
-    found = simulate(load, POLICIES["all-at-once"], Settings(requeues=3))
+    measures = simulate(load, POLICIES["all-at-once"], Settings(requeues=3))
 
-    assert (found["unfinished"], found["evictions"]) == (1, 4)
+    assert (measures["unfinished"], measures["evictions"]) == (1, 4)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -85,9 +85,9 @@ def test_a_job_of_a_workers_own_users_that_waits_until_ours_have_ended_counts(po
 def test_an_urgent_job_preempts(policy: str) -> None:
     load = Load((hour("job"), hour("urgent", 600.0, priority=1)), workers("a"))
 
-    found = simulate(load, POLICIES[policy], Settings(unlimited=True))
+    measures = simulate(load, POLICIES[policy], Settings(unlimited=True))
 
-    assert (found["preemptions"], found["unfinished"]) == (1, 0)
+    assert (measures["preemptions"], measures["unfinished"]) == (1, 0)
 
 
 def test_when_a_job_starts_is_told_once_enough_of_its_size_have_started() -> None:
@@ -95,11 +95,11 @@ def test_when_a_job_starts_is_told_once_enough_of_its_size_have_started() -> Non
     first = [hour(f"first-{i}") for i in range(3)]
     load = Load((*first, *(hour(f"job-{i}", 3600.0 * i + i * 7 % 10 * 60) for i in range(1, 60))), workers("a"))
 
-    found = simulate(load, POLICIES["scored"], Settings(unlimited=True))
+    measures = simulate(load, POLICIES["scored"], Settings(unlimited=True))
 
-    assert 20 <= found["interval_told"] <= 40
-    assert found["interval_right"] >= 0.7
-    assert found["interval_width"] < 1800
+    assert 20 <= measures["interval_told"] <= 40
+    assert measures["interval_right"] >= 0.7
+    assert measures["interval_width"] < 1800
     assert simulate(load, POLICIES["all-at-once"], Settings(unlimited=True))["interval_told"] == 0
 
 
@@ -109,7 +109,7 @@ def test_room_in_a_flavor_that_a_job_cannot_use_is_none() -> None:
     jobs = [attrs.evolve(hour(f"job-{i}", i), model="a100") for i in range(4)]
     load = Load(tuple(jobs), (Worker("a", both), Worker("b", both)))
 
-    found = simulate(load, POLICIES["scored"], Settings(unlimited=True))
+    measures = simulate(load, POLICIES["scored"], Settings(unlimited=True))
 
-    assert (found["unfinished"], found["requests"]) == (0, 2)
-    assert found["makespan_h"] < 2.1
+    assert (measures["unfinished"], measures["requests"]) == (0, 2)
+    assert measures["makespan_h"] < 2.1

@@ -49,14 +49,14 @@ class Line:
         if not text and missing is not None:
             return missing
         try:
-            found = float(text)
+            number = float(text)
         except ValueError:
-            found = math.nan
-        if not math.isfinite(found) or found < least:
+            number = math.nan
+        if not math.isfinite(number) or number < least:
             raise BadTrace(f'{self.where}: {column} is "{text}": it must be a number, {least:g} at least')
-        if found > MOST:
+        if number > MOST:
             raise BadTrace(f'{self.where}: {column} is "{text}": it must be {MOST} at most')
-        return found
+        return number
 
     def whole(self, column: str, least: int = 0, missing: int | None = 0) -> int:
         """A whole number.
@@ -64,10 +64,10 @@ class Line:
         Raises:
             BadTrace: it is none.
         """
-        found = self.number(column, least, missing)
-        if found != int(found):
+        number = self.number(column, least, missing)
+        if number != int(number):
             raise BadTrace(f'{self.where}: {column} is "{self.text(column)}": it must be a whole number')
-        return int(found)
+        return int(number)
 
     def name(self, column: str) -> str:
         """A text that must be there.
@@ -87,13 +87,13 @@ def read_jobs(path: Path) -> list[Job]:
         BadTrace: a line cannot be read.
     """
     if path.suffix == ".swf":
-        found = [job for line in _swf_lines(path) for job in _swf_job(line)]
+        jobs = [job for line in _swf_lines(path) for job in _swf_job(line)]
     else:
-        found = [_job(i, line) for i, line in enumerate(_csv_lines(path, JOB_COLUMNS, FURTHER_JOB_COLUMNS))]
-    if not found:
+        jobs = [_job(i, line) for i, line in enumerate(_csv_lines(path, JOB_COLUMNS, FURTHER_JOB_COLUMNS))]
+    if not jobs:
         raise BadTrace(f"{path.name}: it has no jobs")
-    first = min(job.submit for job in found)
-    return sorted((attrs.evolve(job, submit=job.submit - first) for job in found), key=lambda job: job.submit)
+    first = min(job.submit for job in jobs)
+    return sorted((attrs.evolve(job, submit=job.submit - first) for job in jobs), key=lambda job: job.submit)
 
 
 def read_workers(path: Path, speeds: Callable[[str], float]) -> list[Worker]:
@@ -153,7 +153,7 @@ def _job(number: int, line: Line) -> Job:
 
 
 def _csv_lines(path: Path, needed: Sequence[str], further: Sequence[str]) -> list[Line]:
-    found: list[Line] = []
+    lines: list[Line] = []
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file, strict=True)
@@ -165,12 +165,12 @@ def _csv_lines(path: Path, needed: Sequence[str], further: Sequence[str]) -> lis
                     continue
                 if len(row) > len(header):
                     raise BadTrace(f"{where}: it has {len(row)} columns, and the first line names {len(header)}")
-                found.append(Line(where, dict(zip(header, row, strict=False))))
+                lines.append(Line(where, dict(zip(header, row, strict=False))))
     except csv.Error as error:
         raise BadTrace(f"{path.name}:{rows.line_num}: {error}") from error
     except UnicodeDecodeError as error:
         raise BadTrace(f"{path.name}: it is not UTF-8: {error}") from error
-    return found
+    return lines
 
 
 def _check_header(path: Path, header: Sequence[str], needed: Sequence[str], further: Sequence[str]) -> None:
@@ -183,7 +183,7 @@ def _check_header(path: Path, header: Sequence[str], needed: Sequence[str], furt
 
 
 def _swf_lines(path: Path) -> list[Line]:
-    found: list[Line] = []
+    lines: list[Line] = []
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         for number, text in enumerate(file, 1):
             fields = text.partition(";")[0].split()
@@ -193,8 +193,8 @@ def _swf_lines(path: Path) -> list[Line]:
             if len(fields) != SWF_FIELDS:
                 raise BadTrace(f"{where}: it has {len(fields)} fields, and SWF has {SWF_FIELDS}")
             names = {0: "job", 1: "submit", 3: "runtime", 4: "processors", 7: "requested", 11: "user"}
-            found.append(Line(where, {name: fields[i] for i, name in names.items()}))
-    return found
+            lines.append(Line(where, {name: fields[i] for i, name in names.items()}))
+    return lines
 
 
 def _swf_job(line: Line) -> Iterator[Job]:

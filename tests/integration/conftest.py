@@ -13,6 +13,7 @@ from multikueue.runtime.workers import informers
 from tests.controlplane.fixtures import clusters
 from tests.controlplane.interface import ClusterFactory
 from tests.integration.clearing import as_at_first
+from tests.integration.mirror_stage import AskingKubelets, asking
 from tests.integration.planes import Planes, started
 
 __all__ = ["clusters"]
@@ -36,3 +37,11 @@ async def planes(shared_planes: Planes) -> Planes:
     """One manager and two workers, as they were at first, whatever ran before and however it ended."""
     await as_at_first(shared_planes)
     return shared_planes
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def kubelets(clusters: ClusterFactory, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AskingKubelets]:
+    """An API server that asks kubelets, for all tests of mirrors' endpoint."""
+    del clusters  # it says what is missing where there are no binaries
+    async with asking(tmp_path_factory.mktemp("kubelets")) as running:
+        yield running

@@ -14,24 +14,13 @@ from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.errors import NotFound
 from multikueued.mirror_names import WORKER_POD
 from multikueued.rbac.policies import TAKING
-from multikueued.rbac.role_rule import rule
-from tests.controlplane.interface import ClusterFactory
 from tests.controlplane.polling import poll_until
-from tests.integration import test_mirror_endpoint
-from tests.integration.test_mirror_endpoint import Stage, _as_json, _is_open, pod, refused, stage
+from tests.integration.mirror_stage import ATTACKER, AskingKubelets, Stage, as_json, is_open, pod, refused, stage
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 OUR_NODE: Final = "multikueue-w1"
-MORE: Final = ["bindings", "pods/eviction", "pods/ephemeralcontainers", "pods/resize", "pods/status"]
-"""What some clusters grant to tenants as well."""
 PODS: Final = "/api/v1/namespaces/default/pods"
-
-
-@pytest.fixture(autouse=True)
-def with_more_rights(monkeypatch: pytest.MonkeyPatch) -> None:
-    granted = [*test_mirror_endpoint.TENANT, rule("", MORE, ["create", "get", "patch", "update"])]
-    monkeypatch.setattr(test_mirror_endpoint, "TENANT", granted)
 
 
 def binding(name: str, node: str = OUR_NODE, **annotations: str) -> Json:
@@ -41,12 +30,11 @@ def binding(name: str, node: str = OUR_NODE, **annotations: str) -> Json:
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
 
 
-async def test_no_other_way_leads_onto_our_nodes(clusters: ClusterFactory, tmp_path: Path) -> None:
+async def test_no_other_way_leads_onto_our_nodes(kubelets: AskingKubelets, tmp_path: Path) -> None:
     """Beside a pod that names the Node: both kinds of bindings, server-side apply, a name that the server makes."""
-    del clusters
-    async with stage(tmp_path) as here:
+    async with stage(kubelets, tmp_path, user=ATTACKER) as here:
         said = annotations_of(await here.mirror())
-        assert (await here.kubectl("create", "-f", "-", stdin=_as_json(pod("free"))))[0] == 0
+        assert (await here.kubectl("create", "-f", "-", stdin=as_json(pod("free"))))[0] == 0
         for path in (f"{PODS}/free/binding", "/api/v1/namespaces/default/bindings"):
             told = await refused(here, binding("free", **said), "create", "--raw", path)
             assert "multikueue alone binds pods to Nodes named multikueue-*" in told
@@ -59,10 +47,9 @@ async def test_no_other_way_leads_onto_our_nodes(clusters: ClusterFactory, tmp_p
         assert (await here.kubectl("get", "pod", "free", "-o", "jsonpath={.spec.nodeName}")) == (0, "")
 
 
-async def test_nothing_of_a_mirror_is_changed_and_none_is_held(clusters: ClusterFactory, tmp_path: Path) -> None:
+async def test_nothing_of_a_mirror_is_changed_and_none_is_held(kubelets: AskingKubelets, tmp_path: Path) -> None:
     """With a finalizer a tenant's mirrors would take the places of everybody's, and Nodes would stay."""
-    del clusters
-    async with stage(tmp_path) as here:
+    async with stage(kubelets, tmp_path, user=ATTACKER) as here:
         await here.mirror()
         patch = {"metadata": {"annotations": {WORKER_POD: "default/other"}, "finalizers": ["example.com/hold"]}}
         for subresource in ("", "status", "ephemeralcontainers", "resize"):
@@ -79,11 +66,10 @@ async def test_nothing_of_a_mirror_is_changed_and_none_is_held(clusters: Cluster
 
 
 async def test_a_mirror_that_is_deleted_with_a_grace_is_ended_by_the_daemon(
-    clusters: ClusterFactory, tmp_path: Path
+    kubelets: AskingKubelets, tmp_path: Path
 ) -> None:
     """It would wait for a kubelet: a deletion without a grace of 0 does not end it any more."""
-    del clusters
-    async with stage(tmp_path) as here:
+    async with stage(kubelets, tmp_path, user=ATTACKER) as here:
         mirror = await here.mirror()
         await _done(here, "delete", "pod", "train-x", "--grace-period=600", "--wait=false")
         assert is_terminating(await here.admin.get(POD, ObjectKey.of(mirror)))
@@ -93,25 +79,24 @@ async def test_a_mirror_that_is_deleted_with_a_grace_is_ended_by_the_daemon(
 
 
 async def test_the_proof_of_anothers_mirror_proves_nothing_even_without_the_policy(
-    clusters: ClusterFactory, tmp_path: Path
+    kubelets: AskingKubelets, tmp_path: Path
 ) -> None:
     """Whoever reads another namespace's mirrors, and writes all that they say on their own, or on a pod of theirs."""
-    del clusters
-    async with stage(tmp_path, exec=True) as here:
+    async with stage(kubelets, tmp_path, user=ATTACKER, exec=True) as here:
         said = annotations_of(await here.mirror())
         await here.mirror("mine")
         await here.admin.delete(TAKING, ObjectKey("", "multikueue-mirrors"))
-        await poll_until(lambda: _is_open(here), seconds=60, otherwise="the policy is still in force")
+        await poll_until(lambda: is_open(here), seconds=60, otherwise="the policy is still in force")
         await here.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})
         account = {"namespace": "mine", "name": "default"}
         await here.manager.admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
         elsewhere = pod("train-x", node=OUR_NODE, **said)
         elsewhere["metadata"]["namespace"] = "mine"
-        await _done(here, "create", "-f", "-", stdin=_as_json(elsewhere))
+        await _done(here, "create", "-f", "-", stdin=as_json(elsewhere))
         await _done(here, "patch", "pod", "mine", "-p", json.dumps({"metadata": {"annotations": said}}))
-        await _done(here, "create", "-f", "-", stdin=_as_json(pod("bound")))
+        await _done(here, "create", "-f", "-", stdin=as_json(pod("bound")))
         path = "/api/v1/namespaces/default/bindings"
-        await _done(here, "create", "--raw", path, "-f", "-", stdin=_as_json(binding("bound", **said)))
+        await _done(here, "create", "--raw", path, "-f", "-", stdin=as_json(binding("bound", **said)))
         for name, namespace in (("mine", "default"), ("bound", "default"), ("train-x", "mine")):
             for command in (["logs", name], ["exec", name, "--", "true"]):
                 code, told = await here.kubectl("-n", namespace, *command)

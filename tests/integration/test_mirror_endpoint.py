@@ -7,20 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import ssl
-import subprocess
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from types import EllipsisType
-from typing import Any, Final
 
 import aiohttp
-import anyio
-import attrs
 import pytest
 import trustme
 from cryptography import x509
@@ -28,7 +20,7 @@ from cryptography.hazmat.primitives import hashes
 
 from multikueue.core.model.kinds import LEASE, POD
 from multikueue.core.model.labels import OWN_PREFIX
-from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError
 from multikueue.kube import KubeClient
 from multikueue.runtime.loop import utc_now
@@ -37,220 +29,40 @@ from multikueued.doctor.checks.mirrors import ADDRESS, CAUSES, CERTIFICATE, CLIE
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.facts import Facts, MirrorFacts, MirrorWay
 from multikueued.doctor.manager_reader import mirrors_of
-from multikueued.mirror_names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID, node_name
-from multikueued.mirrors.endpoint.running import run_endpoint
-from multikueued.mirrors.proof import proof
-from multikueued.rbac.logs import api_server_rules
+from multikueued.mirror_names import MIRROR, PROOF, WORKER_POD, WORKER_POD_UID
 from multikueued.rbac.mirrors import (
-    endpoint_rules,
-    endpoint_secret_rules,
-    mirror_policy_objects,
     mirrored_rules,
-    mirroring_rules,
-    node_lease_rules,
 )
 from multikueued.rbac.policies import TAKING
-from multikueued.rbac.role_rule import rule
 from multikueued.reports.objects import ManagerObjects
 from multikueued.settings.config import Settings
 from multikueued.settings.sections import MirrorPodSettings
-from tests.controlplane.binaries import find_kubectl
 from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.credentials import write_kubeconfig
-from tests.controlplane.interface import ClusterFactory
 from tests.controlplane.polling import poll_until
 from tests.controlplane.ports import free_port
+from tests.integration.mirror_stage import (
+    KUBELET_CLIENT,
+    NAMESPACE,
+    NODE,
+    AskingKubelets,
+    Stage,
+    as_json,
+    asking,
+    is_open,
+    lease,
+    node,
+    pod,
+    refused,
+    stage,
+)
 from tests.integration.planes import connection
-from tests.logserver.stage import secret
-from tests.mirrors.endpoint.worker import TOKEN, PlayedWorker, PlayedWorkers, outer_address
+from tests.mirrors.endpoint.worker import TOKEN
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
-
-KEY: Final = b"k" * 32
-NAMESPACE: Final = "multikueue"
-KUBELET_CLIENT: Final = "kube-apiserver-kubelet-client"
-DAEMON: Final = "daemon"
-NODE: Final = Resource(GVK("", "v1", "Node"), "nodes", namespaced=False)
-TENANT: Final = [
-    rule("", ["pods"], ["create", "delete", "get", "list", "patch", "update"]),
-    rule("", ["pods/log", "pods/exec", "pods/attach", "pods/portforward"], ["create", "get"]),
-    rule("", ["pods/binding"], ["create"]),
-]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 
-def asking_kubelets(folder: Path, callers: trustme.CA) -> list[str]:
-    """Flags by which the API server shows itself to kubelets."""
-    certificate = callers.issue_cert(common_name=KUBELET_CLIENT)
-    callers.cert_pem.write_to_path(folder / "callers.pem")
-    (folder / "kubelet.pem").write_bytes(certificate.cert_chain_pems[0].bytes())
-    (folder / "kubelet.key").write_bytes(certificate.private_key_pem.bytes())
-    return [
-        f"--client-ca-file={folder / 'callers.pem'}",
-        f"--kubelet-client-certificate={folder / 'kubelet.pem'}",
-        f"--kubelet-client-key={folder / 'kubelet.key'}",
-    ]
-
-
-def pod(name: str, *, node: str = "", **annotations: str) -> Json:
-    """A pod as mirrors are made."""
-    container = {
-        "name": "main",
-        "image": "busybox",
-        "resources": {"requests": {"cpu": "0", "memory": "0"}, "limits": {"cpu": "0", "memory": "0"}},
-    }
-    spec: Json = {"containers": [container], "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 0}
-    spec |= {"nodeName": node} if node else {}
-    metadata = {"namespace": "default", "name": name, "annotations": annotations, "labels": {MIRROR: "multikueue"}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-@attrs.define(eq=False)
-class Stage:
-    manager: ControlPlane
-    admin: KubeClient
-    daemon: KubeClient
-    worker: PlayedWorker
-    folder: Path
-    callers: trustme.CA
-    address: str
-    workers: PlayedWorkers
-    port: int = 0
-
-    async def kubectl(
-        self, *arguments: str, user: str = "tenant", stdin: bytes = b"", env: Mapping[str, str] | None = None
-    ) -> tuple[int, str]:
-        """The exit code, and what kubectl prints, as a user of the manager."""
-        file = self.folder / f"kubeconfig-of-{user}"
-        if not file.exists():
-            write_kubeconfig(file, self.manager.kubeconfig(user))
-        environ = {**os.environ, "KUBECONFIG": str(file), "HOME": str(self.folder), **(env or {})}
-        command = [str(find_kubectl()), *arguments]
-        with anyio.fail_after(60):
-            done = await anyio.run_process(
-                command, env=environ, check=False, stderr=subprocess.STDOUT, input=stdin or None
-            )
-        return done.returncode, done.stdout.decode()
-
-    async def ask(
-        self,
-        path: str,
-        name: str,
-        headers: Mapping[str, str] | None = None,
-        *,
-        authority: trustme.CA | EllipsisType | None = ...,
-    ) -> tuple[int, str]:
-        """Ask the endpoint itself, with a certificate of this name; `authority` None: without one."""
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        if authority is not None:
-            signer = self.callers if isinstance(authority, EllipsisType) else authority
-            signer.issue_cert(common_name=name).configure_cert(context)
-        url = f"https://{self.address}:{self.port}{path}"
-        async with aiohttp.ClientSession() as session, session.get(url, headers=headers, ssl=context) as response:
-            return response.status, await response.text()
-
-    async def mirror(self, name: str = "train-x", node: str = "multikueue-w1", pod_uid: str = "") -> Json:
-        """A mirror as the daemon makes it, of a pod of the worker."""
-        there, uid = f"default/{name}", pod_uid or f"uid-of-{name}"
-        self.worker.uids[there] = uid
-        said = {WORKER: "w1", WORKER_POD: there, WORKER_POD_UID: uid}
-        made = await self.daemon.create(POD, pod(name, node=node, **said))
-        sign = proof(KEY, mirror_uid=made["metadata"]["uid"], worker="w1", worker_pod=there, worker_pod_uid=uid)
-        key = ObjectKey.of(made)
-        running = {"name": "main", "ready": True, "restartCount": 0, "image": "", "imageID": ""}
-        state = {"state": {"running": {"startedAt": "2026-11-28T10:00:00Z"}}}
-        status = {"phase": "Running", "containerStatuses": [running | state]}
-        patch = {"metadata": {"uid": made["metadata"]["uid"], "annotations": {PROOF: sign}}, "status": status}
-        return await self.daemon.merge_patch(POD, key, patch, subresource="status")
-
-
-@asynccontextmanager
-async def stage(
-    folder: Path,
-    *flags: str,
-    meanwhile: Callable[[ControlPlane], Coroutine[Any, Any, None]] | None = None,
-    **mirrors: Any,
-) -> AsyncIterator[Stage]:
-    """A manager with a Node of ours, the endpoint, and a worker; each account may do what it is granted."""
-    callers, worker, address = trustme.CA(), PlayedWorker(), outer_address()
-    settings = Settings(
-        namespace=NAMESPACE, mirror_pods=MirrorPodSettings(logs=True, address=address, port=0, **mirrors)
-    )
-    endpoint = [*api_server_rules("none"), *endpoint_rules(signed=True)]
-    endpoint += endpoint_secret_rules(settings.mirrors_secret, settings.mirrors_certificate_secret, brought=False)
-    # Kubernetes' own role for this, which binds it in kube-system.
-    endpoint += [rule("", ["configmaps"], ["get"], ["extension-apiserver-authentication"])]
-    users = {
-        "tenant": TENANT,
-        "endpoint": endpoint,
-        DAEMON: [*mirroring_rules(settings.mirrors_policy), *node_lease_rules()],
-    }
-    users[KUBELET_CLIENT] = [rule("", ["nodes/proxy"], ["*"])]
-    users["prober"] = [rule("", ["nodes/proxy"], ["get"], ["multikueue-w1"])]
-    manager = ControlPlane("manager", users=users, apiserver_flags=flags or asking_kubelets(folder, callers))
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(worker.running())
-        await stack.enter_async_context(manager)
-        admin, ours, daemon = [
-            await stack.enter_async_context(KubeClient(connection(manager.kubeconfig(user)), name="manager"))
-            for user in ("admin", "endpoint", DAEMON)
-        ]
-        await manager.admin.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        account = {"namespace": "default", "name": "default"}
-        await manager.admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
-        for obj in (
-            secret(settings.mirrors_secret, NAMESPACE, key=KEY),
-            secret(settings.mirrors_certificate_secret, NAMESPACE),
-            *mirror_policy_objects(settings.mirrors_policy, DAEMON),
-        ):
-            await manager.admin.apply(obj)
-        workers = PlayedWorkers({"w1": connection(worker.kubeconfig())})
-        found = Stage(manager, admin, daemon, worker, folder, callers, address, workers)
-        opened = anyio.Event()
-
-        def on_open(port: int) -> None:
-            found.port = port
-            opened.set()
-
-        tasks = await stack.enter_async_context(anyio.create_task_group())
-        stack.callback(tasks.cancel_scope.cancel)
-        tasks.start_soon(run_endpoint, ours, workers, settings, on_open)
-        if meanwhile is not None:
-            tasks.start_soon(meanwhile, manager)
-        with anyio.fail_after(60):
-            await opened.wait()
-        await add_node(found)
-        await poll_until(lambda: _is_bounded(found), seconds=60, otherwise="the policy is not in force")
-        yield found
-
-
-async def add_node(here: Stage) -> None:
-    """Our Node of the worker."""
-    made = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node_name("w1")}, "spec": {"unschedulable": True}}
-    await here.daemon.create(NODE, made)
-    status = {
-        "addresses": [{"type": "InternalIP", "address": here.address}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": here.port}},
-    }
-    await here.daemon.merge_patch(NODE, ObjectKey("", node_name("w1")), {"status": status}, subresource="status")
-
-
-async def _is_bounded(here: Stage) -> bool:
-    code, told = await here.kubectl(
-        "create", "-f", "-", "--dry-run=server", stdin=_as_json(pod("a", node="multikueue-w1"))
-    )
-    return code == 1 and "multikueue alone puts pods" in told
-
-
-def _as_json(obj: Json) -> bytes:
-    import json
-
-    return json.dumps(obj).encode()
-
-
-async def test_kubectl_reads_logs_and_enters_containers(clusters: ClusterFactory, tmp_path: Path) -> None:
-    del clusters  # it says what is missing where there are no binaries
-    async with stage(tmp_path, exec=True) as here:
+async def test_kubectl_reads_logs_and_enters_containers(kubelets: AskingKubelets, tmp_path: Path) -> None:
+    async with stage(kubelets, tmp_path, exec=True) as here:
         await here.mirror()
         assert await here.kubectl("logs", "train-x") == (0, "one\ntwo\nthree\n")
         assert await here.kubectl("logs", "train-x", "-c", "main", "--tail=2", "--timestamps", "--limit-bytes=10") == (
@@ -279,36 +91,17 @@ async def test_kubectl_reads_logs_and_enters_containers(clusters: ClusterFactory
         )
 
 
-def lease(name: str) -> Json:
-    """Of a Node."""
-    metadata = {"namespace": "kube-node-lease", "name": name}
-    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
-
-
-def node(name: str) -> Json:
-    """A Node."""
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-
-
-async def refused(here: Stage, obj: Json, *arguments: str, user: str = "tenant") -> str:
-    """What the manager says to a write that it refuses."""
-    code, told = await here.kubectl(*(arguments or ("create",)), "-f", "-", user=user, stdin=_as_json(obj))
-    assert code == 1, told
-    return told
-
-
 async def test_nobody_but_the_daemon_puts_pods_on_its_nodes_or_changes_what_it_wrote_there(
-    clusters: ClusterFactory, tmp_path: Path
+    kubelets: AskingKubelets, tmp_path: Path
 ) -> None:
-    del clusters
-    async with stage(tmp_path) as here:
+    async with stage(kubelets, tmp_path) as here:
         mirror = await here.mirror()
         said = mirror["metadata"]["annotations"]
         for user in ("tenant", "admin"):
             told = await refused(here, pod("mine", node="multikueue-w1", **said), user=user)
             assert "multikueue alone puts pods on Nodes named multikueue-*" in told
         free = pod("free")
-        assert (await here.kubectl("create", "-f", "-", stdin=_as_json(free)))[0] == 0
+        assert (await here.kubectl("create", "-f", "-", stdin=as_json(free)))[0] == 0
         target = {"apiVersion": "v1", "kind": "Node", "name": "multikueue-w1"}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "free"}, "target": target}
         path = "/api/v1/namespaces/default/pods/free/binding"
@@ -326,10 +119,9 @@ async def test_nobody_but_the_daemon_puts_pods_on_its_nodes_or_changes_what_it_w
 
 
 async def test_the_daemons_account_writes_pods_nodes_and_leases_of_its_own_alone(
-    clusters: ClusterFactory, tmp_path: Path
+    kubelets: AskingKubelets, tmp_path: Path
 ) -> None:
-    del clusters
-    async with stage(tmp_path) as here:
+    async with stage(kubelets, tmp_path) as here:
         other = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "real-1"}}
         await here.admin.create(NODE, other)
         await here.admin.create(POD, pod("real", node="real-1"))
@@ -357,17 +149,16 @@ async def test_the_daemons_account_writes_pods_nodes_and_leases_of_its_own_alone
 
 
 async def test_a_pod_in_place_of_a_mirror_gets_nothing_even_without_the_policy(
-    clusters: ClusterFactory, tmp_path: Path
+    kubelets: AskingKubelets, tmp_path: Path
 ) -> None:
-    del clusters
-    async with stage(tmp_path, exec=True) as here:
+    async with stage(kubelets, tmp_path, exec=True) as here:
         mirror = await here.mirror()
         await here.admin.delete(TAKING, ObjectKey("", "multikueue-mirrors"))
-        await poll_until(lambda: _is_open(here), seconds=60, otherwise="the policy is still in force")
+        await poll_until(lambda: is_open(here), seconds=60, otherwise="the policy is still in force")
         said = mirror["metadata"]["annotations"]
         await here.kubectl("delete", "pod", "train-x")
         forged = pod("train-x", node="multikueue-w1", **said)
-        assert (await here.kubectl("create", "-f", "-", stdin=_as_json(forged)))[0] == 0
+        assert (await here.kubectl("create", "-f", "-", stdin=as_json(forged)))[0] == 0
         for command in (("logs", "train-x"), ("exec", "train-x", "--", "true")):
             code, told = await here.kubectl(*command)
             assert (code, "multikueue does not show a pod default/train-x" in told) == (1, True), told
@@ -381,16 +172,10 @@ async def test_a_pod_in_place_of_a_mirror_gets_nothing_even_without_the_policy(
         assert [one.path for one in here.worker.streams()] == ["/api/v1/namespaces/default/pods/other/log"]
 
 
-async def _is_open(here: Stage) -> bool:
-    obj = pod("a", node="multikueue-w1")
-    return (await here.kubectl("create", "-f", "-", "--dry-run=server", stdin=_as_json(obj)))[0] == 0
-
-
 async def test_another_pod_of_the_same_name_on_the_worker_is_not_shown(
-    clusters: ClusterFactory, tmp_path: Path
+    kubelets: AskingKubelets, tmp_path: Path
 ) -> None:
-    del clusters
-    async with stage(tmp_path, exec=True) as here:
+    async with stage(kubelets, tmp_path, exec=True) as here:
         await here.mirror()
         here.worker.on_open = [("default/train-x", "uid-of-another")]  # between the look at it and the stream
         for command in (("logs", "train-x"), ("exec", "train-x", "--", "true")):
@@ -400,9 +185,8 @@ async def test_another_pod_of_the_same_name_on_the_worker_is_not_shown(
         assert len(here.worker.streams()) == 1  # exec did not reach a container of it
 
 
-async def test_without_the_second_switch_nobody_enters(clusters: ClusterFactory, tmp_path: Path) -> None:
-    del clusters
-    async with stage(tmp_path) as here:
+async def test_without_the_second_switch_nobody_enters(kubelets: AskingKubelets, tmp_path: Path) -> None:
+    async with stage(kubelets, tmp_path) as here:
         await here.mirror()
         code, told = await here.kubectl("exec", "train-x", "--", "true")
         assert (code, "mirrorPods.exec is off" in told) == (1, True), told
@@ -410,9 +194,8 @@ async def test_without_the_second_switch_nobody_enters(clusters: ClusterFactory,
         assert here.worker.streams() == []
 
 
-async def test_who_may_ask_the_port_itself(clusters: ClusterFactory, tmp_path: Path) -> None:
-    del clusters
-    async with stage(tmp_path, exec=True) as here:
+async def test_who_may_ask_the_port_itself(kubelets: AskingKubelets, tmp_path: Path) -> None:
+    async with stage(kubelets, tmp_path, exec=True) as here:
         await here.mirror()
         logs = "/containerLogs/default/train-x/main"
         assert (await here.ask(logs, KUBELET_CLIENT)) == (200, "one\ntwo\nthree\n")
@@ -432,9 +215,8 @@ async def test_who_may_ask_the_port_itself(clusters: ClusterFactory, tmp_path: P
 
 
 class TestTheDoctorTriesTheWay:
-    async def test_and_tells_that_nobody_listens(self, clusters: ClusterFactory, tmp_path: Path) -> None:
-        del clusters
-        async with stage(tmp_path) as here:
+    async def test_and_tells_that_nobody_listens(self, kubelets: AskingKubelets, tmp_path: Path) -> None:
+        async with stage(kubelets, tmp_path) as here:
             assert await tried(here) == ("", None)
             status = {"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": free_port()}}}}
             await here.daemon.merge_patch(NODE, ObjectKey("", "multikueue-w1"), status, subresource="status")
@@ -445,31 +227,26 @@ class TestTheDoctorTriesTheWay:
             assert facts == MirrorFacts(True, MirrorWay("multikueue-w1", is_missing=True))
 
     async def test_and_tells_of_a_certificate_that_is_not_accepted(
-        self, clusters: ClusterFactory, tmp_path: Path
+        self, kubelets: AskingKubelets, tmp_path: Path
     ) -> None:
-        del clusters
         other = tmp_path / "other.pem"
         trustme.CA().cert_pem.write_to_path(other)
-        callers = trustme.CA()
-        flags = [*asking_kubelets(tmp_path, callers), f"--kubelet-certificate-authority={other}"]
-        async with stage(tmp_path, *flags) as here:
+        authority = f"--kubelet-certificate-authority={other}"
+        async with asking(tmp_path, authority) as checking, stage(checking, tmp_path) as here:
             said, cause = await tried(here)
             assert cause is CERTIFICATE, said
 
     async def test_and_tells_of_an_api_server_that_does_not_show_itself(
-        self, clusters: ClusterFactory, tmp_path: Path
+        self, kubelets: AskingKubelets, tmp_path: Path
     ) -> None:
-        del clusters
-        shown = asking_kubelets(tmp_path, trustme.CA())
-        async with stage(tmp_path, shown[0]) as here:
+        async with asking(tmp_path, shows_itself=False) as silent, stage(silent, tmp_path) as here:
             said, cause = await tried(here)
             assert cause is CLIENT, said
 
     async def test_and_who_may_not_is_told_that_it_was_not_checked(
-        self, clusters: ClusterFactory, tmp_path: Path
+        self, kubelets: AskingKubelets, tmp_path: Path
     ) -> None:
-        del clusters
-        async with stage(tmp_path) as here:
+        async with stage(kubelets, tmp_path) as here:
             async with KubeClient(connection(here.manager.kubeconfig("tenant")), name="manager") as client:
                 sight = Sight(client, "the manager", "ask somebody")
                 assert await mirrors_of(sight, fleet_with_mirrors()) == MirrorFacts()
@@ -492,10 +269,9 @@ async def tried(here: Stage) -> tuple[str, Cause | None]:
     return facts.way.said, next((one for one in CAUSES if one.fits(facts.way.said)), None)
 
 
-async def test_older_websockets_enter_as_they_are(clusters: ClusterFactory, tmp_path: Path) -> None:
+async def test_older_websockets_enter_as_they_are(kubelets: AskingKubelets, tmp_path: Path) -> None:
     """As the Python client speaks, and so Airflow: API servers pass them on untranslated, as GET."""
-    del clusters
-    async with stage(tmp_path, exec=True) as here:
+    async with stage(kubelets, tmp_path, exec=True) as here:
         await here.mirror()
         assert await capitals_of(here, b"hello") == b"HELLO"
         (asked,) = here.worker.streams()
@@ -503,12 +279,11 @@ async def test_older_websockets_enter_as_they_are(clusters: ClusterFactory, tmp_
 
 
 async def test_a_real_worker_takes_what_is_passed_on_with_the_rights_that_are_printed(
-    clusters: ClusterFactory, tmp_path: Path
+    kubelets: AskingKubelets, tmp_path: Path
 ) -> None:
     """Of the worker its kubelet alone is played."""
-    del clusters
     worker = ControlPlane("worker", users={"logs": mirrored_rules(exec=True), "less": mirrored_rules(exec=False)})
-    async with worker, stage(tmp_path, exec=True) as here:
+    async with worker, stage(kubelets, tmp_path, exec=True) as here:
         account = {"namespace": "default", "name": "default"}
         await worker.admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
         await worker.admin.create(node("real-1"))
@@ -549,13 +324,11 @@ async def capitals_of(here: Stage, data: bytes) -> bytes:
 
 
 async def test_a_certificate_that_is_asked_for_is_accepted_where_kubelets_are_checked(
-    clusters: ClusterFactory, tmp_path: Path
+    kubelets: AskingKubelets, tmp_path: Path
 ) -> None:
     """The API server checks it by its --kubelet-certificate-authority; the test plays who approves and signs."""
-    del clusters
-    authority, callers = make_authority("kubelets", utc_now(), timedelta(days=9)), trustme.CA()
+    authority = make_authority("kubelets", utc_now(), timedelta(days=9))
     (tmp_path / "kubelets.pem").write_text(pem(authority.certificate))
-    flags = [*asking_kubelets(tmp_path, callers), f"--kubelet-certificate-authority={tmp_path / 'kubelets.pem'}"]
 
     async def sign(manager: ControlPlane) -> None:
         path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -572,7 +345,11 @@ async def test_a_certificate_that_is_asked_for_is_accepted_where_kubelets_are_ch
         asked["status"]["certificate"] = base64.b64encode(signed(authority, asked).encode()).decode()
         await manager.admin.call("PUT", f"{path}/status", asked)
 
-    async with stage(tmp_path, *flags, meanwhile=sign, signer="kubernetes.io/kubelet-serving") as here:
+    checked = f"--kubelet-certificate-authority={tmp_path / 'kubelets.pem'}"
+    async with (
+        asking(tmp_path, checked) as checking,
+        stage(checking, tmp_path, meanwhile=sign, signer="kubernetes.io/kubelet-serving") as here,
+    ):
         await here.mirror()
         assert await here.kubectl("logs", "train-x") == (0, "one\ntwo\nthree\n")
 

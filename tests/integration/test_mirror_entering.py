@@ -14,10 +14,9 @@ import anyio
 import pytest
 
 from tests.controlplane.binaries import find_kubectl
-from tests.controlplane.interface import ClusterFactory
-from tests.integration.test_mirror_endpoint import Stage, stage
+from tests.integration.mirror_stage import AskingKubelets, Stage, stage
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 PROTOCOLS: Final = ("true", "false")
 """Whether kubectl speaks WebSockets to the API server, or SPDY."""
@@ -29,9 +28,8 @@ def speaking(protocol: str) -> dict[str, str]:
     return dict.fromkeys(names, protocol)
 
 
-async def test_what_runs_is_attached_to(clusters: ClusterFactory, tmp_path: Path) -> None:
-    del clusters
-    async with stage(tmp_path, exec=True) as here:
+async def test_what_runs_is_attached_to(kubelets: AskingKubelets, tmp_path: Path) -> None:
+    async with stage(kubelets, tmp_path, exec=True) as here:
         await here.mirror()
         for protocol in PROTOCOLS:
             attached = await here.kubectl("attach", "-i", "train-x", stdin=b"hello\n", env=speaking(protocol))
@@ -39,13 +37,12 @@ async def test_what_runs_is_attached_to(clusters: ClusterFactory, tmp_path: Path
         assert {one.path.rpartition("/")[2] for one in here.worker.streams()} == {"attach"}
 
 
-async def test_files_are_copied_both_ways(clusters: ClusterFactory, tmp_path: Path) -> None:
+async def test_files_are_copied_both_ways(kubelets: AskingKubelets, tmp_path: Path) -> None:
     """Of a container with tar: its disk is a folder here."""
-    del clusters
     disk, data = tmp_path / "disk", os.urandom(300_000)
     disk.mkdir()
     (tmp_path / "sent").write_bytes(data)
-    async with stage(tmp_path, exec=True) as here:
+    async with stage(kubelets, tmp_path, exec=True) as here:
         here.worker.disk = disk
         await here.mirror()
         for protocol in PROTOCOLS:
@@ -56,9 +53,8 @@ async def test_files_are_copied_both_ways(clusters: ClusterFactory, tmp_path: Pa
             assert back.read_bytes() == there.read_bytes() == data
 
 
-async def test_ports_are_forwarded(clusters: ClusterFactory, tmp_path: Path) -> None:
-    del clusters
-    async with stage(tmp_path, exec=True) as here:
+async def test_ports_are_forwarded(kubelets: AskingKubelets, tmp_path: Path) -> None:
+    async with stage(kubelets, tmp_path, exec=True) as here:
         await here.mirror()
         for protocol in PROTOCOLS:
             async with forwarded(here, protocol) as port, await anyio.connect_tcp("127.0.0.1", port) as stream:

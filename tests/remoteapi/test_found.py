@@ -37,7 +37,7 @@ async def test_the_other_workloads_of_a_job_are_named_unless_they_have_ended() -
     """The API explained one of them and did not say that there are more."""
     counting = workload(TRAIN, cluster="worker1")
     other, ended = named(counting, "a-slice"), named(workload(TRAIN, finished="Succeeded"), "b-slice")
-    found = view_of(counting, other, ended).found(ObjectKey("default", "job.train"), ("events",))
+    found = view_of(counting, other, ended).manager_job(ObjectKey("default", "job.train"), ("events",))
 
     assert found.name == "job/train"
     assert (found.others, found.unread) == (("workload/a-slice",), ("events",))

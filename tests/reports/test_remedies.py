@@ -210,7 +210,7 @@ def test_every_cause_has_a_remedy() -> None:
 @pytest.mark.parametrize("rules", [WORKER_RULES, MANAGER_RULES])
 def test_no_row_puts_whole_sentences_into_its_remedy(rules: tuple[RemedyRule, ...]) -> None:
     """But the setting of a kind, which is ours."""
-    fields = {field for rule in rules for _, field, _, _ in string.Formatter().parse(rule.found.remedy) if field}
+    fields = {field for rule in rules for _, field, _, _ in string.Formatter().parse(rule.remedy.remedy) if field}
     assert not fields & {"told", "said", "why"}
 
 

@@ -32,7 +32,7 @@ async def jobs(client: ClusterClient, namespace: str) -> Iterable[str]:
     try:
         return jobs_in((await client.list(WORKLOAD, namespace=namespace)).items)
     except Forbidden:
-        return [one.job for one in await ThroughApi(client).all_jobs(namespace)]
+        return [report.job for report in await ThroughApi(client).all_jobs(namespace)]
 
 
 async def workers(client: ClusterClient, _namespace: str) -> Iterable[str]:
@@ -67,5 +67,5 @@ def completions(read: Named, context: click.Context, incomplete: str) -> list[st
 async def _read(read: Named, manager: ClusterConfig, namespace: str, incomplete: str) -> list[str]:
     with anyio.move_on_after(PATIENCE):
         async with KubeClient(manager, name="manager", options=CLIENT) as client:
-            return sorted(one for one in await read(client, namespace) if one.startswith(incomplete))
+            return sorted(name for name in await read(client, namespace) if name.startswith(incomplete))
     return []

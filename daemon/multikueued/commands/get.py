@@ -83,19 +83,19 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
         wanted = JobsWanted(chosen, selector, user_label, asked)
         return gather_jobs(client, wanted, now if output != "name" else None)
 
-    def lines(found: JobList, now: datetime, width: int | None) -> list[str]:
+    def lines(listed: JobList, now: datetime, width: int | None) -> list[str]:
         none = f"No jobs in namespace {target.namespace}; -A shows all." if not everywhere else "No jobs."
         if filtered:
             none = f"None of the jobs{'' if everywhere else f' in namespace {target.namespace}'} match."
         form = {"wide": output == "wide", "everywhere": everywhere, "users": bool(user_label)}
-        shown = jobs_table(found.jobs, now, width, **form) if found.jobs else [none]
-        return [*shown, *not_checked_lines(found.not_checked, width)]
+        shown = jobs_table(listed.jobs, now, width, **form) if listed.jobs else [none]
+        return [*shown, *not_checked_lines(listed.not_checked, width)]
 
     raise SystemExit(run(target, Printed(make, lines, names=_job_names), output, watch=watch))
 
 
-def _job_names(found: JobList) -> Iterable[str]:
-    return (job.job for job in found.jobs)
+def _job_names(listed: JobList) -> Iterable[str]:
+    return (job.job for job in listed.jobs)
 
 
 def _worker_names(workers: tuple[WorkerReport, ...]) -> Iterable[str]:
@@ -114,19 +114,19 @@ async def gather_jobs(client: ClusterClient, wanted: JobsWanted, words_at: datet
         CommandError: the selector is none.
     """
     try:
-        found = await ask(client, lambda source: source.jobs(wanted))
+        listed = await ask(client, lambda source: source.jobs(wanted))
         if words_at is None:
-            return found
-        words = await own_words(client, found.jobs, words_at)
-        jobs, not_read = with_words(found.jobs, words.troubles), (*found.not_checked, *words.not_checked)
-        return attrs.evolve(found, jobs=jobs, not_checked=not_read)
+            return listed
+        words = await own_words(client, listed.jobs, words_at)
+        jobs, not_read = with_words(listed.jobs, words.troubles), (*listed.not_checked, *words.not_checked)
+        return attrs.evolve(listed, jobs=jobs, not_checked=not_read)
     except Invalid as error:
         raise CommandError(f"{f'-l {wanted.selector}: ' if wanted.selector else ''}{error}", USAGE) from error
     except Forbidden as error:
         if wanted.chosen.namespace:
             raise
-        told = "name a namespace with -n, without -A, or ask for a role that allows it"
-        raise CommandError(f"{permission(error)}: {told}", NOT_REACHABLE) from error
+        advice = "name a namespace with -n, without -A, or ask for a role that allows it"
+        raise CommandError(f"{permission(error)}: {advice}", NOT_REACHABLE) from error
 
 
 @click.command("workers")

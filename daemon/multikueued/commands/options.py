@@ -45,9 +45,9 @@ JOB_NAME: Final = click.argument("job", shell_complete=completed_by("jobs"))
 WORKER_NAME: Final = click.argument("name", shell_complete=completed_by("workers"))
 
 
-def kind_option(told: str) -> Callable[[F], F]:
-    """The option that names kinds of jobs for the sandbox; `told`: what is done with them."""
-    return click.option("--kind", "kind_names", multiple=True, show_default="job", metavar="KIND", help=told)
+def kind_option(text: str) -> Callable[[F], F]:
+    """The option that names kinds of jobs for the sandbox; `text`: what is done with them."""
+    return click.option("--kind", "kind_names", multiple=True, show_default="job", metavar="KIND", help=text)
 
 
 MANAGER_CONTEXT: Final = click.option(
@@ -96,13 +96,13 @@ def output_option(command: F) -> F:
 
 def listing_option(command: F) -> F:
     """The option -o of a list whose entries have names."""
-    told = "How to print: wide has more columns; json and yaml have all fields; name has a name a line."
-    return _output_option(told, "name")(command)
+    text = "How to print: wide has more columns; json and yaml have all fields; name has a name a line."
+    return _output_option(text, "name")(command)
 
 
-def _output_option(told: str, *more: Format) -> Callable[[F], F]:
+def _output_option(text: str, *more: Format) -> Callable[[F], F]:
     choice = click.Choice(["table", "wide", "json", "yaml", *more])
-    return click.option("-o", "--output", type=choice, default="table", show_default=True, help=told)
+    return click.option("-o", "--output", type=choice, default="table", show_default=True, help=text)
 
 
 def watch_option(command: F) -> F:
@@ -154,8 +154,10 @@ def manager_config(kubeconfig: str | None, context: str | None) -> ClusterConfig
     try:
         return load_incluster(os.environ)
     except KubeconfigError as error:
-        told = f"there is no {usual}, and this is not a pod with a service account: name a kubeconfig with --kubeconfig"
-        raise KubeconfigError(error.reason, told) from error
+        message = (
+            f"there is no {usual}, and this is not a pod with a service account: name a kubeconfig with --kubeconfig"
+        )
+        raise KubeconfigError(error.reason, message) from error
 
 
 class Duration(click.ParamType[float]):

@@ -63,27 +63,41 @@ def workers_table(workers: Sequence[WorkerReport], now: datetime, width: int | N
         *(["CHECKS", "ATTEMPTS"] if wide else []),
     ]
     rows = []
-    for one in workers:
-        state = f"{one.state},Cordoned" if one.cordoned else one.state
-        row = [one.name, state, age(one.since, now), str(one.running), str(one.waiting), listed(one.used)]
-        row += [quota(one, now)]
-        row += [",".join(one.checks) or "-", str(one.attempts)] if wide else []
-        twin = f"the same cluster as {', '.join(one.same_as)}" if one.same_as and not one.cordoned else ""
-        rows.append([*row, "; ".join(filter(None, (one.error, one.cordon, twin)))])
+    for worker in workers:
+        state = f"{worker.state},Cordoned" if worker.cordoned else worker.state
+        row = [
+            worker.name,
+            state,
+            age(worker.since, now),
+            str(worker.running),
+            str(worker.waiting),
+            listed(worker.used),
+        ]
+        row += [quota(worker, now)]
+        row += [",".join(worker.checks) or "-", str(worker.attempts)] if wide else []
+        twin = f"the same cluster as {', '.join(worker.same_as)}" if worker.same_as and not worker.cordoned else ""
+        rows.append([*row, "; ".join(filter(None, (worker.error, worker.cordon, twin)))])
     return table([*columns, "WHY"], rows, width)
 
 
 def quota(worker: WorkerReport, now: datetime) -> str:
     """What of a worker's quota was in use, and how long ago: `cpu 3/8 (20s ago)`; or that nobody knows."""
-    found = worker.quota
-    return "not checked" if found.at is None else f"{listed(found.used, found.total)} ({age(found.at, now)} ago)"
+    known = worker.quota
+    return "not checked" if known.at is None else f"{listed(known.used, known.total)} ({age(known.at, now)} ago)"
 
 
 def status_lines(status: StatusReport, width: int | None, *, wide: bool) -> list[str]:
     """The whole status."""
     queues = [
-        [one.name, str(one.queued), str(one.waiting), str(one.running), listed(one.used, one.total), one.message]
-        for one in status.queues
+        [
+            queue.name,
+            str(queue.queued),
+            str(queue.waiting),
+            str(queue.running),
+            listed(queue.used, queue.total),
+            queue.message,
+        ]
+        for queue in status.queues
     ]
     return [
         *paragraph(daemon_line(status.daemon, status.now), width or 1_000),
@@ -126,37 +140,42 @@ def mirrors_lines(status: StatusReport) -> list[str]:
     return [f"Pods shown: {pods.shown}{refused}"]
 
 
-def explanation_lines(found: Explanation, now: datetime, width: int) -> list[str]:
+def explanation_lines(explanation: Explanation, now: datetime, width: int) -> list[str]:
     """The whole explanation."""
-    job = found.job
+    job = explanation.job
     *first, last = paragraph(f"{job.job} in namespace {job.namespace}: {job.state}", width)
-    lines = [*first, last.removesuffix(job.state) + paint(str(job.state)), *paragraph(found.summary, width), ""]
+    lines = [*first, last.removesuffix(job.state) + paint(str(job.state)), *paragraph(explanation.summary, width), ""]
     if job.place is not None:
         among = "in its ClusterQueue" if job.state is JobState.QUEUED else "of those held that share a worker with it"
         lines[-1:-1] = paragraph(f"Place {job.place} {among}.", width)
     if (within := start(job, now)) != "-":
         lines[-1:-1] = paragraph(f"Four of five such jobs that had waited so long started {within} from now.", width)
-    chain = [[link.kind, link.name or "-", link.state, link.told] for link in found.chain]
+    chain = [[link.kind, link.name or "-", link.state, link.told] for link in explanation.chain]
     lines += table(["CHAIN", "NAME", "STATE", "SAYS"], chain, width, wrapped=True)
-    if found.workers:
-        answers = [[one.worker, one.state, one.told] for one in found.workers]
+    if explanation.workers:
+        answers = [[answer.worker, answer.state, answer.told] for answer in explanation.workers]
         lines += ["", *table(["WORKER", "STATE", "SAYS"], answers, width, wrapped=True)]
-    if found.others:
-        lines += ["", *paragraph(f"The job has other Workloads, too: {', '.join(found.others)}.", width)]
-    if any(one.ran for one in found.placements):
+    if explanation.others:
+        lines += ["", *paragraph(f"The job has other Workloads, too: {', '.join(explanation.others)}.", width)]
+    if any(placement.ran for placement in explanation.placements):
         placed = [
-            [one.worker, _moment(one.since), _moment(one.until) if one.until else "now", one.why]
-            for one in found.placements
-            if one.ran
+            [
+                placement.worker,
+                _moment(placement.since),
+                _moment(placement.until) if placement.until else "now",
+                placement.why,
+            ]
+            for placement in explanation.placements
+            if placement.ran
         ]
         lines += ["", *table(["RAN ON", "FROM", "UNTIL", "WHY IT LEFT"], placed, width, wrapped=True)]
-    if found.next:
+    if explanation.next:
         lines += ["", "What happens next:"]
-        for step in found.next:
+        for step in explanation.next:
             at = f"{until(step.at, now)}: " if step.at is not None else ""
             lines += paragraph(at + step.text, width, first="- ", rest="  ")
-    lines += _findings(found.findings, width)
-    return lines + not_checked_lines(found.not_checked, width)
+    lines += _findings(explanation.findings, width)
+    return lines + not_checked_lines(explanation.not_checked, width)
 
 
 def not_checked_lines(what: Sequence[str], width: int | None) -> list[str]:
@@ -168,10 +187,10 @@ def _findings(findings: Iterable[Finding], width: int) -> list[str]:
     listed_findings = list(findings)
     lines: list[str] = []
     for title, blocking in (("What to do:", True), ("Noticed beside that:", False)):
-        chosen = [one for one in listed_findings if one.blocking is blocking]
+        chosen = [finding for finding in listed_findings if finding.blocking is blocking]
         lines += ["", click.style(title, fg="red") if blocking else title] if chosen else []
-        for one in chosen:
-            lines += finding_lines(one, width)
+        for finding in chosen:
+            lines += finding_lines(finding, width)
     return lines
 
 
@@ -197,11 +216,11 @@ def finding_lines(finding: Finding, width: int, head: str = "- ", *, wide: bool 
 def events_lines(events: Sequence[EventReport], now: datetime, width: int, *, wide: bool) -> list[str]:
     """Two or more lines for each event or series: when, how often and about what; then the whole note."""
     lines: list[str] = []
-    for one in events:
-        often = f", {one.count} times, last {age(one.last, now)} ago" if one.count > 1 else ""
-        by = f" by {one.source}, reason {one.reason}" if wide else ""
-        lines += paragraph(f"{_moment(one.first)}  {one.type}  {one.object}{often}{by}", width, rest="    ")
-        lines += paragraph(one.note, width, first="    ", rest="    ")
+    for event in events:
+        often = f", {event.count} times, last {age(event.last, now)} ago" if event.count > 1 else ""
+        by = f" by {event.source}, reason {event.reason}" if wide else ""
+        lines += paragraph(f"{_moment(event.first)}  {event.type}  {event.object}{often}{by}", width, rest="    ")
+        lines += paragraph(event.note, width, first="    ", rest="    ")
     return lines or ["No events."]
 
 

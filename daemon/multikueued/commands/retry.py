@@ -19,7 +19,7 @@ from multikueued.clusters import ClusterClient
 from multikueued.commands.options import JOB_NAME, Format, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.exits import FINDING, NOT_FOUND, CommandError
-from multikueued.reading.job_lookup import Found, find_job
+from multikueued.reading.job_lookup import ManagerJob, find_job
 from multikueued.reading.manager_lists import job_resource
 from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
 from multikueued.reports.remedies.remedy import command_for
@@ -65,57 +65,59 @@ async def ask_again(client: ClusterClient, job: str, namespace: str, now: dateti
     Raises:
         CommandError: there is no such job, or nothing to ask again.
     """
-    found = await find_job(client, job, namespace, daemon_namespace)
-    if found.workload is None and not (found.job is not None and WORKLOAD in found.objects.unread):
-        why = f"{command_for(found.name, 'explain', found.namespace)} says why"
-        raise CommandError(f"{found.name} has no Workload: {why}", NOT_FOUND)
-    rejected = found.workload is not None and _is_rejected(found.workload, found)
+    manager_job = await find_job(client, job, namespace, daemon_namespace)
+    if manager_job.workload is None and not (manager_job.object is not None and WORKLOAD in manager_job.objects.unread):
+        why = f"{command_for(manager_job.name, 'explain', manager_job.namespace)} says why"
+        raise CommandError(f"{manager_job.name} has no Workload: {why}", NOT_FOUND)
+    rejected = manager_job.workload is not None and _is_rejected(manager_job.workload, manager_job)
     try:
-        where, active = await _ask(client, found, timestamp(now), rejected=rejected)
+        where, active = await _ask(client, manager_job, timestamp(now), rejected=rejected)
     except (Conflict, NotFound) as error:
-        raise CommandError(f"{found.name} was deleted, or made again, meanwhile: try once more", NOT_FOUND) from error
-    workload = name_of(found.workload) if found.workload is not None else ""
-    told = f"workers that refuse {found.name} are asked again"
+        raise CommandError(
+            f"{manager_job.name} was deleted, or made again, meanwhile: try once more", NOT_FOUND
+        ) from error
+    workload = name_of(manager_job.workload) if manager_job.workload is not None else ""
+    done = f"workers that refuse {manager_job.name} are asked again"
     if rejected:
-        told = f"{found.name} is active again" if active else f"the daemon makes {found.name} active again"
-    told = f"wrote {RETRY_ANNOTATION}={timestamp(now)} on {where}: {told}"
-    return Retried(found.name, namespace, workload, now, told)
+        done = f"{manager_job.name} is active again" if active else f"the daemon makes {manager_job.name} active again"
+    done = f"wrote {RETRY_ANNOTATION}={timestamp(now)} on {where}: {done}"
+    return Retried(manager_job.name, namespace, workload, now, done)
 
 
-def _is_rejected(workload: Json, found: Found) -> bool:
+def _is_rejected(workload: Json, manager_job: ManagerJob) -> bool:
     """Whether a check has rejected it before.
 
     Raises:
         CommandError: nothing refuses it.
     """
-    state = state_of(workload, found.objects)
+    state = state_of(workload, manager_job.objects)
     rejected = state is JobState.INACTIVE and was_rejected(workload)
     if state not in (*WAITING_STATES, JobState.STARTING) and not rejected:
-        raise CommandError(f"{found.name} is {state}: there is no worker to be asked again", FINDING)
+        raise CommandError(f"{manager_job.name} is {state}: there is no worker to be asked again", FINDING)
     return rejected
 
 
-async def _ask(client: ClusterClient, found: Found, asked: str, *, rejected: bool) -> tuple[str, bool]:
+async def _ask(client: ClusterClient, manager_job: ManagerJob, asked: str, *, rejected: bool) -> tuple[str, bool]:
     """Write the annotation: on what, and whether the Workload is active again."""
     noted: Json = {RETRY_ANNOTATION: asked}
-    job, refused = found.job, None
-    for one in [job] if job is not None else _members(found.workload):
-        resource = await job_resource(client, GVK.of(one["apiVersion"], one["kind"]))
+    job, refused = manager_job.object, None
+    for obj in [job] if job is not None else _members(manager_job.workload):
+        resource = await job_resource(client, GVK.of(obj["apiVersion"], obj["kind"]))
         try:
             if resource is not None:
-                metadata = {"uid": uid(one), "annotations": noted}
-                await client.merge_patch(resource, ObjectKey.of(one), {"metadata": metadata})
-                return found.name if job is not None else f"pod/{name_of(one)}", False
+                metadata = {"uid": uid(obj), "annotations": noted}
+                await client.merge_patch(resource, ObjectKey.of(obj), {"metadata": metadata})
+                return manager_job.name if job is not None else f"pod/{name_of(obj)}", False
         except Forbidden as error:
             refused = error
             break
         except (Conflict, NotFound):
             if job is not None:
                 raise
-    if found.workload is None:
-        raise refused or NotFound(f"{found.name} has no Workload")
-    key = ObjectKey.of(found.workload)
-    patch: Json = {"metadata": {"uid": uid(found.workload), "annotations": noted}}
+    if manager_job.workload is None:
+        raise refused or NotFound(f"{manager_job.name} has no Workload")
+    key = ObjectKey.of(manager_job.workload)
+    patch: Json = {"metadata": {"uid": uid(manager_job.workload), "annotations": noted}}
     try:
         await client.merge_patch(WORKLOAD, key, patch | ({"spec": {"active": True}} if rejected else {}))
     except Forbidden as error:
@@ -129,6 +131,6 @@ def _members(workload: Json | None) -> list[Json]:
         return []
     namespace = ObjectKey.of(workload).namespace
     return [
-        {**one, "metadata": {"namespace": namespace, "name": one["name"], "uid": one["uid"]}}
-        for one in dig(workload, "metadata", "ownerReferences") or []
+        {**reference, "metadata": {"namespace": namespace, "name": reference["name"], "uid": reference["uid"]}}
+        for reference in dig(workload, "metadata", "ownerReferences") or []
     ]

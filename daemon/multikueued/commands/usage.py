@@ -39,12 +39,12 @@ def usage(output: Format, everywhere: bool, queue: str, worker: str, last: float
     namespace = "" if everywhere else target.namespace
 
     async def make(client: ClusterClient, now: datetime) -> UsageReport:
-        found = (await client.list(WORKLOAD, namespace=namespace)).items
+        listed = (await client.list(WORKLOAD, namespace=namespace)).items
         clusters: list[Json] = []
         with suppress(Forbidden):  # who submits jobs may not read them: then the costs are not known
             clusters = list((await client.list(MULTIKUEUE_CLUSTER)).items)
         begin = now - timedelta(seconds=last) if last is not None else None
-        return usage_report(found, costs_of(clusters), begin, now, queue=queue, worker=worker)
+        return usage_report(listed, costs_of(clusters), begin, now, queue=queue, worker=worker)
 
     raise SystemExit(run(target, Printed(make, lambda report, _, width: usage_lines(report, width, namespace)), output))
 
@@ -56,14 +56,14 @@ def usage_lines(report: UsageReport, width: int | None, namespace: str = "") -> 
         return [f"No worker has been used by the Workloads that are still there{where}."]
     rows = [
         [
-            *([] if namespace else [one.namespace]),
-            one.queue or "-",
-            one.worker,
-            one.cost or "-",
-            str(one.jobs),
-            ", ".join(f"{name} {_hours(name, amount)}" for name, amount in one.seconds.items()) or "-",
+            *([] if namespace else [use.namespace]),
+            use.queue or "-",
+            use.worker,
+            use.cost or "-",
+            str(use.jobs),
+            ", ".join(f"{name} {_hours(name, amount)}" for name, amount in use.seconds.items()) or "-",
         ]
-        for one in report.uses
+        for use in report.uses
     ]
     columns = [*([] if namespace else ["NAMESPACE"]), "QUEUE", "WORKER", "COST", "JOBS", "RESOURCE-HOURS"]
     return [

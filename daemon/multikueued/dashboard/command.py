@@ -117,8 +117,8 @@ async def unreadable(client: KubeClient, namespace: str) -> frozenset[Resource]:
             refused.add(resource)
 
     async with anyio.create_task_group() as tasks:
-        for one in (LOCAL_QUEUE, CLUSTER_QUEUE, ADMISSION_CHECK, MULTIKUEUE_CONFIG, MULTIKUEUE_CLUSTER):
-            tasks.start_soon(look, one)
+        for resource in (LOCAL_QUEUE, CLUSTER_QUEUE, ADMISSION_CHECK, MULTIKUEUE_CONFIG, MULTIKUEUE_CLUSTER):
+            tasks.start_soon(look, resource)
     return frozenset(refused)
 
 

@@ -119,41 +119,41 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], config: Path | No
             anyio.run(compare, _DAEMON, OwnKinds().named(kind_names), LiveConsole(stderr=options["as_json"]), options)
         )
     own = OwnKinds.declared_in(config)
-    found = load_files(files, own.available) if files else Files()
+    loaded = load_files(files, own.available) if files else Files()
     if options["broken"] is not None:
         check_broken(options["broken"], options["workers"])
-    kinds = tuple(dict.fromkeys(job.kind for job in found.jobs)) or own.named(kind_names)
-    if not found.jobs:
+    kinds = tuple(dict.fromkeys(job.kind for job in loaded.jobs)) or own.named(kind_names)
+    if not loaded.jobs:
         count = options["jobs"] or max(20, len(kinds))
-        found = Files(tuple(drawn_jobs(kinds, count, random.Random(options["seed"]))))
-    own.check_copies(found.jobs, advice="change it" if files else "give jobs that can be, with -f")
+        loaded = Files(tuple(drawn_jobs(kinds, count, random.Random(options["seed"]))))
+    own.check_copies(loaded.jobs, advice="change it" if files else "give jobs that can be, with -f")
     configure_logging(_DAEMON.logging, sys.stderr)
     daemon = with_kinds(
         with_short_patience(_DAEMON) if options["broken"] else _DAEMON, completed(kinds), own.declarations
     )
-    raise SystemExit(anyio.run(_demo, daemon, kinds, found, LiveConsole(stderr=options["as_json"]), options))
+    raise SystemExit(anyio.run(_demo, daemon, kinds, loaded, LiveConsole(stderr=options["as_json"]), options))
 
 
-def _check_alone(others: Mapping[str, str], told: str) -> None:
-    """Refuse options that have no place beside another one: `others` are written so, `told` says which and why."""
+def _check_alone(others: Mapping[str, str], reason: str) -> None:
+    """Refuse options that have no place beside another one: `others` are written so, `reason` says which and why."""
     for name, option in others.items():
         if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise SettingsError(f"{told}: leave {option} out")
+            raise SettingsError(f"{reason}: leave {option} out")
 
 
 async def _demo(
     daemon: Settings,
     kinds: Sequence[SandboxKind],
-    found: Files,
+    loaded: Files,
     console: Console,
     options: Mapping[str, Any],
 ) -> int:
-    for note in found.notes:
+    for note in loaded.notes:
         console.print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
-    room = room_for(found.jobs)
+    room = room_for(loaded.jobs)
     if room != ROOM:
-        told = ", ".join(f"{amount} {resource}" for resource, amount in room.items())
-        console.print(f"Each worker has {told}: the largest job asks for so much.", style="dim", soft_wrap=True)
+        amounts = ", ".join(f"{amount} {resource}" for resource, amount in room.items())
+        console.print(f"Each worker has {amounts}: the largest job asks for so much.", style="dim", soft_wrap=True)
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"], room=room)
     async with running.sandbox, running.dispatched(daemon) as tasks, AsyncExitStack() as stack:
         if options["broken"]:
@@ -162,8 +162,8 @@ async def _demo(
             target = ReportTarget(running.dispatcher, "default", KUEUE_NAMESPACE)
             local = await stack.enter_async_context(dashboard_of(target, pace=_PACE))
             console.print(f"Open {local.address}", soft_wrap=True, highlight=False)
-        running.lay_out(found)
-        in_time = await watch(running, found.jobs, options["timeout"], console)
+        running.lay_out(loaded)
+        in_time = await watch(running, loaded.jobs, options["timeout"], console)
         outcome = summary(running.tally, list(running.sandbox.workers), running.elapsed)
         _report(running, outcome, console, in_time=in_time)
         if options["as_json"]:

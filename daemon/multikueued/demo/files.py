@@ -103,7 +103,7 @@ class _Reader:
 
     def _take(self, obj: Json, where: str) -> None:
         gvk = _gvk(obj)
-        kind = next((one for one in self.available if one.resource.gvk == gvk), None)
+        kind = next((available for available in self.available if available.resource.gvk == gvk), None)
         if gvk in (LOCAL_QUEUE.gvk, NAMESPACE.gvk, WORKLOAD_PRIORITY_CLASS.gvk):
             return
         if kind is None:
@@ -144,7 +144,7 @@ class _Reader:
     def _ensure_priority(self, job: Json, what: str) -> None:
         """Make the priority class that a job names, if no file has it: Kueue takes no job whose class is not there."""
         name = dig(job, "metadata", "labels", PRIORITY_CLASS_LABEL)
-        classes = {dig(one, "metadata", "name") for one in self.beside if _gvk(one) == WORKLOAD_PRIORITY_CLASS.gvk}
+        classes = {dig(obj, "metadata", "name") for obj in self.beside if _gvk(obj) == WORKLOAD_PRIORITY_CLASS.gvk}
         if name and name not in classes:
             made = built(WORKLOAD_PRIORITY_CLASS, str(name), value=0)
             self.rehearsal.create_object(made)
@@ -213,14 +213,14 @@ def _together(jobs: Iterable[Submission]) -> tuple[Submission, ...]:
     Raises:
         SettingsError: two namespaces have a job of one name: the demo knows jobs by their names.
     """
-    found: dict[tuple[SandboxKind, str], Submission] = {}
+    together: dict[tuple[SandboxKind, str], Submission] = {}
     for job in jobs:
-        known = found.get((job.kind, job.name))
+        known = together.get((job.kind, job.name))
         objects = (*known.objects, *job.objects) if known is not None else job.objects
         if len({obj["metadata"]["namespace"] for obj in objects}) > 1:
             raise SettingsError(f'{job.kind.resource.gvk.kind} "{job.name}" is in two namespaces: rename one of them')
-        found[job.kind, job.name] = Submission(job.kind, job.name, objects)
-    return tuple(found.values())
+        together[job.kind, job.name] = Submission(job.kind, job.name, objects)
+    return tuple(together.values())
 
 
 def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:

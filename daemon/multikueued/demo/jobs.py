@@ -128,7 +128,7 @@ def drawn_jobs(kinds: Sequence[SandboxKind], count: int, rng: random.Random) -> 
 def drawn_job(kind: SandboxKind, name: str, cpus: int, queue: str = LOCAL_QUEUE_NAME) -> Submission:
     """A job whose pods request so many CPUs in sum."""
     examples = functools.partial(kind.examples, name, queue=queue)
-    pods = sum(found.count for found in Submission(kind, name, tuple(examples(_template("1")))).requests)
+    pods = sum(request.count for request in Submission(kind, name, tuple(examples(_template("1")))).requests)
     cpu = str(cpus) if pods == 1 else f"{1000 * cpus // pods}m"
     return Submission(kind, name, tuple(examples(_template(cpu))))
 

@@ -39,22 +39,22 @@ def sample(kind: SandboxKind) -> str:
 async def keep(sandbox: Sandbox, console: Console) -> None:
     """Write a kubeconfig of each cluster and a job of each kind, print how to use them, and wait for Ctrl-C."""
     # The receiver first: a signal must not end the process and leave the folder behind, because it holds tokens.
-    with until_told() as told, kept_folder("multikueue-demo-") as folder:
+    with until_stopped() as stopped, kept_folder("multikueue-demo-") as folder:
         await _write(sandbox, folder)
         _tell(sandbox, folder, console)
-        await told()
+        await stopped()
 
 
 @contextmanager
-def until_told() -> Iterator[Callable[[], Awaitable[None]]]:
+def until_stopped() -> Iterator[Callable[[], Awaitable[None]]]:
     """Catch Ctrl-C and the order to end; what is yielded waits for it."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
 
-        async def told() -> None:
+        async def stopped() -> None:
             async for _ in signals:
                 return
 
-        yield told
+        yield stopped
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def render(tally: Tally, quota: Mapping[str, float], elapsed: float, *, width: i
         running = sum(1 for name in hidden for _ in tally.running_on(name))
         lines.append(Text(f"and {len(hidden)} more workers, which run {running}", style="dim"))
     room = min(_NEWS, height - len(lines) - _FIXED - 1)
-    news = [_news(at, told, inner) for at, told in list(tally.news)[-room:]] if room > 0 else []
+    news = [_news(at, event, inner) for at, event in list(tally.news)[-room:]] if room > 0 else []
     body = Group(*lines, *([Text(), *news] if news else []), Text(), _progress(tally, inner))
     return Panel(body, title=f"multikueue demo · {elapsed:.0f} s", title_align="left", width=width)
 
@@ -69,8 +69,8 @@ def _cluster(tally: Tally, worker: str, total: float, elapsed: float, width: int
     return Text.assemble((head, "bold"), *bar, (names, "green"), (offers, "dim"), no_wrap=True)
 
 
-def _news(at: float, told: str, width: int) -> Text:
-    text = Text.assemble((f"{at:5.1f} s  ", "dim"), told, no_wrap=True)
+def _news(at: float, event: str, width: int) -> Text:
+    text = Text.assemble((f"{at:5.1f} s  ", "dim"), event, no_wrap=True)
     text.truncate(width, overflow="ellipsis")
     return text
 
@@ -89,11 +89,11 @@ def progress_line(tally: Tally, workers: Iterable[str], elapsed: float) -> str:
     ended = tally.count(Stage.FINISHED, Stage.SERVED, Stage.FAILED)
     jobs = f"{tally.count(Stage.QUEUED)} queued, {ended} of {len(tally.stories)} ended"
     runs = {worker: sum(1 for _ in tally.running_on(worker)) for worker in workers}
-    told = [
+    counts = [
         f"{worker} {'is out of reach with' if worker in tally.lost else 'runs'} {count}"
         for worker, count in runs.items()
     ]
-    return f"{elapsed:5.1f} s  {', '.join((jobs, *told))}"
+    return f"{elapsed:5.1f} s  {', '.join((jobs, *counts))}"
 
 
 def _names(names: list[str], room: int) -> str:
@@ -176,9 +176,9 @@ def problems(tally: Tally) -> list[str]:
     return [_problem(story) for story in tally.stories.values() if not story.went_well]
 
 
-def print_problems(console: Console, told: Iterable[str]) -> None:
+def print_problems(console: Console, lines: Iterable[str]) -> None:
     """Print what is wrong."""
-    for line in told:
+    for line in lines:
         console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -222,7 +222,7 @@ def ran(story: JobRecord) -> float | None:
     if story.ended is None or not story.stays:
         return None
     total, reached = 0.0, 0.0
-    for stay in sorted(story.stays, key=lambda one: one.since):
+    for stay in sorted(story.stays, key=lambda stay: stay.since):
         until = story.ended if stay.until is None else stay.until
         total, reached = total + max(0.0, until - max(reached, stay.since)), max(reached, until)
     return total

@@ -26,8 +26,8 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 def config_option(command: F) -> F:
     """The option --config."""
-    told = "Settings of the daemon: know the kinds that they declare, and without --kind use these."
-    return click.option("--config", type=_FILE, help=told)(command)
+    meaning = "Settings of the daemon: know the kinds that they declare, and without --kind use these."
+    return click.option("--config", type=_FILE, help=meaning)(command)
 
 
 @attrs.frozen
@@ -88,7 +88,7 @@ class OwnKinds:
         """
         for job in jobs:
             gvk = job.kind.resource.gvk
-            row = self.rows.get(gvk) or next((one for one in BUILTIN_ROWS if one.resource.gvk == gvk), None)
+            row = self.rows.get(gvk) or next((builtin for builtin in BUILTIN_ROWS if builtin.resource.gvk == gvk), None)
             if row is None:
                 continue
             try:

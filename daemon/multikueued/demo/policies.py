@@ -70,20 +70,22 @@ class PolicyRun:
         tally, workers = running.tally, running.sandbox.workers
         counts = [count for worker in workers.values() for count in worker.server.requests.items()]
         ours = [(verb, what, count) for (user, verb, what), count in counts if user == "multikueue"]
-        waits = [one.admitted - one.queued for one in tally.stories.values() if one.admitted is not None]
+        waits = [story.admitted - story.queued for story in tally.stories.values() if story.admitted is not None]
         prices = {worker: float(_price(number)) for number, worker in enumerate(workers)}
-        stays = [(one.cpus, stay) for one in tally.stories.values() for stay in one.stays if stay.until is not None]
+        stays = [
+            (story.cpus, stay) for story in tally.stories.values() for stay in story.stays if stay.until is not None
+        ]
         return cls(
             policy,
             jobs=len(tally.stories),
-            finished=sum(one.went_well for one in tally.stories.values()),
+            finished=sum(story.went_well for story in tally.stories.values()),
             requests=sum(count for verb, _, count in ours if verb not in _READING),
             offers=sum(count for verb, what, count in ours if (verb, what) == ("create", str(WORKLOAD))),
             lost=sum(worker not in tally.workloads[name].ran_on for name, worker in tally.reserved),
             wait_mean=fmean(waits) if waits else 0.0,
             wait_longest=max(waits, default=0.0),
             cost=sum(cpus * ((stay.until or 0.0) - stay.since) * prices[stay.worker] for cpus, stay in stays),
-            placements={name: sum(name in one.ran_on for one in tally.stories.values()) for name in workers},
+            placements={name: sum(name in story.ran_on for story in tally.stories.values()) for name in workers},
         )
 
 
@@ -109,29 +111,29 @@ async def compare(daemon: Settings, kinds: Sequence[SandboxKind], console: Conso
     console.print(table(runs))
     print_problems(console, failed)
     if options["as_json"]:
-        click.echo(orjson.dumps({"policies": [attrs.asdict(one) for one in runs]}).decode())
+        click.echo(orjson.dumps({"policies": [attrs.asdict(run) for run in runs]}).decode())
     return 1 if failed else 0
 
 
 def table(runs: Sequence[PolicyRun]) -> Table:
     """What each took, side by side."""
     rows = {
-        "jobs finished": [f"{one.finished} of {one.jobs}" for one in runs],
-        "writes to workers": [f"{one.requests}, {one.requests / max(1, one.jobs):.1f} a job" for one in runs],
-        "copies offered": [f"{one.offers}" for one in runs],
-        "admitted in vain": [f"{one.lost}" for one in runs],
-        "wait, mean": [f"{one.wait_mean:.2f} s" for one in runs],
-        "wait, longest": [f"{one.wait_longest:.2f} s" for one in runs],
-        "cost (CPU s x price)": [f"{one.cost:.0f}" for one in runs],
+        "jobs finished": [f"{run.finished} of {run.jobs}" for run in runs],
+        "writes to workers": [f"{run.requests}, {run.requests / max(1, run.jobs):.1f} a job" for run in runs],
+        "copies offered": [f"{run.offers}" for run in runs],
+        "admitted in vain": [f"{run.lost}" for run in runs],
+        "wait, mean": [f"{run.wait_mean:.2f} s" for run in runs],
+        "wait, longest": [f"{run.wait_longest:.2f} s" for run in runs],
+        "cost (CPU s x price)": [f"{run.cost:.0f}" for run in runs],
     }
     for number, name in enumerate(runs[0].placements):
-        rows[f"ran on {name} (price {_price(number)})"] = [f"{one.placements[name]}" for one in runs]
+        rows[f"ran on {name} (price {_price(number)})"] = [f"{run.placements[name]}" for run in runs]
     made = Table(box=box.SIMPLE, pad_edge=False)
     made.add_column("")
-    for one in runs:
-        made.add_column(one.policy, justify="right")
-    for told, cells in rows.items():
-        made.add_row(told, *cells)
+    for run in runs:
+        made.add_column(run.policy, justify="right")
+    for title, cells in rows.items():
+        made.add_row(title, *cells)
     return made
 
 

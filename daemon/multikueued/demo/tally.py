@@ -97,7 +97,7 @@ class JobRecord:
     @property
     def serves(self) -> bool:
         """Whether it does not end by itself."""
-        return any(self.kind.serves(found) for found in self.objects.values())
+        return any(self.kind.serves(obj) for obj in self.objects.values())
 
     @property
     def waits_for(self) -> str:
@@ -115,8 +115,8 @@ class JobRecord:
     def moves(self) -> int:
         """How often it went from one worker to another; the pods of a Deployment may be on several at once."""
         return sum(
-            one.worker != other.worker and one.until is not None and one.until <= other.since
-            for one, other in pairwise(self.stays)
+            stay.worker != following.worker and stay.until is not None and stay.until <= following.since
+            for stay, following in pairwise(self.stays)
         )
 
     @property
@@ -143,8 +143,8 @@ class JobRecord:
     def saw(self, job: Json, at: float) -> None:
         """An object of it was added or changed on the manager."""
         self.objects[job["metadata"]["name"]] = job
-        endings = [self.kind.ending(found) for found in self.objects.values()]
-        self.ready = self.ready or all(self.kind.course.pods_ready(found) for found in self.objects.values())
+        endings = [self.kind.ending(obj) for obj in self.objects.values()]
+        self.ready = self.ready or all(self.kind.course.pods_ready(obj) for obj in self.objects.values())
         if self.ended is None and all(ending is not None for ending in endings):
             self.failed = any(ending.reason == "Failed" for ending in endings if ending is not None)
             self._end(at)
@@ -232,8 +232,8 @@ class Tally:
             return
         if owner := self._story_of(job):  # a Deployment's pods are dispatched one by one
             self.owned[name] = owner
-        if found := self.stories.get((kind.resource, kind.job_name(job))):
-            found.saw(job, at)
+        if record := self.stories.get((kind.resource, kind.job_name(job))):
+            record.saw(job, at)
 
     def saw_copy(self, worker: str, kind: str, key: ObjectKey, copy: Json | None) -> None:
         """An object with our label was added, changed or deleted on a worker."""

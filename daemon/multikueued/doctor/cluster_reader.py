@@ -52,7 +52,7 @@ class Sight:
             self.blind(what, _why(error, "list", resource, self.whose))
             return None
 
-    async def one(self, resource: Resource, key: ObjectKey, what: str) -> Json | None:
+    async def get(self, resource: Resource, key: ObjectKey, what: str) -> Json | None:
         """An object; None: it may not be read, or does not exist, which both are noted.
 
         Raises:
@@ -119,29 +119,29 @@ class Sight:
         Raises:
             ApiError: see `items`.
         """
-        limiter, found, refused = anyio.CapacityLimiter(AT_ONCE), dict[Permission, Permission](), list[ApiError]()
+        limiter, answered, refused = anyio.CapacityLimiter(AT_ONCE), dict[Permission, Permission](), list[ApiError]()
 
-        async def ask(one: Permission) -> None:
+        async def ask(permission: Permission) -> None:
             try:
                 async with limiter:
-                    allowed = await self._allowed(one, user)
-                found[one] = attrs.evolve(one, allowed=allowed)
+                    allowed = await self._allowed(permission, user)
+                answered[permission] = attrs.evolve(permission, allowed=allowed)
             except ApiError as error:
                 refused.append(error)
 
         async with anyio.create_task_group() as tasks:
-            for one in asked:
-                tasks.start_soon(ask, one)
+            for permission in asked:
+                tasks.start_soon(ask, permission)
         if refused and not isinstance(refused[0], Forbidden | ServerFault | NotFound):
             raise refused[0]
         if refused:
             self.blind(what, _why(refused[0], "create", ACCESS_REVIEW if user else SELF_REVIEW, self.whose))
-        return tuple(found[one] for one in asked if one in found)
+        return tuple(answered[permission] for permission in asked if permission in answered)
 
-    async def _allowed(self, one: Permission, user: str) -> bool:
-        resource, _, subresource = one.resource.partition("/")
-        wanted = {"verb": one.verb, "group": one.group, "resource": resource, "subresource": subresource}
-        wanted |= {"namespace": one.namespace, "name": one.name}
+    async def _allowed(self, permission: Permission, user: str) -> bool:
+        resource, _, subresource = permission.resource.partition("/")
+        wanted = {"verb": permission.verb, "group": permission.group, "resource": resource, "subresource": subresource}
+        wanted |= {"namespace": permission.namespace, "name": permission.name}
         spec: Json = {"resourceAttributes": {name: value for name, value in wanted.items() if value}}
         if user:
             namespace = user.split(":")[2]
@@ -177,4 +177,8 @@ def needed(asked: Iterable[Permission], kinds: Collection[JobKind], lacking: Col
     absent = {(kind.resource.gvk.group, kind.resource.plural) for kind in kinds if kind.resource.gvk in lacking}
     absent |= OPTIONAL
     names = {kind.resource.qualified for kind in kinds if kind.resource.gvk in lacking}
-    return [one for one in asked if (one.group, one.resource.partition("/")[0]) not in absent and one.name not in names]
+    return [
+        permission
+        for permission in asked
+        if (permission.group, permission.resource.partition("/")[0]) not in absent and permission.name not in names
+    ]

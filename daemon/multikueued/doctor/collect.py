@@ -71,9 +71,13 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
 
     daemon = await find_daemon(sight, request.settings_file, request.account, request.daemon_namespace)
     facts, held = await read_manager(sight, daemon, now)
-    active = frozenset(name_of(one) for one in facts.objects.clusters if is_true(one, "Active"))
-    accounts = {name: one.bound.account for name, one in facts.credentials.items() if one.bound is not None}
-    told = await published(client, facts)
+    active = frozenset(name_of(cluster) for cluster in facts.objects.clusters if is_true(cluster, "Active"))
+    accounts = {
+        name: credentials.bound.account
+        for name, credentials in facts.credentials.items()
+        if credentials.bound is not None
+    }
+    by_daemon = await published(client, facts)
     rounds = Rounds(
         facts.settings,
         facts.kinds,
@@ -84,39 +88,42 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
         accounts,
         now=now,
         tell=request.tell,
-        orphans={name: _orphans(one) for name, one in told.items()},
+        orphans={name: _orphans(report) for name, report in by_daemon.items()},
         needs=needs_of(facts.objects),
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(measure)
-        tasks.start_soon(rounds.visit, {name: one.config for name, one in held.items() if one.config is not None})
-    seen = dict(sorted(rounds.found.items()))
+        tasks.start_soon(
+            rounds.visit,
+            {name: credentials.config for name, credentials in held.items() if credentials.config is not None},
+        )
+    seen = dict(sorted(rounds.workers.items()))
     facts = attrs.evolve(facts, workers=seen, clock=measured[0].clock, kubectl=request.kubectl)
     facts = attrs.evolve(facts, not_checked=(*sight.not_checked, *rounds.not_checked))
-    facts = completed(facts, told)
+    facts = completed(facts, by_daemon)
     return attrs.evolve(facts, not_checked=(*facts.not_checked, *_untold(facts)))
 
 
-def _orphans(one: Published) -> frozenset[str]:
+def _orphans(report: Published) -> frozenset[str]:
     """The UIDs of job copies whose Workload is gone: only the daemon knows which are its own."""
-    return frozenset(copy.uid for copy in one.facts.overdue or () if copy.orphaned)
+    return frozenset(copy.uid for copy in report.facts.overdue or () if copy.orphaned)
 
 
 def _untold(facts: Facts) -> list[NotChecked]:
     """What follows from what was read: that it is not enough to tell."""
-    found: list[NotChecked] = []
+    gaps: list[NotChecked] = []
     if gate_is_on(facts.kueue) is None:
         why = "Kueue's Deployment and Configuration cannot both be read; only signs of it are looked for"
-        found.append(NotChecked("whether Kueue's own MultiKueue is off", why, "ask an administrator of the manager"))
+        gaps.append(NotChecked("whether Kueue's own MultiKueue is off", why, "ask an administrator of the manager"))
     if facts.kueue.image and version_of(facts.kueue.image) is None:
         why = f"its image {facts.kueue.image} does not tell"
-        found.append(NotChecked("Kueue's version", why, "ask an administrator of the manager"))
+        gaps.append(NotChecked("Kueue's version", why, "ask an administrator of the manager"))
     if (more := len(waiting(facts.objects)) - MOST) > 0:
-        told = f"only the {MOST} that have waited longest are looked at"
-        found.append(NotChecked(f"why {more} more jobs wait", told, OF_ONE))
+        limit = f"only the {MOST} that have waited longest are looked at"
+        gaps.append(NotChecked(f"why {more} more jobs wait", limit, OF_ONE))
     if facts.clock is None:
-        found.append(NotChecked("the manager's clock", "it did not say the time", "compare the clocks there"))
-    return found
+        gaps.append(NotChecked("the manager's clock", "it did not say the time", "compare the clocks there"))
+    return gaps
 
 
 async def published(client: ClusterClient, facts: Facts) -> dict[str, Published]:
@@ -140,30 +147,30 @@ def completed(facts: Facts, known: dict[str, Published]) -> Facts:
         name: attrs.evolve(worker, used_up=known[name].facts.used_up) if name in known else worker
         for name, worker in facts.workers.items()
     }
-    workers = {**asked, **{name: one.on_this_machine(facts.clock) for name, one in taken.items()}}
+    workers = {**asked, **{name: report.on_this_machine(facts.clock) for name, report in taken.items()}}
     gaps = [gap for gap in facts.not_checked if gap.worker not in taken]
-    told = [gap for name, one in taken.items() for gap in _gaps(name, one, facts.not_checked)]
+    more_gaps = [gap for name, report in taken.items() for gap in _gaps(name, report, facts.not_checked)]
     return attrs.evolve(
         facts,
         workers=dict(sorted(workers.items())),
         credentials={**_credentials(taken), **facts.credentials},
-        seen_at={name: one.at for name, one in taken.items() if one.at is not None},
-        not_checked=(*gaps, *told),
+        seen_at={name: report.at for name, report in taken.items() if report.at is not None},
+        not_checked=(*gaps, *more_gaps),
     )
 
 
 def _credentials(taken: Mapping[str, Published]) -> dict[str, KubeconfigFacts]:
     """When they expire; what the Secret holds that is not in use yet is not known."""
-    return {name: one.credentials for name, one in taken.items() if one.credentials is not None}
+    return {name: report.credentials for name, report in taken.items() if report.credentials is not None}
 
 
 _LOOKS: Final = "somebody with its credentials; explain tells it of a job that waits"
 
 
-def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChecked]:
+def _gaps(name: str, report: Published, here: Iterable[NotChecked]) -> list[NotChecked]:
     """What the daemon could not see, and what only somebody with the credentials can."""
-    assert one.at is not None, "it was looked at"
-    seen = f"as the daemon saw it at {timestamp(one.at)}"
+    assert report.at is not None, "it was looked at"
+    seen = f"as the daemon saw it at {timestamp(report.at)}"
     why = next((gap for gap in here if gap.worker == name), None)
     own = (
         []
@@ -171,5 +178,5 @@ def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChec
         else [NotChecked(f"{name} from here, and the Secret with its kubeconfig ({seen})", why.why, why.who)]
     )
     ends = NotChecked(f"which job copies on {name} do not end", "the daemon did not look for them", _LOOKS)
-    unseen = [ends] if one.facts.overdue is None else []
-    return [*own, *unseen, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in one.not_checked)]
+    unseen = [ends] if report.facts.overdue is None else []
+    return [*own, *unseen, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in report.not_checked)]

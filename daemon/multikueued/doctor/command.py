@@ -81,7 +81,7 @@ def doctor(
 
     printed = Printed[Diagnosis](
         make,
-        lambda found, _, width: diagnosis_lines(found, width or 160, wide=output == "wide"),
+        lambda diagnosis, _, width: diagnosis_lines(diagnosis, width or 160, wide=output == "wide"),
         exit_code,
         wraps=True,
     )
@@ -95,11 +95,11 @@ def _kubectl(kubeconfig: str | None, context: str | None) -> str:
     return f"{files}{shlex.join(['kubectl', *(['--context', context] if context else ())])}"
 
 
-def exit_code(found: Diagnosis) -> int:
+def exit_code(diagnosis: Diagnosis) -> int:
     """1 if somebody has to act, 4 if nothing that matters could be looked at."""
-    if found.has_errors:
+    if diagnosis.has_errors:
         return FINDING
-    return NOT_REACHABLE if found.blind else FINE
+    return NOT_REACHABLE if diagnosis.blind else FINE
 
 
 ALIKE: Final = 10
@@ -107,7 +107,7 @@ ALIKE: Final = 10
 _COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
 
 
-def diagnosis_lines(found: Diagnosis, width: int, *, wide: bool) -> list[str]:
+def diagnosis_lines(diagnosis: Diagnosis, width: int, *, wide: bool) -> list[str]:
     """The whole diagnosis: findings, what was measured, and what was not checked.
 
     Args:
@@ -116,35 +116,40 @@ def diagnosis_lines(found: Diagnosis, width: int, *, wide: bool) -> list[str]:
         wide: whether to name each finding's id and side, and to print bounds of clocks.
     """
     lines: list[str] = []
-    told: Counter[str] = Counter()
-    for one in found.findings:
-        told[one.id] += 1
-        if wide or told[one.id] <= ALIKE:
-            lines += [*_finding(one, width, wide=wide), ""]
-    for name, count in told.items() if not wide else ():
+    shown: Counter[str] = Counter()
+    for finding in diagnosis.findings:
+        shown[finding.id] += 1
+        if wide or shown[finding.id] <= ALIKE:
+            lines += [*_finding(finding, width, wide=wide), ""]
+    for name, count in shown.items() if not wide else ():
         if count > ALIKE:
             lines += [*paragraph(f"And {count - ALIKE} more of {name}: -o wide or --json shows them.", width), ""]
-    lines += _measured(found.workers, width, wide=wide)
-    lines += _not_checked(found.not_checked, width)
-    return [*lines, _total(found)]
+    lines += _measured(diagnosis.workers, width, wide=wide)
+    lines += _not_checked(diagnosis.not_checked, width)
+    return [*lines, _total(diagnosis)]
 
 
-def _finding(one: Finding, width: int, *, wide: bool) -> list[str]:
-    first, *rest = finding_lines(one, width, f"{one.severity}: ", wide=wide)
-    return [first.replace(one.severity, click.style(str(one.severity), fg=_COLOURS[one.severity]), 1), *rest]
+def _finding(finding: Finding, width: int, *, wide: bool) -> list[str]:
+    first, *rest = finding_lines(finding, width, f"{finding.severity}: ", wide=wide)
+    return [
+        first.replace(finding.severity, click.style(str(finding.severity), fg=_COLOURS[finding.severity]), 1),
+        *rest,
+    ]
 
 
 def _measured(workers: Sequence[Measured], width: int, *, wide: bool) -> list[str]:
     rows = [
-        [one.worker, one.kueue or "unknown", _milliseconds(one.latency), _clock(one, wide=wide)]
-        for one in workers
-        if one.latency is not None or one.seen_at is not None
+        [measured.worker, measured.kueue or "unknown", _milliseconds(measured.latency), _clock(measured, wide=wide)]
+        for measured in workers
+        if measured.latency is not None or measured.seen_at is not None
     ]
     lines = table(["WORKER", "KUEUE", "LATENCY", "CLOCK"], rows, width) if rows else []
-    for one in workers:
-        if one.seen_at is not None:
-            told = f"{one.worker}: as the daemon saw it at {timestamp(one.seen_at)}, with its own credentials."
-            lines += paragraph(told, width, rest="  ")
+    for measured in workers:
+        if measured.seen_at is not None:
+            note = (
+                f"{measured.worker}: as the daemon saw it at {timestamp(measured.seen_at)}, with its own credentials."
+            )
+            lines += paragraph(note, width, rest="  ")
     return [*lines, ""] if lines else []
 
 
@@ -152,15 +157,15 @@ def _milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1000:.0f} ms"
 
 
-def _clock(one: Measured, *, wide: bool) -> str:
-    if one.clock_from is None or one.clock_to is None:
+def _clock(measured: Measured, *, wide: bool) -> str:
+    if measured.clock_from is None or measured.clock_to is None:
         return "not checked"
     if wide:
-        return f"between {one.clock_from:+.1f} s and {one.clock_to:+.1f} s from this machine's"
-    if one.clock_from > 1.0 or one.clock_to < -1.0:  # headers have whole seconds
-        off, side = (one.clock_from, "ahead of") if one.clock_from > 0 else (-one.clock_to, "behind")
+        return f"between {measured.clock_from:+.1f} s and {measured.clock_to:+.1f} s from this machine's"
+    if measured.clock_from > 1.0 or measured.clock_to < -1.0:  # headers have whole seconds
+        off, side = (measured.clock_from, "ahead of") if measured.clock_from > 0 else (-measured.clock_to, "behind")
         return f"{off:.1f} s {side} this machine's"
-    return f"within {max(abs(one.clock_from), abs(one.clock_to)):.1f} s of this machine's"
+    return f"within {max(abs(measured.clock_from), abs(measured.clock_to)):.1f} s of this machine's"
 
 
 def _not_checked(gaps: Iterable[NotChecked], width: int) -> list[str]:
@@ -170,12 +175,15 @@ def _not_checked(gaps: Iterable[NotChecked], width: int) -> list[str]:
     return ["Not checked:", *lines, ""] if lines else []
 
 
-def _total(found: Diagnosis) -> str:
-    counted = Counter(one.severity for one in found.findings)
+def _total(diagnosis: Diagnosis) -> str:
+    counted = Counter(finding.severity for finding in diagnosis.findings)
     words = (
-        [f"{counted[one]} {one}{'s' if counted[one] != 1 else ''}" for one in (Severity.ERROR, Severity.WARNING)]
-        if found.findings
+        [
+            f"{counted[severity]} {severity}{'s' if counted[severity] != 1 else ''}"
+            for severity in (Severity.ERROR, Severity.WARNING)
+        ]
+        if diagnosis.findings
         else ["no findings"]
     )
-    gaps = f"; {len(found.not_checked)} not checked" if found.not_checked else ""
+    gaps = f"; {len(diagnosis.not_checked)} not checked" if diagnosis.not_checked else ""
     return f"{', '.join(words)}{gaps}"

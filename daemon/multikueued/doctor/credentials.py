@@ -53,10 +53,10 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> HeldCredentia
         return None
     name, config = name_of(access.secret), access.config
     if access.profile:  # without a digest: the daemon may use another way
-        found = KubeconfigFacts(
+        facts = KubeconfigFacts(
             name, token_expires=token_expires(config.token), renewed=True, account=account_of(config.token)
         )
-        return HeldCredentials(found, config)
+        return HeldCredentials(facts, config)
     return HeldCredentials(kubeconfig_facts(name, config, access.secret, credentials_digest(config)), config)
 
 

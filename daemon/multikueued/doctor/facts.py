@@ -98,7 +98,7 @@ class Facts:
     """Kinds that the manager does not serve."""
     jobs: Mapping[ObjectKey, Json] = attrs.field(factory=dict)
     """The jobs behind some of the Workloads that were rejected, or of which events tell, by the Workload."""
-    told: Mapping[ObjectKey, tuple[EventReport, ...]] = attrs.field(factory=dict)
+    events: Mapping[ObjectKey, tuple[EventReport, ...]] = attrs.field(factory=dict)
     """The events that tell of findings, by the Workload; these jobs are in `jobs`."""
     definitions: Mapping[GVK, Json] = attrs.field(factory=dict)
     """The CustomResourceDefinitions of kinds, as far as they could be read."""
@@ -125,7 +125,7 @@ class Facts:
     @property
     def outside(self) -> str:
         """The option that `worker add` wants where the daemon runs on one machine with workers; else empty."""
-        return " --outside" if any(one.outside for one in self.credentials.values()) else ""
+        return " --outside" if any(credentials.outside for credentials in self.credentials.values()) else ""
 
     @cached_property
     def worker_reports(self) -> tuple[WorkerReport, ...]:

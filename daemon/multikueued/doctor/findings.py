@@ -142,19 +142,24 @@ class Diagnosis:
     @property
     def has_errors(self) -> bool:
         """Whether somebody has to act."""
-        return any(one.blocking for one in self.findings)
+        return any(finding.blocking for finding in self.findings)
 
 
 def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
     """Run all checks. One cause is told once, with the best remedy; in one place, in the words of the earlier row."""
 
     def seen(check: Check) -> Iterator[Finding]:
-        return (one for one in check.findings(facts) if not facts.unread.intersection(ABSENCE.get(one.id, ())))
+        return (
+            finding for finding in check.findings(facts) if not facts.unread.intersection(ABSENCE.get(finding.id, ()))
+        )
 
-    kept = sorted(once(*map(seen, checks)), key=lambda one: list(Severity).index(one.severity))
-    shown = (attrs.evolve(one, where=legible(one.where), why=legible(one.why), told=legible(one.told)) for one in kept)
-    gaps = (attrs.evolve(one, what=legible(one.what), why=legible(one.why)) for one in facts.not_checked)
-    measured = tuple(_measured(one, facts) for one in facts.workers.values())
+    kept = sorted(once(*map(seen, checks)), key=lambda finding: list(Severity).index(finding.severity))
+    shown = (
+        attrs.evolve(finding, where=legible(finding.where), why=legible(finding.why), told=legible(finding.told))
+        for finding in kept
+    )
+    gaps = (attrs.evolve(gap, what=legible(gap.what), why=legible(gap.why)) for gap in facts.not_checked)
+    measured = tuple(_measured(worker, facts) for worker in facts.workers.values())
     return Diagnosis(tuple(shown), tuple(gaps), measured, blind="checks" in facts.unread)
 
 

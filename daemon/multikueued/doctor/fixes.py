@@ -26,7 +26,7 @@ from multikueued.workers.places import tell
 class Fix:
     """One change, of the one object that was seen."""
 
-    told: str
+    what: str
     """What is done, in words."""
     resource: Resource
     key: ObjectKey
@@ -52,8 +52,8 @@ def _webhooks(facts: Facts) -> Iterator[Fix]:
     for name, ours in stale(facts).items():
         entries = known[name].get("webhooks") or []
         if is_gone(facts, service_of(ours)) and all(entry.get("name") == WEBHOOK for entry in entries):
-            told = f"delete MutatingWebhookConfiguration {name}"
-            yield Fix(told, MUTATING_WEBHOOKS, ObjectKey("", name), uid(known[name]), resource_version(known[name]))
+            what = f"delete MutatingWebhookConfiguration {name}"
+            yield Fix(what, MUTATING_WEBHOOKS, ObjectKey("", name), uid(known[name]), resource_version(known[name]))
 
 
 def _annotations(facts: Facts) -> Iterator[Fix]:
@@ -61,8 +61,8 @@ def _annotations(facts: Facts) -> Iterator[Fix]:
         key = ObjectKey.of(workload)
         seen = uid(workload), resource_version(workload)
         metadata: Json = {"uid": seen[0], "resourceVersion": seen[1], "annotations": {RETRY_ANNOTATION: None}}
-        told = f"take annotation {RETRY_ANNOTATION} off Workload {key}"
-        yield Fix(told, WORKLOAD, key, *seen, {"metadata": metadata})
+        what = f"take annotation {RETRY_ANNOTATION} off Workload {key}"
+        yield Fix(what, WORKLOAD, key, *seen, {"metadata": metadata})
 
 
 async def mend(client: ClusterClient, wanted: Sequence[Fix], agreed: Callable[[str], bool]) -> int:
@@ -76,11 +76,11 @@ async def mend(client: ClusterClient, wanted: Sequence[Fix], agreed: Callable[[s
     if not wanted:
         tell("Nothing that --fix may change: gates, RBAC, quotas, queues and configs are yours.")
         return 0
-    for one in wanted:
-        tell(f"would {one.told}")
+    for fix in wanted:
+        tell(f"would {fix.what}")
     if not agreed(f"Do {'this' if len(wanted) == 1 else f'these {len(wanted)}'}?"):
         return 0
-    return sum([await _done(client, one) for one in wanted])
+    return sum([await _done(client, fix) for fix in wanted])
 
 
 async def _done(client: ClusterClient, fix: Fix) -> bool:
@@ -91,10 +91,10 @@ async def _done(client: ClusterClient, fix: Fix) -> bool:
         else:
             await client.merge_patch(fix.resource, fix.key, fix.patch)
     except (NotFound, Conflict):
-        tell(f"not done, it was changed or deleted meanwhile: {fix.told}")
+        tell(f"not done, it was changed or deleted meanwhile: {fix.what}")
         return False
     except ApiError as error:
-        tell(f"not done: {fix.told}: {error}")
+        tell(f"not done: {fix.what}: {error}")
         return False
-    tell(f"done: {fix.told}")
+    tell(f"done: {fix.what}")
     return True

@@ -60,18 +60,18 @@ async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: 
         settings = attrs.evolve(settings, namespace=namespace)
     who = account or _account_of(deployment or {})
     if not who:
-        told = "nobody knows its service account"
-        sight.blind("the daemon's permissions on the manager", told, "name it with --service-account NAMESPACE/NAME")
+        unknown = "nobody knows its service account"
+        sight.blind("the daemon's permissions on the manager", unknown, "name it with --service-account NAMESPACE/NAME")
     return Daemon(settings, known, f"{SERVICE_ACCOUNT_USER}{who.replace('/', ':', 1)}" if who else "", source)
 
 
 async def _deployment(sight: Sight) -> Json | None:
     """The daemon's; None: there is none, or it may not be seen. Of several the first."""
     try:
-        found = (await sight.client.list(DEPLOYMENT, label_selector=LABEL)).items
+        deployments = (await sight.client.list(DEPLOYMENT, label_selector=LABEL)).items
     except Forbidden:
         return None
-    return found[0] if found else None
+    return deployments[0] if deployments else None
 
 
 def _account_of(deployment: Json) -> str:
@@ -81,12 +81,12 @@ def _account_of(deployment: Json) -> str:
 
 async def _settings_of(sight: Sight, deployment: Json) -> tuple[Settings | None, ObjectKey | None]:
     volumes: Iterable[Json] = dig(deployment, "spec", "template", "spec", "volumes") or []
-    names = [str(dig(one, "configMap", "name")) for one in volumes if dig(one, "configMap", "name")]
+    names = [str(dig(volume, "configMap", "name")) for volume in volumes if dig(volume, "configMap", "name")]
     namespace = ObjectKey.of(deployment).namespace
     for name in names:
         try:
-            found = await sight.client.get(CONFIG_MAP, ObjectKey(namespace, name))
-            text = dig(found, "data", SETTINGS_FIELD)
+            config_map = await sight.client.get(CONFIG_MAP, ObjectKey(namespace, name))
+            text = dig(config_map, "data", SETTINGS_FIELD)
             if text is not None:
                 key = ObjectKey(namespace, name)
                 return parse_settings(str(text), source=f"ConfigMap {key}"), key

@@ -78,10 +78,10 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     kinds = tuple(chosen_kinds(daemon.settings))
     namespace = str(daemon.settings.namespace)
     objects, unread = await _objects(sight, daemon.settings)
-    held = {name_of(one): await held_for(one, sight, namespace) for one in objects.clusters}
-    known = {name: one for name, one in held.items() if one is not None}
+    held = {name_of(cluster): await held_for(cluster, sight, namespace) for cluster in objects.clusters}
+    known = {name: credentials for name, credentials in held.items() if credentials is not None}
     lacking = await lacking_of(sight, [kind.resource.gvk for kind in kinds if not kind.workload_only])
-    told = await _told(sight, objects)
+    events = await _finding_events(sight, objects)
     facts = Facts(
         now=now,
         objects=objects,
@@ -92,14 +92,14 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         unread=unread,
         kinds=kinds,
         lacking=lacking,
-        jobs=await _jobs(sight, objects, told),
-        told=told,
+        jobs=await _jobs(sight, objects, events),
+        events=events,
         definitions=await _definitions(sight, kinds),
         kueue=await _kueue(sight, namespace),
         status_writers=await _status_writers(sight, objects),
         account=daemon.account,
         permissions=await _permissions(sight, daemon, kinds, lacking),
-        credentials={name: one.credentials for name, one in known.items()},
+        credentials={name: access.credentials for name, access in known.items()},
     )
     facts = attrs.evolve(facts, webhooks=await _webhooks(sight, facts), noted_origin=await _noted_origin(sight, facts))
     return attrs.evolve(facts, mirrors=await mirrors_of(sight, facts)), known
@@ -108,16 +108,16 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
 async def _noted_origin(sight: Sight, facts: Facts) -> str:
     if not daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
         return ""
-    secret = ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
-    found = await sight.one(SECRET, secret, "whether the daemon does not start as it has another origin than before")
-    return annotations_of(found or {}).get(ORIGIN, "")
+    key = ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
+    secret = await sight.get(SECRET, key, "whether the daemon does not start as it has another origin than before")
+    return annotations_of(secret or {}).get(ORIGIN, "")
 
 
 async def _objects(sight: Sight, settings: Settings) -> tuple[ManagerObjects, frozenset[str]]:
     """The objects, and which of their lists could not be read."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if await sight.lacks(COHORT.gvk, "whether the manager serves Cohort") is False:
-        found["cohorts"] = await sight.items(COHORT, "cohorts above others") or ()
+        fields["cohorts"] = await sight.items(COHORT, "cohorts above others") or ()
     for field, resource, what in (
         ("checks", ADMISSION_CHECK, "AdmissionChecks"),
         ("configs", MULTIKUEUE_CONFIG, "MultiKueueConfigs"),
@@ -126,31 +126,34 @@ async def _objects(sight: Sight, settings: Settings) -> tuple[ManagerObjects, fr
         ("local_queues", LOCAL_QUEUE, "LocalQueues"),
         ("workloads", WORKLOAD, "why jobs wait"),
     ):
-        found[field] = await sight.items(resource, what)
-    unread = frozenset(field for field, listed in found.items() if listed is None)
-    found |= dict.fromkeys(unread, ())
+        fields[field] = await sight.items(resource, what)
+    unread = frozenset(field for field, listed in fields.items() if listed is None)
+    fields |= dict.fromkeys(unread, ())
     election, what = settings.leader_election, "whether a daemon leads"
     if election.enabled:
-        found["lease"] = await sight.one(LEASE, ObjectKey(str(settings.namespace), settings.name), what)
+        fields["lease"] = await sight.get(LEASE, ObjectKey(str(settings.namespace), settings.name), what)
     else:
         sight.blind(what, "there is no Lease without leader election", f"look whether it runs in {settings.namespace}")
-    return ManagerObjects(**found), unread
+    return ManagerObjects(**fields), unread
 
 
-async def _told(sight: Sight, objects: ManagerObjects) -> dict[ObjectKey, tuple[EventReport, ...]]:
+async def _finding_events(sight: Sight, objects: ManagerObjects) -> dict[ObjectKey, tuple[EventReport, ...]]:
     """The events that tell of findings, by the Workload."""
     what = "whether statuses are refused, and fields of copies contested"
     events = await sight.items(EVENT, what, label_selector=FINDING_LABEL)
-    told = {str(dig(event, "regarding", "uid")) for event in events or ()}
-    about = [one for one in objects.workloads if uid(one) in told]
-    return {ObjectKey.of(one): event_reports(events or (), [{"kind": WORKLOAD.gvk.kind, **one}]) for one in about}
+    uids = {str(dig(event, "regarding", "uid")) for event in events or ()}
+    about = [workload for workload in objects.workloads if uid(workload) in uids]
+    return {
+        ObjectKey.of(workload): event_reports(events or (), [{"kind": WORKLOAD.gvk.kind, **workload}])
+        for workload in about
+    }
 
 
-async def _jobs(sight: Sight, objects: ManagerObjects, told: Container[ObjectKey]) -> dict[ObjectKey, Json]:
+async def _jobs(sight: Sight, objects: ManagerObjects, with_events: Container[ObjectKey]) -> dict[ObjectKey, Json]:
     """The jobs behind Workloads that were rejected, where the reason stands nowhere else once the events are gone, or
     of which events tell."""
-    found: dict[ObjectKey, Json] = {}
-    concerned = [one for one in objects.workloads if ObjectKey.of(one) in told]
+    jobs: dict[ObjectKey, Json] = {}
+    concerned = [workload for workload in objects.workloads if ObjectKey.of(workload) in with_events]
     for workload in [*rejected(objects)[:JOBS], *concerned[:JOBS]]:
         try:
             job = await job_behind(sight.client, workload)
@@ -158,66 +161,68 @@ async def _jobs(sight: Sight, objects: ManagerObjects, told: Container[ObjectKey
             sight.blind("what rejected jobs, and those of which events tell, say of themselves", "you may not get them")
             break
         if job is not None:
-            found[ObjectKey.of(workload)] = job
-    return found
+            jobs[ObjectKey.of(workload)] = job
+    return jobs
 
 
 async def _definitions(sight: Sight, kinds: tuple[JobKind, ...]) -> dict[GVK, Json]:
     """The definitions of kinds that are not Kubernetes' own. One that does not exist is no definition."""
-    found: dict[GVK, Json] = {}
+    definitions: dict[GVK, Json] = {}
     for kind in kinds:
         if "." not in kind.resource.gvk.group or kind.workload_only:
             continue
         try:
             key = ObjectKey("", kind.resource.qualified)
-            found[kind.resource.gvk] = await sight.client.get(CUSTOM_RESOURCE_DEFINITION, key)
+            definitions[kind.resource.gvk] = await sight.client.get(CUSTOM_RESOURCE_DEFINITION, key)
         except NotFound:
             continue
         except Forbidden:
             why = "you may not get customresourcedefinitions there"
             sight.blind(f"whether jobs of {kind.resource} can say who runs them", why)
-    return found
+    return definitions
 
 
 async def _kueue(sight: Sight, namespace: str) -> KueueFacts:
-    deployment = await sight.one(
+    deployment = await sight.get(
         DEPLOYMENT, ObjectKey(namespace, KUEUES_DEPLOYMENT), "Kueue's version and feature gates"
     )
     if deployment is None:
         return KueueFacts()
     containers = dig(deployment, "spec", "template", "spec", "containers") or [{}]
-    main = next((one for one in containers if one.get("name") == "manager"), containers[0])
-    arguments = tuple(str(one) for one in (*(main.get("command") or ()), *(main.get("args") or ())))
+    main = next((container for container in containers if container.get("name") == "manager"), containers[0])
+    arguments = tuple(str(argument) for argument in (*(main.get("command") or ()), *(main.get("args") or ())))
     name, field = KUEUES_CONFIG
-    stored = await sight.one(CONFIG_MAP, ObjectKey(namespace, name), "feature gates in Kueue's Configuration")
+    stored = await sight.get(CONFIG_MAP, ObjectKey(namespace, name), "feature gates in Kueue's Configuration")
     configuration = _document(sight, stored, field) if stored is not None else None
     return KueueFacts(str(main.get("image") or ""), arguments, configuration)
 
 
 def _document(sight: Sight, stored: Json, field: str) -> Json | None:
     try:
-        found = yaml.load(str(dig(stored, "data", field) or ""), KubernetesLoader)
+        document = yaml.load(str(dig(stored, "data", field) or ""), KubernetesLoader)
     except yaml.YAMLError:
-        found = ""
-    if found is None or isinstance(found, dict):
-        return found or {}
+        document = ""
+    if document is None or isinstance(document, dict):
+        return document or {}
     sight.blind("feature gates in Kueue's Configuration", f"ConfigMap {name_of(stored)} holds no YAML in {field}")
     return None
 
 
 async def _status_writers(sight: Sight, objects: ManagerObjects) -> dict[str, tuple[StatusWriter, ...]]:
     """Who wrote the status of workers: lists come without that, so some are read one by one."""
-    found: dict[str, tuple[StatusWriter, ...]] = {}
+    writers: dict[str, tuple[StatusWriter, ...]] = {}
     for cluster in objects.clusters[:STATUSES]:
         name = name_of(cluster)
         try:
             read = await sight.client.get(MULTIKUEUE_CLUSTER, ObjectKey("", name))
         except (NotFound, Forbidden):
             continue
-        entries = [one for one in dig(read, "metadata", "managedFields") or [] if one.get("subresource") == "status"]
-        times = [(str(one.get("manager")), parse_timestamp(one.get("time"))) for one in entries]
-        found[name] = tuple(StatusWriter(manager, at) for manager, at in times if at is not None)
-    return found
+        entries = [
+            entry for entry in dig(read, "metadata", "managedFields") or [] if entry.get("subresource") == "status"
+        ]
+        times = [(str(entry.get("manager")), parse_timestamp(entry.get("time"))) for entry in entries]
+        writers[name] = tuple(StatusWriter(manager, at) for manager, at in times if at is not None)
+    return writers
 
 
 async def _permissions(
@@ -235,15 +240,15 @@ async def _webhooks(sight: Sight, facts: Facts) -> WebhookFacts | None:
     listed = await sight.items(MUTATING_WEBHOOKS, "the webhook's registration")
     if listed is None:
         return None
-    found = WebhookFacts({name_of(one): one for one in listed})
+    webhooks = WebhookFacts({name_of(configuration): configuration for configuration in listed})
     services: dict[ObjectKey, bool] = {}
-    for entry in ours(attrs.evolve(facts, webhooks=found)).values():
+    for entry in ours(attrs.evolve(facts, webhooks=webhooks)).values():
         service = dig(entry, "clientConfig", "service") or {}
         key = ObjectKey(str(service.get("namespace") or ""), str(service.get("name") or ""))
         there = await sight.exists(SERVICE, key, "the webhook's Service") if key.name else None
         if there is not None:
             services[key] = there
-    return attrs.evolve(found, services=services)
+    return attrs.evolve(webhooks, services=services)
 
 
 NODE = Resource(GVK("", "v1", "Node"), "nodes", namespaced=False)

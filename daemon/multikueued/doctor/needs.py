@@ -23,19 +23,19 @@ _KINDS: Final = (SECRET.gvk.kind, CONFIG_MAP.gvk.kind)
 
 def needs_of(objects: ManagerObjects) -> dict[str, tuple[Need, ...]]:
     """By worker, the Secrets and ConfigMaps that jobs there cannot do without: each once."""
-    found: dict[str, dict[tuple[str, ObjectKey], Need]] = defaultdict(dict)
+    by_worker: dict[str, dict[tuple[str, ObjectKey], Need]] = defaultdict(dict)
     for workload in objects.dispatched:
         worker = workloads.cluster_name(workload)
         if worker is None or state_of(workload, objects) not in (JobState.STARTING, JobState.RUNNING):
             continue
-        for one in _looked_for(dependencies_of(workload)):
-            key = ObjectKey(namespace_on(workload, worker), one.name)
-            found[worker].setdefault((one.kind, key), Need(one.kind, key, title(workload)))
-    return {worker: tuple(needs.values()) for worker, needs in found.items()}
+        for dependency in _looked_for(dependencies_of(workload)):
+            key = ObjectKey(namespace_on(workload, worker), dependency.name)
+            by_worker[worker].setdefault((dependency.kind, key), Need(dependency.kind, key, title(workload)))
+    return {worker: tuple(needs.values()) for worker, needs in by_worker.items()}
 
 
 def _looked_for(needs: Iterable[Dependency]) -> Iterable[Dependency]:
-    return (one for one in needs if one.required and one.kind in _KINDS)
+    return (dependency for dependency in needs if dependency.required and dependency.kind in _KINDS)
 
 
 async def missing(sight: Sight, needs: Sequence[Need]) -> tuple[Need, ...]:
@@ -45,7 +45,7 @@ async def missing(sight: Sight, needs: Sequence[Need]) -> tuple[Need, ...]:
     Raises:
         ApiError: see `Sight.items`.
     """
-    unread, found = set[str](), list[Need]()
+    unread, lacking = set[str](), list[Need]()
     if (more := len(needs) - MAX_LOOKED_FOR) > 0:
         why = f"only {MAX_LOOKED_FOR} are looked for"
         sight.blind(f"whether {more} more of what jobs name is on {sight.whose}", why, OF_ONE)
@@ -56,5 +56,5 @@ async def missing(sight: Sight, needs: Sequence[Need]) -> tuple[Need, ...]:
             if there is None:
                 unread.add(need.kind)
             elif not there:
-                found.append(need)
-    return tuple(found)
+                lacking.append(need)
+    return tuple(lacking)

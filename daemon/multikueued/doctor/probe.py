@@ -60,8 +60,8 @@ async def probe(config: ClusterConfig) -> ProbeResult:
     except (aiohttp.ClientError, OSError, TimeoutError, KubeconfigError) as error:
         return ProbeResult(error=str(error) or f"no answer within {DEADLINE:g} s")
     known = clocks[0] if clocks else None
-    for one in clocks[1:]:
-        known = known.narrowed(one) if known is not None else one
+    for narrower in clocks[1:]:
+        known = known.narrowed(narrower) if known is not None else narrower
     return ProbeResult(statistics.median(taken), known)
 
 
@@ -72,7 +72,7 @@ async def _date(session: aiohttp.ClientSession, config: ClusterConfig, sent: flo
         received = utc_now().timestamp()
         await response.content.read(_MOST)  # a worker may answer without an end; what is left closes the connection
         try:
-            told = email.utils.parsedate_to_datetime(response.headers.get("Date", ""))
+            date = email.utils.parsedate_to_datetime(response.headers.get("Date", ""))
         except (ValueError, OverflowError):
             return None
-    return ClockBound.of(told.timestamp(), sent, received)
+    return ClockBound.of(date.timestamp(), sent, received)

@@ -114,13 +114,13 @@ class KnownWorker:
     """When its queues may be read again, on the loop's clock: `SOON` after they were refused."""
 
     @property
-    def told(self) -> Published | None:
+    def to_publish(self) -> Published | None:
         """What is published."""
-        one = self.published
+        published = self.published
         return (
             None
-            if one is None
-            else attrs.evolve(one, facts=attrs.evolve(one.facts, used_up=self.share, mirrors=self.mirrors))
+            if published is None
+            else attrs.evolve(published, facts=attrs.evolve(published.facts, used_up=self.share, mirrors=self.mirrors))
         )
 
 
@@ -145,7 +145,7 @@ class FindingsPublisher:
     _write_due: float = attrs.field(default=0.0, init=False)
     _changed: bool = attrs.field(default=False, init=False)
     """Whether something was read since the ConfigMap was compared."""
-    _told: dict[str, Published] = attrs.field(factory=dict, init=False)
+    _written: dict[str, Published] = attrs.field(factory=dict, init=False)
     """What the ConfigMap has."""
     _error: str = attrs.field(default="", init=False)
 
@@ -157,25 +157,25 @@ class FindingsPublisher:
 
     async def turn(self) -> None:
         """Do what is due."""
-        reached = {one.name: one for one in self.reach()}
+        reached = {worker.name: worker for worker in self.reach()}
         self._known = {name: self._known.get(name, KnownWorker()) for name in reached}
         now, interval = loop_time(), INTERVAL
         due = [
-            one
-            for name, one in reached.items()
+            worker
+            for name, worker in reached.items()
             if (probed := self._known[name].probed) is None or now >= probed + interval
         ]
         if due and now >= self._look_due:
             self._look_due = now + TICK if await self._look(due) else now + SOON
         if loop_time() >= self._quotas_due:
             self._quotas_due = loop_time() + EVERY
-            for name, one in reached.items():
-                self._known[name].share, self._known[name].mirrors = one.used_up(), one.mirrors()
+            for name, worker in reached.items():
+                self._known[name].share, self._known[name].mirrors = worker.used_up(), worker.mirrors()
             await self._read_quotas(
-                [one for name, one in reached.items() if loop_time() >= self._known[name].quotas_from]
+                [worker for name, worker in reached.items() if loop_time() >= self._known[name].quotas_from]
             )
             self._changed = True
-        gone = self._told.keys() - self._known.keys()
+        gone = self._written.keys() - self._known.keys()
         if (self._changed or gone) and loop_time() >= self._write_due:
             await self._publish()
 
@@ -188,15 +188,17 @@ class FindingsPublisher:
         except ApiError as error:
             log.info("the manager does not say which kinds it serves", error=str(error))
             return False
-        held = {one.name: self._credentials(one) for one in due}
-        accounts = {name: one.bound.account for name, one in held.items() if one.bound is not None}
+        held = {worker.name: self._credentials(worker) for worker in due}
+        accounts = {
+            name: credentials.bound.account for name, credentials in held.items() if credentials.bound is not None
+        }
         limiter = anyio.CapacityLimiter(AT_ONCE)
 
-        async def visit(one: Reached) -> None:
-            here, known = frozenset({one.name}), self._known[one.name]
-            if known.granted_to != one.config:
-                known.granted_to, known.looks = one.config, 0
-            granted = {one.name: known.granted if known.looks % LOOKS else frozenset()}
+        async def visit(worker: Reached) -> None:
+            here, known = frozenset({worker.name}), self._known[worker.name]
+            if known.granted_to != worker.config:
+                known.granted_to, known.looks = worker.config, 0
+            granted = {worker.name: known.granted if known.looks % LOOKS else frozenset()}
             known.looks += 1
             rounds = Rounds(
                 self.settings,
@@ -208,25 +210,25 @@ class FindingsPublisher:
                 accounts,
                 granted,
                 self.clock(),
-                {one.name: one.deleted()},
+                {worker.name: worker.deleted()},
             )
             async with limiter:
                 try:
-                    await rounds.visit({one.name: one.config})
+                    await rounds.visit({worker.name: worker.config})
                 except Exception as error:  # of one worker: the others are looked at all the same
-                    log.error("unexpected exception", cluster=one.name, exc_info=error)
-            self._note(one.name, rounds.found.get(one.name), rounds.not_checked, manager, held[one.name])
+                    log.error("unexpected exception", cluster=worker.name, exc_info=error)
+            self._note(worker.name, rounds.workers.get(worker.name), rounds.not_checked, manager, held[worker.name])
 
         async with anyio.create_task_group() as tasks:
-            for one in due:
-                tasks.start_soon(visit, one)
+            for worker in due:
+                tasks.start_soon(visit, worker)
         self._changed = True
         return True
 
-    def _credentials(self, one: Reached) -> KubeconfigFacts:
+    def _credentials(self, worker: Reached) -> KubeconfigFacts:
         """When the credentials in use expire, and what their Secret says of that."""
-        name = location(one.cluster)
-        return kubeconfig_facts(name, one.config, self.secret(ObjectKey(str(self.settings.namespace), name)) or {})
+        name = location(worker.cluster)
+        return kubeconfig_facts(name, worker.config, self.secret(ObjectKey(str(self.settings.namespace), name)) or {})
 
     def _note(
         self,
@@ -245,26 +247,26 @@ class FindingsPublisher:
                 return  # what was seen before stays, with its time
             facts = WorkerFacts(name)
             gaps = [NotChecked(f"{name} itself", _SILENT, "it is looked at again", name)]
-        known.granted = frozenset(one for one in facts.permissions if one.allowed)
+        known.granted = frozenset(permission for permission in facts.permissions if permission.allowed)
         queues = slim(facts.queues) if facts.queues is not None else None
-        told = attrs.evolve(seen(facts, manager), queues=queues)
-        known.published = Published(told, now, tuple(gaps), now if queues is not None else None, held)
+        published = attrs.evolve(seen(facts, manager), queues=queues)
+        known.published = Published(published, now, tuple(gaps), now if queues is not None else None, held)
         known.quotas_from = loop_time() + SOON if queues is None else 0.0
 
     async def _read_quotas(self, workers: list[Reached]) -> None:
         limiter = anyio.CapacityLimiter(QUOTAS_AT_ONCE)
         async with anyio.create_task_group() as tasks:
-            for one in workers:
-                tasks.start_soon(self._read_quota, one, limiter)
+            for worker in workers:
+                tasks.start_soon(self._read_quota, worker, limiter)
 
-    async def _read_quota(self, one: Reached, limiter: anyio.CapacityLimiter) -> None:
+    async def _read_quota(self, worker: Reached, limiter: anyio.CapacityLimiter) -> None:
         """Read a worker's queues; one that does not answer keeps what was seen last, with its time."""
-        known = self._known[one.name]
+        known = self._known[worker.name]
         if known.published is None:
             return
         try:
             async with limiter:
-                queues = one.watched() or await _listed(one.client)
+                queues = worker.watched() or await _listed(worker.client)
             if max(len(queues.local), len(queues.cluster)) > MOST_QUEUES:
                 self._blind(known, _MANY)
                 return
@@ -274,9 +276,9 @@ class FindingsPublisher:
         except (Forbidden, NotFound) as error:
             self._blind(known, str(error), SOON)
         except (ApiError, TimeoutError) as error:
-            log.debug("quotas not read", cluster=one.name, error=str(error))
+            log.debug("quotas not read", cluster=worker.name, error=str(error))
         except Exception as error:  # of one worker: those of the others are read all the same
-            log.error("unexpected exception", cluster=one.name, exc_info=error)
+            log.error("unexpected exception", cluster=worker.name, exc_info=error)
             self._blind(known, _ODD)
 
     def _blind(self, known: KnownWorker, why: str, wait: float = math.inf) -> None:
@@ -291,12 +293,12 @@ class FindingsPublisher:
     async def _publish(self) -> None:
         """Write the ConfigMap if something has changed, or if a look has confirmed what it has."""
         self._changed = False
-        wanted = {name: one.told for name, one in self._known.items() if one.told is not None}
-        if _said(wanted) == _said(self._told) or (not wanted and not self._told):
+        wanted = {name: known.to_publish for name, known in self._known.items() if known.to_publish is not None}
+        if _without_times(wanted) == _without_times(self._written) or (not wanted and not self._written):
             return
         settings = self.settings
         limit = min(MOST, TOGETHER // max(1, len(wanted)))
-        documents = {name: written(one, limit) for name, one in wanted.items()}
+        documents = {name: written(published, limit) for name, published in wanted.items()}
         made = config_map(str(settings.namespace), settings.findings_config_map, documents)
         self._write_due = loop_time() + EVERY
         try:
@@ -307,7 +309,7 @@ class FindingsPublisher:
                 log.warning("what is seen of workers is not published", error=str(error), advice=advice)
             self._error, self._changed = str(error), True
             return
-        self._told, self._error = dict(wanted), ""
+        self._written, self._error = dict(wanted), ""
 
 
 def _quotas_of(worker: str) -> str:
@@ -327,6 +329,6 @@ async def _listed(client: ApiClient) -> QueuesOnWorker:
     return QueuesOnWorker.of(local, cluster)
 
 
-def _said(published: Mapping[str, Published]) -> dict[str, Published]:
+def _without_times(published: Mapping[str, Published]) -> dict[str, Published]:
     """What is worth a write: a quota that was read again and is the same is none."""
-    return {name: attrs.evolve(one, quota_at=None) for name, one in published.items()}
+    return {name: attrs.evolve(report, quota_at=None) for name, report in published.items()}

@@ -68,7 +68,7 @@ class Rounds:
     """By worker: see `CopyReader`."""
     needs: Mapping[str, Sequence[Need]] = attrs.field(factory=dict)
     """By worker: what jobs there name."""
-    found: dict[str, WorkerFacts] = attrs.field(factory=dict)
+    workers: dict[str, WorkerFacts] = attrs.field(factory=dict)
     not_checked: list[NotChecked] = attrs.field(factory=list)
     tell: Callable[[str], None] = lambda text: None
     """Is told what takes long."""
@@ -77,13 +77,13 @@ class Rounds:
         """Ask all workers."""
         waiting = set(configs)
         async with anyio.create_task_group() as all_tasks:
-            all_tasks.start_soon(self._told, waiting)
+            all_tasks.start_soon(self._say_who_is_late, waiting)
             async with anyio.create_task_group() as tasks:
                 for name, config in configs.items():
                     tasks.start_soon(self._bounded, name, config, waiting)
             all_tasks.cancel_scope.cancel()
 
-    async def _told(self, waiting: set[str]) -> None:
+    async def _say_who_is_late(self, waiting: set[str]) -> None:
         await anyio.sleep(LONG)
         self.tell(f"still asking {', '.join(sorted(waiting))}, for up to {DEADLINE - LONG:g} s more")
 
@@ -118,19 +118,19 @@ class Rounds:
             self._failed(visit, f"no answer in time ({DEADLINE:g} s)", Cause.NO_ANSWER, silent=True)
             return
         if scope.cancelled_caught:
-            told = f"it answers, but not all within {DEADLINE:g} s"
-            self.not_checked.append(NotChecked(f"the rest of {name}", told, "try again, or from where the daemon runs"))
-        self.found[name] = visit.facts
+            why = f"it answers, but not all within {DEADLINE:g} s"
+            self.not_checked.append(NotChecked(f"the rest of {name}", why, "try again, or from where the daemon runs"))
+        self.workers[name] = visit.facts
         self.not_checked += visit.not_checked
 
     def _failed(self, visit: Visit, error: str, cause: str, *, silent: bool) -> None:
         """A worker that does not answer from here, though it does answer the daemon, says nothing about itself."""
         name, elsewhere = visit.name, silent and visit.name in self.connected_by_daemon
-        told = f"it cannot be reached from here, and the daemon can: {error}" if elsewhere else error
+        why = f"it cannot be reached from here, and the daemon can: {error}" if elsewhere else error
         who = "run multikueue doctor where the daemon runs" if elsewhere else "once it answers, multikueue doctor can"
-        self.not_checked.append(NotChecked(f"{name} itself", told, who, name))
+        self.not_checked.append(NotChecked(f"{name} itself", why, who, name))
         if not elsewhere:
-            self.found[name] = WorkerFacts(name, error=error, cause=cause)
+            self.workers[name] = WorkerFacts(name, error=error, cause=cause)
 
 
 @attrs.define(eq=False)
@@ -193,9 +193,13 @@ class Visit:
         asked = needed(permissions(on_worker(self.settings)), self.kinds, unneeded)
         if self.account is not None:
             asked += permissions(own_token_rules(self.account.name), self.account.namespace)
-        held = {one: had for one in asked if (had := attrs.evolve(one, allowed=True)) in self.granted}
-        found = await sight.reviewed([one for one in asked if one not in held], f"permissions on {self.name}")
-        self.facts = attrs.evolve(self.facts, permissions=(*found, *held.values()))
+        held = {
+            permission: had for permission in asked if (had := attrs.evolve(permission, allowed=True)) in self.granted
+        }
+        answered = await sight.reviewed(
+            [permission for permission in asked if permission not in held], f"permissions on {self.name}"
+        )
+        self.facts = attrs.evolve(self.facts, permissions=(*answered, *held.values()))
 
     async def _kinds(self, sight: Sight) -> None:
         kueues = [WORKLOAD.gvk, LOCAL_QUEUE.gvk, CLUSTER_QUEUE.gvk]
@@ -206,9 +210,9 @@ class Visit:
         self.facts = attrs.evolve(self.facts, kueue=await sight.kueue(f"what Kueue of {self.name} lacks"))
 
     async def _namespaces(self, sight: Sight) -> None:
-        found = await sight.items(NAMESPACE, f"namespaces of {self.name}")
-        if found is not None:
-            self.facts = attrs.evolve(self.facts, namespaces=frozenset(map(name_of, found)))
+        namespaces = await sight.items(NAMESPACE, f"namespaces of {self.name}")
+        if namespaces is not None:
+            self.facts = attrs.evolve(self.facts, namespaces=frozenset(map(name_of, namespaces)))
 
     async def _queues(self, sight: Sight) -> None:
         if self.facts.lacking & {LOCAL_QUEUE.gvk, CLUSTER_QUEUE.gvk}:
@@ -223,8 +227,8 @@ class Visit:
 
     async def _taking(self, sight: Sight) -> None:
         if name := self.settings.manager_name:
-            found = await sight.exists(TAKING, ObjectKey("", taking_name(name)), f"who may have copies on {self.name}")
-            self.facts = attrs.evolve(self.facts, takes_anybody=None if found is None else not found)
+            exists = await sight.exists(TAKING, ObjectKey("", taking_name(name)), f"who may have copies on {self.name}")
+            self.facts = attrs.evolve(self.facts, takes_anybody=None if exists is None else not exists)
 
     async def _needs(self, sight: Sight) -> None:
         self.facts = attrs.evolve(self.facts, lacks=await missing(sight, self.needs))
@@ -237,8 +241,8 @@ class Visit:
         if not (deleted := list(filter(is_terminating, ours or ()))):
             return
         if (listed := await sight.items(WORKLOAD, what, label_selector=ORIGIN_LABEL)) is not None:
-            found = stranded_pods(deleted, set(map(ObjectKey.of, listed)))
-            self.facts = attrs.evolve(self.facts, stranded=tuple(found))
+            stranded = stranded_pods(deleted, set(map(ObjectKey.of, listed)))
+            self.facts = attrs.evolve(self.facts, stranded=tuple(stranded))
 
     async def _overdue(self, sight: Sight) -> None:
         if self.now is None:

@@ -111,8 +111,8 @@ class FrontProxyCallers:
             raise RefusedError(503, "the front proxy's authorities have changed: ask again", 1)
         user = self.tls.front.user(peer, request.headers)
         if user is None:
-            told = "only the front proxy of the manager's API servers may ask, for a user that it names"
-            raise RefusedError(401, told)
+            refusal = "only the front proxy of the manager's API servers may ask, for a user that it names"
+            raise RefusedError(401, refusal)
         return user
 
     async def confirmed(self, request: web.Request) -> User:
@@ -232,18 +232,18 @@ class Slots:
         """
         most = max(1, self.most // 2)  # one tenant leaves places for the others
         if self._namespaces[namespace] >= most:
-            told = f"{most} {self.what} of namespace {namespace} are read already: ask again later"
-            raise RefusedError(429, told, 5)
+            full = f"{most} {self.what} of namespace {namespace} are read already: ask again later"
+            raise RefusedError(429, full, 5)
         with _counted(self._namespaces, namespace):
             yield
 
 
 @contextmanager
-def _counted(taken: Counter[str], one: str) -> Iterator[None]:
-    taken[one] += 1
+def _counted(taken: Counter[str], key: str) -> Iterator[None]:
+    taken[key] += 1
     try:
         yield
     finally:
-        taken[one] -= 1
-        if not taken[one]:
-            del taken[one]
+        taken[key] -= 1
+        if not taken[key]:
+            del taken[key]

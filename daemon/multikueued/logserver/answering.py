@@ -59,19 +59,19 @@ class Answering:
                     request.transport.abort()
                 return refusal(RefusedError(code, why), request.match_info.get("name", ""))
             finally:
-                told = {"user": user, "code": code, "seconds": round(anyio.current_time() - began, 3), "why": why}
-                self._tell(event, told | request.get(AUDIT, {"path": request.path_qs}))
+                line = {"user": user, "code": code, "seconds": round(anyio.current_time() - began, 3), "why": why}
+                self._tell(event, line | request.get(AUDIT, {"path": request.path_qs}))
 
         return answer
 
-    def _tell(self, event: str, told: Json) -> None:
-        if told["user"]:
+    def _tell(self, event: str, line: Json) -> None:
+        if line["user"]:
             if event:
-                log.info(event, **told)
+                log.info(event, **line)
             return
         self._strangers += 1  # one line in a while, for anybody can send them
         if anyio.current_time() >= self._quiet_until:
-            log.warning(event or "api read", **told, requests=self._strangers)
+            log.warning(event or "api read", **line, requests=self._strangers)
             self._strangers, self._quiet_until = 0, anyio.current_time() + QUIET
 
 

@@ -55,7 +55,7 @@ class FrontProxy:
         if not authorities:
             raise UnusableError("it has no requestheader-client-ca-file: the API server's aggregation layer is not on")
         read_certificates(authorities)
-        found = cls(
+        proxy = cls(
             authorities,
             frozenset(_texts(data, "requestheader-allowed-names")),
             _texts(data, "requestheader-username-headers"),
@@ -63,9 +63,9 @@ class FrontProxy:
             _texts(data, "requestheader-uid-headers"),
             _texts(data, "requestheader-extra-headers-prefix"),
         )
-        if not found.user_headers:
+        if not proxy.user_headers:
             raise UnusableError("it names no requestheader-username-headers")
-        return found
+        return proxy
 
     def user(self, certificate: Mapping[str, Any] | None, headers: Headers) -> User | None:
         """Who asks; None if nobody vouches for it.
@@ -88,23 +88,23 @@ class FrontProxy:
         return user if name and user.is_text else None
 
     def _extra(self, headers: Headers) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
+        extra: dict[str, tuple[str, ...]] = {}
         for prefix in self.extra_prefixes:
-            for header in dict.fromkeys(str(one).lower() for one in headers):
+            for header in dict.fromkeys(str(name).lower() for name in headers):
                 if header.startswith(prefix.lower()):
                     key = unquote(header[len(prefix) :]).lower()
-                    found[key] = (*found.get(key, ()), *headers.getall(header, []))
-        return found
+                    extra[key] = (*extra.get(key, ()), *headers.getall(header, []))
+        return extra
 
 
 def _texts(data: Json, field: str) -> tuple[str, ...]:
     try:
-        found = json.loads(data.get(field) or "[]")
+        listed = json.loads(data.get(field) or "[]")
     except ValueError:
-        found = None
-    if not isinstance(found, list):
+        listed = None
+    if not isinstance(listed, list):
         raise UnusableError(f"its {field} is no list")
-    return tuple(map(str, found))
+    return tuple(map(str, listed))
 
 
 def _common_names(certificate: Mapping[str, Any]) -> Iterator[str]:

@@ -71,15 +71,15 @@ class ReadableWorkers:
     async def _config(self, worker: str) -> ClusterConfig:
         name = self.secrets.get(worker)
         if name is None:
-            told = f'this server has no credentials for worker cluster "{worker}": ask an operator to add them'
-            raise CommandError(told, NOT_REACHABLE)
+            refusal = f'this server has no credentials for worker cluster "{worker}": ask an operator to add them'
+            raise CommandError(refusal, NOT_REACHABLE)
         key = ObjectKey(self.namespace, name)
         try:
             return parse_worker_kubeconfig(kubeconfig_in(await self.client.get(SECRET, key), name))
         except (ApiError, KubeconfigError) as error:
             log.warning("credentials cannot be used", worker=worker, secret=str(key), error=str(error))
-            told = f'the credentials of this server for worker cluster "{worker}" cannot be used: ask an operator'
-            raise CommandError(told, NOT_REACHABLE) from error
+            refusal = f'the credentials of this server for worker cluster "{worker}" cannot be used: ask an operator'
+            raise CommandError(refusal, NOT_REACHABLE) from error
 
 
 @attrs.define(eq=False)
@@ -175,19 +175,19 @@ class LocatorOfTenant:
             self._workload = same
             return same
         listed = (await self.workers.client.list(WORKLOAD, namespace=self.namespace)).items
-        found = matching(self.name, listed if self._workload is None else self._of_same_job(self._workload, listed))
-        if not found:
+        of_job = matching(self.name, listed if self._workload is None else self._of_same_job(self._workload, listed))
+        if not of_job:
             raise CommandError(f"there is no Workload of {self.name} in namespace {self.namespace}", NOT_FOUND)
-        if len(meant(found)) > 1:
+        if len(meant(of_job)) > 1:
             raise CommandError(f"{self.name} is the name of several jobs: write TYPE.GROUP:NAME", USAGE)
-        self._workload, self._siblings = found[0], siblings_of(found[0], listed)
-        return found[0]
+        self._workload, self._siblings = of_job[0], siblings_of(of_job[0], listed)
+        return of_job[0]
 
     def _of_same_job(self, before: Json, listed: Iterable[Json]) -> list[Json]:
         """Not those of a job of the same name that was made later, perhaps in a namespace that was made again: the user
         was asked about for the first one."""
         every = [*listed]
-        return [*siblings_of(before, every), *(one for one in every if uid(one) == uid(before))]
+        return [*siblings_of(before, every), *(workload for workload in every if uid(workload) == uid(before))]
 
     async def _same(self, before: Json) -> Json | None:
         now = await read(self.workers.client, WORKLOAD, ObjectKey.of(before))

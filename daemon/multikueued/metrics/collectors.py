@@ -63,8 +63,8 @@ class LeaderCollector(Collector):
         labels = ("cluster_queue", "cluster", "active", "replica_role")
         status = GaugeMetricFamily("multikueue_cluster_status", "The Active condition of workers.", labels=labels)
         for queue, cluster, now in itertools.islice(self.workers(), MAX_STATUSES):
-            for one in ("True", "False", "Unknown"):
-                status.add_metric([queue, cluster, one, self.role], one == now)
+            for status_value in ("True", "False", "Unknown"):
+                status.add_metric([queue, cluster, status_value, self.role], status_value == now)
         running = GaugeMetricFamily("multikueue_workloads_running", "Workloads that a worker has.", labels=by_cluster)
         about = "Workloads that are offered to a worker, and that no worker has."
         waiting = GaugeMetricFamily("multikueue_workloads_waiting", about, labels=by_cluster)

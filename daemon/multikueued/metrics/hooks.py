@@ -159,8 +159,8 @@ class Metrics:
         rounds = "How often a dispatcher chose more workers for a Workload."
         self._rounds = new(Counter, "dispatch_rounds", rounds, ("cluster_queue",), MAX_TIMED)
         self._refusals = new(Counter, "refusals", "Objects that a worker refused.", ("cluster", "reason"), 80)
-        told = "Times that a dispatcher said anew why a worker is not offered a workload."
-        self._rejections = new(Counter, "dispatch_rejections", told, ("worker", "reason"), MAX_REJECTIONS)
+        about_rejections = "Times that a dispatcher said anew why a worker is not offered a workload."
+        self._rejections = new(Counter, "dispatch_rejections", about_rejections, ("worker", "reason"), MAX_REJECTIONS)
         about = "What jobs have held of workers: a resource's amount times seconds, while this process led."
         payers = ("namespace", "queue", "cluster", "cost", "resource")
         self._used = new(Counter, "resource_seconds", about, payers, MAX_USES)

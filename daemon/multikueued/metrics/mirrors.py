@@ -23,7 +23,7 @@ class MirrorMetrics:
         counter = Counter("multikueue_mirror_refusals", about, ("reason",), registry=registry)
         self._refusals = Children(counter, MAX_REASONS)
         self._counted: Callable[[], Mapping[str, ShownPods]] = dict
-        self._count.set_function(lambda: sum(one.shown for one in self._counted().values()))
+        self._count.set_function(lambda: sum(pods.shown for pods in self._counted().values()))
 
     def shown(self, counted: Callable[[], Mapping[str, ShownPods]]) -> None:
         """What counts the mirrors of each worker from now on."""

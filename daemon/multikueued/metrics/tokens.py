@@ -22,8 +22,8 @@ class TokenMetrics:
         self._ends = Children(
             Gauge("multikueue_token_expires_timestamp_seconds", about, ("cluster",), registry=registry), MAX_WORKERS
         )
-        told, labels = "Attempts to renew bound tokens.", ("cluster", "outcome")
-        counter = Counter("multikueue_token_renewals", told, labels, registry=registry)
+        about_renewals, labels = "Attempts to renew bound tokens.", ("cluster", "outcome")
+        counter = Counter("multikueue_token_renewals", about_renewals, labels, registry=registry)
         self._renewals = Children(counter, 2 * MAX_WORKERS)
         self._known: set[str] = set()
 

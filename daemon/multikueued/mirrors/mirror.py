@@ -197,7 +197,11 @@ def mirror_status(pod: Json, lost_since: datetime | None = None) -> Json:
         lost_since: since when the worker is out of reach; None: it is not.
     """
     status = comparable(pod)
-    listed = [_without_generation(one) for one in status.get("conditions") or [] if one.get("type") != REACHABLE]
+    listed = [
+        _without_generation(condition)
+        for condition in status.get("conditions") or []
+        if condition.get("type") != REACHABLE
+    ]
     if lost_since is not None:
         listed.append(unreachable(lost_since))
     status.pop("conditions", None)

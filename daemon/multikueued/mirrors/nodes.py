@@ -23,7 +23,7 @@ RENEWED: Final = 10.0
 """Seconds between two renewals of a Lease."""
 WRITTEN: Final = 300.0
 """Seconds between two writes of a status that has not changed."""
-SELECTOR: Final = f"{WORKER},{','.join('='.join(one) for one in VIRTUAL_KUBELET.items())}"
+SELECTOR: Final = f"{WORKER},{','.join('='.join(label) for label in VIRTUAL_KUBELET.items())}"
 """Of our Nodes."""
 
 log = get_logger(__name__)
@@ -114,12 +114,12 @@ class NodeKeeper:
         """Notice Nodes that somebody has deleted; remove those of workers that are not known any more, once nothing is
         shown of them."""
         listed = (await self.client.list(NODE, label_selector=SELECTOR)).items
-        found = {annotations_of(one).get(WORKER) or "": one for one in listed}
-        for worker in [one for one in self._uids if one not in found or uid(found[one]) != self._uids[one]]:
+        nodes = {annotations_of(node).get(WORKER) or "": node for node in listed}
+        for worker in [name for name in self._uids if name not in nodes or uid(nodes[name]) != self._uids[name]]:
             self._forget(worker)
-        for worker in [one for one in found if one not in workers and not self.is_shown(one)]:
-            if is_ours(found[worker], worker) and name_of(found[worker]) == node_name(worker):
-                await self.client.delete(NODE, ObjectKey.of(found[worker]), uid=uid(found[worker]))
+        for worker in [name for name in nodes if name not in workers and not self.is_shown(name)]:
+            if is_ours(nodes[worker], worker) and name_of(nodes[worker]) == node_name(worker):
+                await self.client.delete(NODE, ObjectKey.of(nodes[worker]), uid=uid(nodes[worker]))
 
     def _forget(self, worker: str) -> None:
         self._uids.pop(worker, None)

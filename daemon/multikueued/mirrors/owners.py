@@ -40,8 +40,8 @@ MOST: Final = 20_000
 """Objects in between that are remembered."""
 _DECLARED: Final = tuple(kind_of(profile.name) for profile in PROFILES.values())
 _BETWEEN: Final[Mapping[tuple[str, str], Resource]] = {
-    (one.gvk.group, one.gvk.kind): one
-    for one in (
+    (resource.gvk.group, resource.gvk.kind): resource
+    for resource in (
         JOB,
         *(kind.resource for kind in AVAILABLE),
         *(Resource(gvk, usual_plural(gvk.kind)) for gvk in _DECLARED),
@@ -65,8 +65,8 @@ class Owners:
         Raises:
             ApiError: what stands in between cannot be read.
         """
-        found = await self._copy(known, pod)
-        return (None, False) if found is None else self._run(worker, known, *found)
+        owned = await self._copy(known, pod)
+        return (None, False) if owned is None else self._run(worker, known, *owned)
 
     def _run(self, worker: str, known: WorkerInformers, gvk: GVK, copy: Json) -> tuple[Run | None, bool]:
         cache, key = self.manager.jobs.get(gvk), origin_key(copy)
@@ -74,9 +74,11 @@ class Owners:
         if cache is None or job is None or not is_copy_of(copy, job):
             return None, False
         workloads = [*filter(None, map(self.manager.workloads.get, self.manager.owned(gvk, key)))]
-        if _is_another_there(known, gvk, copy, {namespace_on(one, worker) for one in workloads}):
+        if _is_another_there(known, gvk, copy, {namespace_on(workload, worker) for workload in workloads}):
             return None, False
-        exact = [one for one in workloads if self.marks.proof(copy, one, ClusterName(worker)) is Proof.EXACT]
+        exact = [
+            workload for workload in workloads if self.marks.proof(copy, workload, ClusterName(worker)) is Proof.EXACT
+        ]
         if not exact and not self.marks.made_copy(copy, job, worker):
             return None, False
         current = any(cluster_name(workload) == worker for workload in exact)
@@ -117,8 +119,8 @@ class Owners:
             return None
         while len(self._between) >= MOST:
             del self._between[next(iter(self._between))]
-        found = self._between[owner_uid] = controller_of(between)
-        return found
+        above = self._between[owner_uid] = controller_of(between)
+        return above
 
 
 def _is_another_there(known: WorkerInformers, gvk: GVK, copy: Json, places: Collection[str]) -> bool:
@@ -128,9 +130,9 @@ def _is_another_there(known: WorkerInformers, gvk: GVK, copy: Json, places: Coll
     if cache is None or namespace_of(copy) in places:
         return False
     twins = (cache.get(ObjectKey(place, name_of(copy))) for place in places)
-    return any(one is not None and origin_key(one) == origin_key(copy) for one in twins)
+    return any(twin is not None and origin_key(twin) == origin_key(copy) for twin in twins)
 
 
 def _cache_of(known: WorkerInformers, gvk: GVK) -> MutationCache | None:
-    same = ((gvk.group, gvk.kind) == (one.group, one.kind) for one in known.jobs)
+    same = ((gvk.group, gvk.kind) == (kind.group, kind.kind) for kind in known.jobs)
     return next((cache for cache, is_same in zip(known.jobs.values(), same, strict=True) if is_same), None)

@@ -182,11 +182,11 @@ class Mirrors:
             tasks.start_soon(self._resync, cache, pods)
 
     async def _until_guarded(self, client: ApiClient) -> None:
-        told = ""
+        logged = ""
         while (why := await self.options.guard(client)) is not None:
-            if why != told:
+            if why != logged:
                 log.warning("pods of runs are not shown", why=why)
-            told = why
+            logged = why
             await anyio.sleep(RESYNC)
 
     def _informer(self, client: ApiClient) -> Informer:
@@ -213,7 +213,9 @@ class Mirrors:
             await anyio.sleep(TICK)
 
     def _workers(self, pods: WorkerPods) -> dict[str, datetime | None]:
-        return {name_of(one): pods.sight(name_of(one)).lost_since for one in self.host.manager.clusters.values()}
+        return {
+            name_of(cluster): pods.sight(name_of(cluster)).lost_since for cluster in self.host.manager.clusters.values()
+        }
 
     def _enqueue(self, key: ObjectKey) -> None:
         if self._controller is not None:
@@ -233,8 +235,8 @@ class Mirrors:
             self._reconciler.places.add(key, (controller_of(new) or {}).get("uid", ""))
             if self._reconciler.is_known(new) and (old is None or uid(old) == uid(new)):
                 return
-        for one in filter(None, (old, new)):
-            worker, there, _ = shows(one)
+        for mirror in filter(None, (old, new)):
+            worker, there, _ = shows(mirror)
             self._enqueue(pod_key(worker, there))
 
     def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -281,7 +283,7 @@ def _kept(mirror: Json) -> Json:
 
 
 def _is_shown(mirrors: MutationCache, worker: str) -> bool:
-    return any(shows(one)[0] == worker for one in mirrors.informer.values())
+    return any(shows(mirror)[0] == worker for mirror in mirrors.informer.values())
 
 
 def own_client(client: ApiClient, hook: RequestHook) -> AbstractAsyncContextManager[ApiClient]:

@@ -115,7 +115,7 @@ class MirrorReconciler:
         run, current = None, False
         if pod is not None and sight.known is not None:
             run, current = await self.owners.run_of(key.namespace, sight.known, pod)
-        mirror = next((one for one in self._shown(key) if pod is None or shows(one)[2] == uid(pod)), None)
+        mirror = next((shown for shown in self._shown(key) if pod is None or shows(shown)[2] == uid(pod)), None)
         in_the_way, room = None, ""
         if run is not None and pod is not None:
             job = self._jobs[key] = ObjectKey.of(run.job)
@@ -147,7 +147,7 @@ class MirrorReconciler:
 
     def _shown(self, key: ObjectKey) -> list[Json]:
         """Our mirrors that say that they show a pod of this name there."""
-        return [one for one in self.mirrors.of(key) if self._is_ours(one)]
+        return [mirror for mirror in self.mirrors.of(key) if self._is_ours(mirror)]
 
     def _is_ours(self, mirror: Json) -> bool:
         return self._made.get(uid(mirror)) == shows(mirror) or proven(self.key, mirror) is not None
@@ -157,7 +157,7 @@ class MirrorReconciler:
         it was proven, or for an earlier pod of that name."""
         if seen.unseen:
             return None
-        return next((Delete(one) for one in self.mirrors.of(key) if one is not seen.mirror), None)
+        return next((Delete(mirror) for mirror in self.mirrors.of(key) if mirror is not seen.mirror), None)
 
     def _job_gone(self, mirror: Json) -> bool:
         owner = controller_of(mirror)
@@ -299,7 +299,7 @@ class MirrorReconciler:
 
     def counted(self) -> Mapping[str, ShownPods]:
         """By worker, how many of its pods are shown, and were refused."""
-        return self._refusals.counted(shows(one)[0] for one in self.mirrors.informer.values())
+        return self._refusals.counted(shows(mirror)[0] for mirror in self.mirrors.informer.values())
 
     def pods_of(self, job: ObjectKey) -> Collection[ObjectKey]:
         """The keys of the pods of a job, and of others of its name."""

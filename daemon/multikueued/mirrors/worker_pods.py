@@ -80,11 +80,13 @@ class WorkerPods:
     def keys(self) -> list[ObjectKey]:
         """The keys of all pods that are seen."""
         return [
-            pod_key(name, ObjectKey.of(pod)) for name, one in self._followed.items() for pod in one.informer.values()
+            pod_key(name, ObjectKey.of(pod))
+            for name, followed in self._followed.items()
+            for pod in followed.informer.values()
         ]
 
     def _follow(self, tasks: anyio.abc.TaskGroup) -> None:
-        connected = {str(one.name): one.usable for one in self.host.workers if one.connection.connected}
+        connected = {str(worker.name): worker.usable for worker in self.host.workers if worker.connection.connected}
         for name in [*self._followed]:
             known = connected.get(name)
             gone = self.host.workers.get(name) is None

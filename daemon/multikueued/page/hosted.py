@@ -73,9 +73,9 @@ class SignInDoor:
 
 def _name_in(address: str) -> str:
     try:
-        found = urlsplit(address)
-        plain = not (found.path or found.query or found.fragment or found.username is not None)
-        return found.hostname or "" if plain and found.port != 0 else ""
+        parts = urlsplit(address)
+        plain = not (parts.path or parts.query or parts.fragment or parts.username is not None)
+        return parts.hostname or "" if plain and parts.port != 0 else ""
     except ValueError:
         return ""
 
@@ -117,8 +117,8 @@ async def _certificate(options: PageOptions, tls: ServingTls) -> CertificateFold
         folder, otherwise = Path(options.cert_dir), "leave --page-cert-dir out, with --page-address 127.0.0.1"
         return await CertificateFolder.open(folder, tls, utc_now, setting="--page-cert-dir", otherwise=otherwise)
     if not is_loopback(options.address):
-        told = "tokens would be sent in plain text: name --page-cert-dir, or --page-address 127.0.0.1"
-        raise SettingsError(f"--page-address: {told}")
+        why = "tokens would be sent in plain text: name --page-cert-dir, or --page-address 127.0.0.1"
+        raise SettingsError(f"--page-address: {why}")
     return None
 
 

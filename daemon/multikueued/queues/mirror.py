@@ -60,18 +60,18 @@ async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Jso
     here = await _target_here(manager, twin.key)
     key = await twin.there(manager)
     target = twin.cluster_queue or here
-    found = await read(worker, LOCAL_QUEUE, key)
-    if found is not None:
-        leads = str(dig(found, "spec", "clusterQueue") or "")
+    twin_there = await read(worker, LOCAL_QUEUE, key)
+    if twin_there is not None:
+        leads = str(dig(twin_there, "spec", "clusterQueue") or "")
         if twin.cluster_queue and leads != twin.cluster_queue:
-            told = f'LocalQueue "{key}" is there, and leads to ClusterQueue "{leads}"'
-            raise WorkerError(f"{told}: that cannot be changed; delete it there first, if no job needs it")
+            problem = f'LocalQueue "{key}" is there, and leads to ClusterQueue "{leads}"'
+            raise WorkerError(f"{problem}: that cannot be changed; delete it there first, if no job needs it")
         return []
     if await read(worker, CLUSTER_QUEUE, ObjectKey("", target)) is None:
         known = sorted(map(name_of, (await worker.list(CLUSTER_QUEUE)).items))
         there = f"there are {', '.join(known[:_SHOWN])}" if known else "there is none"
-        told = f'the worker has no ClusterQueue "{target}"{similar(target, known)}; {there}'
-        raise WorkerError(f"{told}: name one with --cluster-queue, or make it: its quota is yours to decide")
+        problem = f'the worker has no ClusterQueue "{target}"{similar(target, known)}; {there}'
+        raise WorkerError(f"{problem}: name one with --cluster-queue, or make it: its quota is yours to decide")
     if key != twin.key and (why := await _why_unfit(manager, worker, target)):
         raise WorkerError(f'ClusterQueue "{target}" cannot hold copies: {why}. Name another with --cluster-queue')
     made = [twin_object(key, target)]
@@ -111,10 +111,10 @@ async def _why_unfit(manager: ApiClient, worker: ApiClient, target: str) -> str:
 
 
 async def _target_here(manager: ApiClient, key: ObjectKey) -> str:
-    found = await read(manager, LOCAL_QUEUE, key)
-    if found is None:
+    queue = await read(manager, LOCAL_QUEUE, key)
+    if queue is None:
         here = sorted(map(name_of, (await manager.list(LOCAL_QUEUE, namespace=key.namespace)).items))
         there = f"; there are {', '.join(here[:_SHOWN])}" if here else ""
-        told = f'there is no LocalQueue "{key}" on the manager{similar(key.name, here)}{there}'
-        raise WorkerError(f"{told}: jobs find their way by the name that it has here", NOT_FOUND)
-    return str(dig(found, "spec", "clusterQueue") or "")
+        missing = f'there is no LocalQueue "{key}" on the manager{similar(key.name, here)}{there}'
+        raise WorkerError(f"{missing}: jobs find their way by the name that it has here", NOT_FOUND)
+    return str(dig(queue, "spec", "clusterQueue") or "")

@@ -43,7 +43,7 @@ def daemon_rules(marks: str, findings: str, lease: str) -> list[Json]:
 def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
     """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, and what stands between a job and
     its pods."""
-    between = sorted({one for kind in kinds for one in BETWEEN.get(kind.resource.qualified, ())})
+    between = sorted({owner for kind in kinds for owner in BETWEEN.get(kind.resource.qualified, ())})
     return [
         rule("", ["pods"], ["list"]),
         rule("", ["pods/log"], ["get"]),
@@ -86,7 +86,7 @@ def logs_on_worker(kinds: Sequence[JobKind]) -> list[Json]:
     return merged(
         [
             rule(KUEUE_GROUP, ["workloads"], ["list"]),
-            *(rule(one.gvk.group, [one.plural], ["list"]) for one in read),
+            *(rule(resource.gvk.group, [resource.plural], ["list"]) for resource in read),
             *log_rules(kinds),
         ]
     )

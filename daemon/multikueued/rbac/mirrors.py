@@ -46,7 +46,7 @@ def mirror_key_rules(key: str) -> list[Json]:
 def shown_rules(kinds: Sequence[JobKind]) -> list[Json]:
     """In a whole worker cluster, for the same: the pods of runs as they change, and what stands between a job and its
     pods."""
-    between = sorted({one for kind in kinds for one in BETWEEN.get(kind.resource.qualified, ())})
+    between = sorted({owner for kind in kinds for owner in BETWEEN.get(kind.resource.qualified, ())})
     return [rule("", ["pods"], ["list", "watch"]), *(rule(group, [plural], ["get"]) for plural, group in between)]
 
 
@@ -193,8 +193,8 @@ def mirror_policy_objects(name: str, user: str) -> list[Json]:
     }
     bound = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        {"apiVersion": API, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": {"name": name}, "spec": one}
-        for kind, one in (("", spec), ("Binding", bound))
+        {"apiVersion": API, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": {"name": name}, "spec": part}
+        for kind, part in (("", spec), ("Binding", bound))
     ]
 
 

@@ -56,7 +56,8 @@ def viewer_rules() -> list[Json]:
         rule(GROUP, [f"{REMOTE_JOB.plural}/{part}" for part in PARTS], ["get"]),
         rule(GROUP, [*WHOLE], ["list"]),
         rule(KUEUE_GROUP, ["workloads", "localqueues"], READ),
-        *(rule(one.gvk.group, [one.plural], READ) for one in (EVENT, CORE_EVENT)),  # kubectl describe reads the latter
+        # kubectl describe reads the latter.
+        *(rule(resource.gvk.group, [resource.plural], READ) for resource in (EVENT, CORE_EVENT)),
     ]
 
 
@@ -71,7 +72,9 @@ def user_kind_rules(kind: JobKind, verbs: Sequence[str]) -> list[Json]:
 
 def role_rules(name: str, kinds: Sequence[JobKind]) -> list[Json]:
     """The rules of one of the two roles, for these kinds."""
-    return merged([*viewer_rules(), *(one for kind in kinds for one in user_kind_rules(kind, verbs_of(name)))])
+    return merged(
+        [*viewer_rules(), *(role_rule for kind in kinds for role_rule in user_kind_rules(kind, verbs_of(name)))]
+    )
 
 
 def verbs_of(name: str) -> Sequence[str]:
@@ -91,7 +94,8 @@ SERVICE_ACCOUNT: Final = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccou
 SERVICE_ACCOUNT_USER: Final = "system:serviceaccount:"
 """What the name of a service account begins with, as API servers have it."""
 RESOURCES: Final = {
-    one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT)
+    resource.gvk.kind: resource
+    for resource in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT)
 }
 """By kind, what an account and what it may do are made of."""
 

@@ -41,7 +41,7 @@ def policy_objects(name: str, user: str, spec: Json) -> list[Json]:
     rules, subject = spec["clusterRole"]["rules"], spec["clusterRoleBinding"]
     validations: list[Json] = [
         {"expression": f"object.metadata.name == {cel(BASE_NAME)}", "message": named},
-        *({"expression": one, "message": _PRINTED} for one in _only(spec)),
+        *({"expression": expression, "message": _PRINTED} for expression in _only(spec)),
         {"expression": f"{_ROLE} && object.spec.clusterRole.rules == {cel(rules)}", "message": _PRINTED},
         {"expression": f"{_BINDING} && object.spec.clusterRoleBinding == {cel(subject)}", "message": _PRINTED},
     ]
@@ -100,8 +100,8 @@ def _policy(name: str, user: str, written: Iterable[Resource], spec: Json) -> li
     for resource in written:
         plurals.setdefault(resource.gvk.group, []).append(resource.plural)
     rules = [
-        {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": sorted(found)}
-        for group, found in plurals.items()
+        {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": sorted(names)}
+        for group, names in plurals.items()
     ]
     common = {
         "failurePolicy": "Fail",
@@ -110,8 +110,8 @@ def _policy(name: str, user: str, written: Iterable[Resource], spec: Json) -> li
     }
     bound = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        {"apiVersion": API, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": {"name": name}, "spec": one}
-        for kind, one in (("", {**common, **spec}), ("Binding", bound))
+        {"apiVersion": API, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": {"name": name}, "spec": part}
+        for kind, part in (("", {**common, **spec}), ("Binding", bound))
     ]
 
 

@@ -21,18 +21,18 @@ def allow(rules: Iterable[Json], wanted: Iterable[Json]) -> bool:
 def _granted(rules: Iterable[Json]) -> set[tuple[str, str, str]]:
     return {
         (group, resource, verb)
-        for one in rules
-        for group in one.get("apiGroups") or ()
-        for resource in one.get("resources") or ()
-        for verb in one.get("verbs") or ()
+        for role_rule in rules
+        for group in role_rule.get("apiGroups") or ()
+        for resource in role_rule.get("resources") or ()
+        for verb in role_rule.get("verbs") or ()
     }
 
 
 def merged(rules: Iterable[Json]) -> list[Json]:
     """The same permissions, with the resources of a group that have the same verbs in one rule."""
-    found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    for one in rules:
-        names, verbs = tuple(one.get("resourceNames", ())), tuple(one["verbs"])
-        resources = found.setdefault((one["apiGroups"][0], verbs, names), [])
-        resources += [resource for resource in one["resources"] if resource not in resources]
-    return [rule(group, resources, verbs, names) for (group, verbs, names), resources in found.items()]
+    by_verbs: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for role_rule in rules:
+        names, verbs = tuple(role_rule.get("resourceNames", ())), tuple(role_rule["verbs"])
+        resources = by_verbs.setdefault((role_rule["apiGroups"][0], verbs, names), [])
+        resources += [resource for resource in role_rule["resources"] if resource not in resources]
+    return [rule(group, resources, verbs, names) for (group, verbs, names), resources in by_verbs.items()]

@@ -256,7 +256,7 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False,
 
 
 def _chosen(table: Mapping[str, Sequence[Json]], wanted: Mapping[str, bool]) -> Iterator[Json]:
-    return (one for name, rules in table.items() if wanted.get(name) for one in rules)
+    return (role_rule for name, rules in table.items() if wanted.get(name) for role_rule in rules)
 
 
 EXTRAS: Final[Mapping[str, Sequence[Json]]] = {
@@ -287,6 +287,6 @@ def worker_dependency_rules(kinds: Collection[str]) -> list[Json]:
     made = [COPIED[kind] for kind in kinds if kind in COPIED]
     seen = [LOOKED_FOR[kind] for kind in kinds if kind in LOOKED_FOR]
     return [
-        *(rule(one.gvk.group, [one.plural], ["create", "get", "patch"]) for one in made),
-        *(rule(one.gvk.group, [one.plural], ["get"]) for one in seen),
+        *(rule(resource.gvk.group, [resource.plural], ["create", "get", "patch"]) for resource in made),
+        *(rule(resource.gvk.group, [resource.plural], ["get"]) for resource in seen),
     ]

@@ -32,9 +32,9 @@ async def ask(client: ClusterClient, question: Callable[[Source], Awaitable[R | 
     """
 
     async def own() -> R:
-        found = await question(OwnRights(client))
-        assert found is not None, "whoever reads himself is told why there is nothing"
-        return found
+        answer = await question(OwnRights(client))
+        assert answer is not None, "whoever reads himself is told why there is nothing"
+        return answer
 
     return await api_first(client, lambda: question(ThroughApi(client)), own)
 
@@ -60,14 +60,14 @@ async def api_first(
     refused: ApiError | None = None
     if await is_served(client):
         try:
-            if (found := await through()) is not None:
-                return found
+            if (answer := await through()) is not None:
+                return answer
         except ELSEWHERE as error:
             refused = error
     try:
         return await otherwise()
     except (CommandError, Forbidden) as error:
-        may_not = any(isinstance(one, Forbidden) for one in _causes(error))
+        may_not = any(isinstance(cause, Forbidden) for cause in _causes(error))
         if refused is None or isinstance(refused, Forbidden) or not may_not:
             raise
         if isinstance(refused, NotFound):  # the API is served, and knows what is not there

@@ -19,16 +19,16 @@ from multikueued.reports.typenames import JobName, matching, meant, resource_of,
 
 
 @attrs.frozen
-class Found:
-    """The job that was asked for."""
+class ManagerJob:
+    """A job that was asked for, as it stands on the manager."""
 
     name: str
     """TYPE/NAME."""
     objects: ManagerObjects
     workload: Json | None
     """None: Kueue has none for it."""
-    job: Json | None
-    """None: there is none, or it may not be read."""
+    object: Json | None
+    """The job itself; None: there is none, or it may not be read."""
     unread: tuple[str, ...] = ()
     """What could not be read, in words."""
     others: tuple[str, ...] = ()
@@ -42,10 +42,10 @@ class Found:
     @property
     def about(self) -> list[Json]:
         """What events are about: the job and its Workload."""
-        return [one for one in (self.workload, self.job) if one is not None]
+        return [obj for obj in (self.workload, self.object) if obj is not None]
 
 
-async def find_job(client: ClusterClient, text: str, namespace: str, daemon_namespace: str) -> Found:
+async def find_job(client: ClusterClient, text: str, namespace: str, daemon_namespace: str) -> ManagerJob:
     """Find a job by TYPE/NAME, by NAME if no other has it, or by workload/NAME.
 
     Raises:
@@ -56,31 +56,31 @@ async def find_job(client: ClusterClient, text: str, namespace: str, daemon_name
     if not is_name(wanted.name):
         raise CommandError(f'"{text}" names no job: write TYPE/NAME, as job/train-1', USAGE)
     objects = await read_objects(client, namespace, daemon_namespace, lenient=True)
-    found = matching(wanted, objects.workloads)
-    names = meant(found)
+    matches = matching(wanted, objects.workloads)
+    names = meant(matches)
     if len(names) > 1:
         raise CommandError(f'"{text}" is the name of several jobs: say which of {", ".join(names)}', USAGE)
-    if found:
-        going = (name_of(one) for one in found[1:] if not is_finished(one))
+    if matches:
+        going = (name_of(workload) for workload in matches[1:] if not is_finished(workload))
         return attrs.evolve(
-            await _with_job(client, names[0], objects, found[0]), others=tuple(f"workload/{name}" for name in going)
+            await _with_job(client, names[0], objects, matches[0]), others=tuple(f"workload/{name}" for name in going)
         )
     typed = attrs.evolve(wanted, type=wanted.type or "job")  # a NAME alone is taken for that of a Job
     job = await job_named(client, typed, namespace, lenient=WORKLOAD not in objects.unread)
     if job is not None:
-        return Found(job_alone(job).job, objects, None, job, not_checked(objects))
+        return ManagerJob(job_alone(job).job, objects, None, job, not_checked(objects))
     hint = suggestions(wanted, await _everywhere(client) or objects.workloads, namespace)
     raise CommandError(f"there is no {wanted} in namespace {namespace}{f': {hint}' if hint else ''}", NOT_FOUND)
 
 
-async def _with_job(client: ClusterClient, name: str, objects: ManagerObjects, workload: Json) -> Found:
+async def _with_job(client: ClusterClient, name: str, objects: ManagerObjects, workload: Json) -> ManagerJob:
     unread = [*not_checked(objects, *([] if objects.lease is not None else ["Lease"]))]
     if objects.lease is None and not unread:
         unread = ["whether the daemon runs: there is no Lease, or you may not get it"]
     try:
-        return Found(name, objects, workload, await job_behind(client, workload), tuple(unread))
+        return ManagerJob(name, objects, workload, await job_behind(client, workload), tuple(unread))
     except Forbidden:
-        return Found(name, objects, workload, None, (*unread, f"the job itself: you may not get {name}"))
+        return ManagerJob(name, objects, workload, None, (*unread, f"the job itself: you may not get {name}"))
 
 
 async def _everywhere(client: ClusterClient) -> tuple[Json, ...]:
@@ -107,11 +107,11 @@ async def job_named(client: ClusterClient, wanted: JobName, namespace: str, *, l
     if resource is None:
         return None
     try:
-        found = await client.get(resource, ObjectKey(namespace, wanted.name))
+        job = await client.get(resource, ObjectKey(namespace, wanted.name))
     except NotFound:
         return None
     except Forbidden:
         if not lenient:
             raise
         return None
-    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind} | found
+    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind} | job

@@ -65,7 +65,7 @@ async def read_findings(client: Reader, namespace: str) -> Json | None:
     """
     with contextlib.suppress(Forbidden):
         if listed := (await client.list(CONFIG_MAP, namespace=namespace, label_selector=FINDINGS_LABEL)).items:
-            return merged(sorted(listed, key=lambda one: (name_of(one) != FINDINGS, name_of(one))))
+            return merged(sorted(listed, key=lambda config_map: (name_of(config_map) != FINDINGS, name_of(config_map))))
     with contextlib.suppress(NotFound, Forbidden):
         return await client.get(CONFIG_MAP, ObjectKey(namespace, FINDINGS))
     return None
@@ -85,13 +85,13 @@ async def read_objects(
     Raises:
         ApiError: one of the lists cannot be read.
     """
-    found = dict[str, Any]()
+    fields = dict[str, Any]()
     unread, errors = set[Resource](), list[ApiError]()
 
     async def read_list(field: str, resource: Resource) -> None:
         try:
             where = namespace if resource.namespaced else ""
-            found[field] = tuple((await client.list(resource, namespace=where)).items)
+            fields[field] = tuple((await client.list(resource, namespace=where)).items)
         except ApiError as error:
             if lenient and isinstance(error, Forbidden):
                 unread.add(resource)
@@ -100,7 +100,7 @@ async def read_objects(
 
     async def read_one(field: str, read_it: Callable[[Reader, str], Awaitable[Json | None]]) -> None:
         try:
-            found[field] = await read_it(client, daemon_namespace)
+            fields[field] = await read_it(client, daemon_namespace)
         except ApiError as error:
             errors.append(error)
 
@@ -112,7 +112,7 @@ async def read_objects(
             tasks.start_soon(read_one, "findings", read_findings)
     if errors:  # one is enough for people
         raise errors[0]
-    return ManagerObjects(**found, unread=frozenset(unread))
+    return ManagerObjects(**fields, unread=frozenset(unread))
 
 
 _LISTS: Final = {
@@ -144,11 +144,11 @@ def not_checked(objects: ManagerObjects, *more: str) -> tuple[str, ...]:
     """
     if not objects.unread:
         return ()
-    told = ", ".join([*(word for one, word in _WORDS.items() if one in objects.unread), *more])
+    lacking = ", ".join([*(word for resource, word in _WORDS.items() if resource in objects.unread), *more])
     ask = ""
     if WORKLOAD in objects.unread:
         ask = ": which worker has a job, and why it waits, shows the role of a viewer (multikueue rbac user)"
-    return (f"you may not read {told}{ask}",)
+    return (f"you may not read {lacking}{ask}",)
 
 
 async def jobs_of_all_kinds(client: Reader, namespace: str, selector: str = "") -> list[Json]:
@@ -158,7 +158,7 @@ async def jobs_of_all_kinds(client: Reader, namespace: str, selector: str = "") 
         Forbidden: none may be.
         ApiError: the manager does not answer, or the selector is none.
     """
-    found: dict[Resource, Sequence[Json]] = {}
+    jobs: dict[Resource, Sequence[Json]] = {}
     refused: list[Forbidden] = []
 
     async def read(resource: Resource) -> None:
@@ -169,14 +169,14 @@ async def jobs_of_all_kinds(client: Reader, namespace: str, selector: str = "") 
                 refused.append(error)
             else:
                 kind = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
-                found[resource] = [kind | one for one in listed]
+                jobs[resource] = [kind | job for job in listed]
 
     async with anyio.create_task_group() as tasks:
         for kind in AVAILABLE:
             tasks.start_soon(read, kind.resource)
-    if refused and not found:
-        raise next((one for one in refused if JOB.qualified in str(one)), refused[0])
-    return [job for listed in found.values() for job in listed]
+    if refused and not jobs:
+        raise next((error for error in refused if JOB.qualified in str(error)), refused[0])
+    return [job for listed in jobs.values() for job in listed]
 
 
 async def job_resource(client: ClusterClient, gvk: GVK) -> Resource | None:
@@ -194,11 +194,11 @@ async def job_behind(client: ClusterClient, workload: Json) -> Json | None:
     Raises:
         Forbidden: it may not be read.
     """
-    found = owner(workload)
-    if found is None or has_members(workload):
+    job_owner = owner(workload)
+    if job_owner is None or has_members(workload):
         return None
-    resource = await job_resource(client, found.gvk)
-    key = ObjectKey(ObjectKey.of(workload).namespace, found.name)
+    resource = await job_resource(client, job_owner.gvk)
+    key = ObjectKey(ObjectKey.of(workload).namespace, job_owner.name)
     return await read(client, resource, key) if resource is not None else None
 
 
@@ -226,10 +226,14 @@ async def workloads_of_labelled_jobs(
 
     Kueue copies few labels of a job to its Workload, so the jobs themselves are asked, one list for each kind.
     """
-    owners = [(one, found) for one in workloads if (found := owner(one)) is not None]
+    owners = [(workload, job_owner) for workload in workloads if (job_owner := owner(workload)) is not None]
     taken: set[tuple[GVK, ObjectKey]] = set()
-    for gvk in sorted({found.gvk for _, found in owners}):
+    for gvk in sorted({job_owner.gvk for _, job_owner in owners}):
         if (resource := await job_resource(client, gvk)) is not None:
             listed = await client.list(resource, namespace=namespace, label_selector=selector)
             taken.update((gvk, ObjectKey.of(job)) for job in listed.items)
-    return [one for one, found in owners if (found.gvk, ObjectKey(ObjectKey.of(one).namespace, found.name)) in taken]
+    return [
+        workload
+        for workload, job_owner in owners
+        if (job_owner.gvk, ObjectKey(ObjectKey.of(workload).namespace, job_owner.name)) in taken
+    ]

@@ -12,7 +12,7 @@ from multikueue.core.model.workloads import reserved_at
 from multikueue.errors import ApiError, Forbidden
 from multikueued.clusters import ClusterClient
 from multikueued.reading.asked import Asked
-from multikueued.reading.job_lookup import Found, find_job
+from multikueued.reading.job_lookup import ManagerJob, find_job
 from multikueued.reading.manager_lists import (
     events_of,
     jobs_of_all_kinds,
@@ -49,57 +49,57 @@ class OwnRights:
         of = objects.dispatched
         if wanted.selector:
             of = tuple(await workloads_of_labelled_jobs(self.client, of, wanted.selector, namespace))
-        found = job_reports(objects, wanted.chosen, user_label=wanted.user_label, of=of)
+        reports = job_reports(objects, wanted.chosen, user_label=wanted.user_label, of=of)
         if wanted.waiting_at is not None:
-            found = await self._placed(found, objects, namespace, wanted.waiting_at)
-        return JobList(found, not_checked(objects))
+            reports = await self._placed(reports, objects, namespace, wanted.waiting_at)
+        return JobList(reports, not_checked(objects))
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained:
         """See `Source`."""
         target = asked.target
-        found = await find_job(self.client, asked.job, target.namespace, target.daemon_namespace)
-        if found.workload is None:
-            return Explained(_without_workload(found, target.namespace))
-        events, not_read = await self._events_if_permitted(found)
-        found = attrs.evolve(found, unread=(*found.unread, *not_read))
-        who = audience_of(found.objects.unread)
-        made = await explained(self.client, found, events, now, target.daemon_namespace, target.namespace, who)
-        return Explained(made, found.workload, found.job)
+        job = await find_job(self.client, asked.job, target.namespace, target.daemon_namespace)
+        if job.workload is None:
+            return Explained(_without_workload(job, target.namespace))
+        events, not_read = await self._events_if_permitted(job)
+        job = attrs.evolve(job, unread=(*job.unread, *not_read))
+        who = audience_of(job.objects.unread)
+        made = await explained(self.client, job, events, now, target.daemon_namespace, target.namespace, who)
+        return Explained(made, job.workload, job.object)
 
     async def events(self, asked: Asked) -> tuple[EventReport, ...]:
         """See `Source`."""
         target = asked.target
-        found = await find_job(self.client, asked.job, target.namespace, target.daemon_namespace)
-        return await events_of(self.client, found.about)
+        job = await find_job(self.client, asked.job, target.namespace, target.daemon_namespace)
+        return await events_of(self.client, job.about)
 
     async def pods(self, asked: Asked) -> PodList:
         """See `Source`."""
         sought = await sought_job(self.client, asked)
         async with worker_client(self.client, sought.worker, asked.target.daemon_namespace) as client:
             with worker_for_people(sought.worker):
-                found = await WorkerPods(client, sought).now()
-        return pod_list(sought, found)
+                pods = await WorkerPods(client, sought).now()
+        return pod_list(sought, pods)
 
     async def _placed(
         self, jobs: tuple[JobReport, ...], objects: ManagerObjects, namespace: str, now: datetime
     ) -> tuple[JobReport, ...]:
         """The jobs with their places in queues, and when they may start."""
         listed = {ObjectKey(job.namespace, job.workload) for job in jobs}
-        shown = {key: one for one in objects.dispatched if (key := ObjectKey.of(one)) in listed}
+        shown = {key: workload for workload in objects.dispatched if (key := ObjectKey.of(workload)) in listed}
         waits = await read_waiting(self.client, tuple(shown.values()), objects, namespace, now)
         keyed = ((ObjectKey(job.namespace, job.workload), job) for job in jobs)
         return tuple(waits[key].on(job, reserved_at(shown[key])) if key in shown else job for key, job in keyed)
 
-    async def _events_if_permitted(self, found: Found) -> tuple[tuple[EventReport, ...], tuple[str, ...]]:
+    async def _events_if_permitted(self, job: ManagerJob) -> tuple[tuple[EventReport, ...], tuple[str, ...]]:
         try:
-            return await events_of(self.client, found.about), ()
+            return await events_of(self.client, job.about), ()
         except Forbidden:
             return (), ("events, which tell what workers refuse: you may not list events.events.k8s.io",)
 
 
 async def explained(
     client: ClusterClient,
-    found: Found,
+    job: ManagerJob,
     events: tuple[EventReport, ...],
     now: datetime,
     daemon_namespace: str,
@@ -112,7 +112,7 @@ async def explained(
 
     Args:
         client: of the manager.
-        found: the job.
+        job: as it was read.
         events: about it.
         now: the wall clock.
         daemon_namespace: for remedies.
@@ -120,19 +120,19 @@ async def explained(
         audience: whom the remedies are for.
         others_named: whether other jobs may be named.
     """
-    assert found.workload is not None, "without it there is nothing to explain"
-    waits = await read_waiting(client, (found.workload,), found.objects, namespace, now)
-    objects = await _with_other_jobs(client, found.workload, found.objects) if namespace else found.objects
-    about = (found.workload, found.job, objects, events, now, daemon_namespace, found.unread, found.others)
-    return explain(Seen(*about, waits[ObjectKey.of(found.workload)], audience, others_named))
+    assert job.workload is not None, "without it there is nothing to explain"
+    waits = await read_waiting(client, (job.workload,), job.objects, namespace, now)
+    objects = await _with_other_jobs(client, job.workload, job.objects) if namespace else job.objects
+    about = (job.workload, job.object, objects, events, now, daemon_namespace, job.unread, job.others)
+    return explain(Seen(*about, waits[ObjectKey.of(job.workload)], audience, others_named))
 
 
-def _without_workload(found: Found, namespace: str) -> Unqueued:
-    assert found.job is not None, "one of the two was found"
-    if WORKLOAD in found.objects.unread:
-        summary = summary_alone(found.job)
-        return Unqueued(job=found.name, namespace=namespace, summary=summary, not_checked=found.unread)
-    return unqueued(found.job, found.name, found.objects)
+def _without_workload(job: ManagerJob, namespace: str) -> Unqueued:
+    assert job.object is not None, "one of the two was found"
+    if WORKLOAD in job.objects.unread:
+        summary = summary_alone(job.object)
+        return Unqueued(job=job.name, namespace=namespace, summary=summary, not_checked=job.unread)
+    return unqueued(job.object, job.name, job.objects)
 
 
 async def _with_other_jobs(client: ClusterClient, workload: Json, objects: ManagerObjects) -> ManagerObjects:

@@ -42,9 +42,11 @@ async def own_words(client: Reader, reports: Iterable[JobReport], now: datetime)
         reports: jobs, those that matter most first; of those that do not run nothing is told.
         now: the wall clock.
     """
-    running = [(one, named) for one in reports if one.state in _RUNNING and (named := _named(one)) is not None]
+    running = [
+        (report, named) for report in reports if report.state in _RUNNING and (named := _named(report)) is not None
+    ]
     limiter, unread = anyio.CapacityLimiter(AT_ONCE), set[Resource]()
-    told: dict[JobReport, Finding] = {}
+    troubles: dict[JobReport, Finding] = {}
 
     async def ask(report: JobReport, resource: Resource, key: ObjectKey) -> None:
         async with limiter:
@@ -62,15 +64,15 @@ async def own_words(client: Reader, reports: Iterable[JobReport], now: datetime)
                 return
         kind = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
         if (trouble := next(trouble_findings(kind | job, report, (), now), None)) is not None:
-            told[report] = trouble
+            troubles[report] = trouble
 
     async with anyio.create_task_group() as tasks:
         for report, (resource, key) in running[:MOST]:
             tasks.start_soon(ask, report, resource, key)
     more = len(running) - MOST
     gap = f"what {more} more running jobs say of themselves: only {MOST} are asked about" if more > 0 else ""
-    troubles = {report: told[report] for report, _ in running if report in told}
-    return OwnWords(troubles, tuple(filter(None, (gap,))))
+    ordered = {report: troubles[report] for report, _ in running if report in troubles}
+    return OwnWords(ordered, tuple(filter(None, (gap,))))
 
 
 _RUNNING: Final = (JobState.RUNNING, JobState.STARTING)
@@ -83,19 +85,19 @@ def _named(report: JobReport) -> tuple[Resource, ObjectKey] | None:
     return (resource, ObjectKey(report.namespace, name.name)) if resource is not None else None
 
 
-def with_words(reports: Iterable[JobReport], found: Mapping[JobReport, Finding]) -> tuple[JobReport, ...]:
+def with_words(reports: Iterable[JobReport], troubles: Mapping[JobReport, Finding]) -> tuple[JobReport, ...]:
     """The jobs, with what they say of trouble as the reason."""
-    words = {report: finding.told or finding.why for report, finding in found.items()}
-    return tuple(attrs.evolve(one, reason=words.get(one, one.reason)) for one in reports)
+    words = {report: finding.told or finding.why for report, finding in troubles.items()}
+    return tuple(attrs.evolve(report, reason=words.get(report, report.reason)) for report in reports)
 
 
-def in_sum(found: Mapping[JobReport, Finding]) -> list[Finding]:
+def in_sum(troubles: Mapping[JobReport, Finding]) -> list[Finding]:
     """One finding for jobs of one worker that say the same: who submitted them has to act, and no operator."""
     alike: dict[tuple[str, str], list[JobReport]] = defaultdict(list)
-    for report, finding in found.items():
+    for report, finding in troubles.items():
         alike[finding.id, report.worker].append(report)
     summed = []
     for first, *others in alike.values():
         where = f"{first.namespace}/{first.job}{f' and {len(others)} more' if others else ''}"
-        summed.append(attrs.evolve(found[first].mild(), where=where))
+        summed.append(attrs.evolve(troubles[first].mild(), where=where))
     return summed

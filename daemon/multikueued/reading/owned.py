@@ -37,7 +37,7 @@ class Ownership:
         """Learn of objects."""
         for obj in objects:
             references = dig(obj, "metadata", "ownerReferences") or []
-            self._owners[uid(obj)] = [one for one in references if one.get("controller") is True]
+            self._owners[uid(obj)] = [owner for owner in references if owner.get("controller") is True]
 
     def reaches(self, obj: Json) -> bool:
         """Whether it is one of the roots, or goes back to one."""
@@ -46,14 +46,16 @@ class Ownership:
             if wave & self.roots:
                 return True
             seen |= wave
-            wave = {str(one.get("uid") or "") for known in wave for one in self._owners.get(known, ())} - seen
+            wave = {str(owner.get("uid") or "") for known in wave for owner in self._owners.get(known, ())} - seen
         return False
 
     def unknown(self) -> set[GVK]:
         """The kinds of owners that nothing is known about yet."""
         known = self._owners.keys() | self.roots
-        references = (one for owners in self._owners.values() for one in owners)
-        return {GVK.of(one.get("apiVersion", ""), one.get("kind", "")) for one in references if one["uid"] not in known}
+        refs = (owner for owners in self._owners.values() for owner in owners)
+        return {
+            GVK.of(owner.get("apiVersion", ""), owner.get("kind", "")) for owner in refs if owner["uid"] not in known
+        }
 
 
 @attrs.frozen

@@ -53,20 +53,22 @@ class PlacedJob:
 
     def copies(self, listed: Iterable[Json]) -> list[Json]:
         """Those objects of the job's kind on the worker that are its copies."""
-        return [one for one in listed if self._is_copy(one)]
+        return [obj for obj in listed if self._is_copy(obj)]
 
     def owners_of_copy(self, listed: Iterable[Json]) -> frozenset[str]:
         """The UIDs of the jobs that control the Workload copy on the worker, or of a group's pods."""
-        found = [one for one in listed if name_of(one) == name_of(self.workload) and self._is_ours(one)]
-        owners = (reference for one in found for reference in dig(one, "metadata", "ownerReferences") or [])
+        copies = [obj for obj in listed if name_of(obj) == name_of(self.workload) and self._is_ours(obj)]
+        owners = (owner for copy in copies for owner in dig(copy, "metadata", "ownerReferences") or [])
         members = workloads.has_members(self.workload)
-        return frozenset(str(one.get("uid") or "") for one in owners if members or one.get("controller") is True) - {""}
+        return frozenset(
+            str(owner.get("uid") or "") for owner in owners if members or owner.get("controller") is True
+        ) - {""}
 
-    def _is_copy(self, found: Json) -> bool:
-        carriers = {name_of(one) for one in (self.workload, *self.siblings)}
-        if name_of(found) not in self._names or prebuilt_workload(found) not in ("", *carriers):
+    def _is_copy(self, obj: Json) -> bool:
+        carriers = {name_of(workload) for workload in (self.workload, *self.siblings)}
+        if name_of(obj) not in self._names or prebuilt_workload(obj) not in ("", *carriers):
             return False
-        return self._is_ours(found) and (self.object is None or is_copy_of(found, self.object))
+        return self._is_ours(obj) and (self.object is None or is_copy_of(obj, self.object))
 
     @property
     def _names(self) -> set[str]:
@@ -77,21 +79,21 @@ class PlacedJob:
             return set(workloads.owner_names(self.workload, owner.gvk))
         return {owner.name}
 
-    def _is_ours(self, found: Json) -> bool:
+    def _is_ours(self, obj: Json) -> bool:
         """By the origin label; and by the mark, where it can be read: it tells a namespace that was made again, too."""
-        if labels_of(found).get(ORIGIN_LABEL) != self.origin:
+        if labels_of(obj).get(ORIGIN_LABEL) != self.origin:
             return False
         if self.mark_key is None:
             return not self.strict
         marks = Marks(self.mark_key)
-        proofs = (marks.proof(found, one, self.worker) for one in (self.workload, *self.siblings))
+        proofs = (marks.proof(obj, workload, self.worker) for workload in (self.workload, *self.siblings))
         return any(proof is Proof.EXACT or (proof is Proof.NONE and not self.strict) for proof in proofs)
 
 
 def siblings_of(workload: Json, listed: Iterable[Json]) -> tuple[Json, ...]:
     """The other Workloads of the very same job: not of an earlier one of its name."""
     mine = _owner_uids(workload)
-    return tuple(one for one in listed if uid(one) != uid(workload) and mine & _owner_uids(one))
+    return tuple(other for other in listed if uid(other) != uid(workload) and mine & _owner_uids(other))
 
 
 def _owner_uids(workload: Json) -> set[str]:

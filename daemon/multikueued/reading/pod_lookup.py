@@ -16,7 +16,7 @@ from multikueue.errors import ApiError, NotFound
 from multikueued.clusters import ClusterClient
 from multikueued.exits import NOT_FOUND, NOT_REACHABLE, CommandError, for_people
 from multikueued.reading.asked import Asked
-from multikueued.reading.job_lookup import Found, find_job
+from multikueued.reading.job_lookup import ManagerJob, find_job
 from multikueued.reading.manager_lists import job_resource
 from multikueued.reading.owned import Owned, owned_pods
 from multikueued.reading.placed_job import PlacedJob, siblings_of
@@ -80,15 +80,15 @@ class LocatorOfManager:
     async def look(self) -> PlacedJob | UnplacedJob:
         """See `JobLocator`."""
         try:
-            found = await look_up(self.manager, self.asked)
+            job = await look_up(self.manager, self.asked)
         except ApiError as error:
             if error.retryable:
                 raise
             with for_people(self.asked.target.config.server):
                 raise
-        if isinstance(found, PlacedJob):
-            return found
-        return unplaced(found)
+        if isinstance(job, PlacedJob):
+            return job
+        return unplaced(job)
 
     def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
         """See `JobLocator`."""
@@ -99,7 +99,7 @@ class LocatorOfManager:
         return f"the manager does not answer ({error})"
 
 
-async def look_up(manager: ClusterClient, asked: Asked) -> PlacedJob | Found:
+async def look_up(manager: ClusterClient, asked: Asked) -> PlacedJob | ManagerJob:
     """Find the job and the worker that is recorded; what is known of the job if none is.
 
     Raises:
@@ -107,18 +107,18 @@ async def look_up(manager: ClusterClient, asked: Asked) -> PlacedJob | Found:
         ApiError: the manager cannot be read.
     """
     target = asked.target
-    found = await find_job(manager, asked.job, target.namespace, target.daemon_namespace)
-    worker = workloads.cluster_name(found.workload) if found.workload is not None else None
-    if found.workload is None or worker is None:
-        return found
+    job = await find_job(manager, asked.job, target.namespace, target.daemon_namespace)
+    worker = workloads.cluster_name(job.workload) if job.workload is not None else None
+    if job.workload is None or worker is None:
+        return job
     return PlacedJob(
-        job=found.name,
+        job=job.name,
         namespace=target.namespace,
         worker=worker,
-        workload=found.workload,
+        workload=job.workload,
         origin=asked.origin,
-        siblings=siblings_of(found.workload, found.objects.workloads),
-        object=found.job,
+        siblings=siblings_of(job.workload, job.objects.workloads),
+        object=job.object,
         mark_key=await mark_key(manager, target.daemon_namespace),
     )
 
@@ -129,37 +129,37 @@ async def sought_job(manager: ClusterClient, asked: Asked) -> PlacedJob:
     Raises:
         CommandError: it has no worker; the message says why it waits.
     """
-    found = await look_up(manager, asked)
-    if isinstance(found, Found):
-        if WORKLOAD in found.objects.unread:
-            raise CommandError(f"{found.name}: {'; '.join(found.unread)}", NOT_REACHABLE)
-        raise CommandError(f"{found.name} has no pods: {why_nowhere(found)}", NOT_FOUND)
-    return found
+    job = await look_up(manager, asked)
+    if isinstance(job, ManagerJob):
+        if WORKLOAD in job.objects.unread:
+            raise CommandError(f"{job.name}: {'; '.join(job.unread)}", NOT_REACHABLE)
+        raise CommandError(f"{job.name} has no pods: {why_nowhere(job)}", NOT_FOUND)
+    return job
 
 
-def unplaced(found: Found) -> UnplacedJob:
+def unplaced(job: ManagerJob) -> UnplacedJob:
     """A job that no worker has, by what was found of it."""
-    return UnplacedJob(found.name, why_nowhere(found), found.workload is not None, _state(found) in _ENDED)
+    return UnplacedJob(job.name, why_nowhere(job), job.workload is not None, _state(job) in _ENDED)
 
 
-def _state(found: Found) -> JobState | None:
+def _state(job: ManagerJob) -> JobState | None:
     """By its Workload, else by the job itself; None: neither is there."""
-    if found.workload is not None:
-        return state_of(found.workload, found.objects)
-    return job_alone(found.job).state if found.job is not None else None
+    if job.workload is not None:
+        return state_of(job.workload, job.objects)
+    return job_alone(job.object).state if job.object is not None else None
 
 
-def why_nowhere(found: Found) -> str:
+def why_nowhere(job: ManagerJob) -> str:
     """Why no worker has a job, in the words of whoever decided that."""
-    if WORKLOAD in found.objects.unread:
-        return "; ".join(found.unread)
-    explain, state = command_for(found.name, "explain", found.namespace), _state(found)
-    if found.workload is None or state is None:
+    if WORKLOAD in job.objects.unread:
+        return "; ".join(job.unread)
+    explain, state = command_for(job.name, "explain", job.namespace), _state(job)
+    if job.workload is None or state is None:
         gone = f"it has ended ({state}), and its Workload is gone"
         return gone if state in _ENDED else f"it has no Workload ({explain} says why)"
     if state in _ENDED:
         return f"it has ended ({state}). {RETENTION}"
-    reason = reason_of(found.workload, state, found.objects)
+    reason = reason_of(job.workload, state, job.objects)
     return f"no worker has it; it is {state}{f': {reason}' if reason else ''} ({explain} says more)"
 
 
@@ -169,7 +169,7 @@ class WorkerPods:
 
     client: ClusterClient
     sought: PlacedJob
-    found: Owned = attrs.field(factory=lambda: Owned(()), init=False)
+    latest: Owned = attrs.field(factory=lambda: Owned(()), init=False)
     copied: bool = attrs.field(default=False, init=False)
     """Whether the job has a copy there."""
     _began: float = attrs.field(default=float("-inf"), init=False)
@@ -184,9 +184,9 @@ class WorkerPods:
         async with self._lock:
             if self._began <= moment:
                 began = anyio.current_time()
-                self.found = await self._read()
+                self.latest = await self._read()
                 self._began = began
-            return self.found
+            return self.latest
 
     async def now(self) -> Owned:
         """The pods, read anew; raises as `since`."""
@@ -194,7 +194,7 @@ class WorkerPods:
 
     async def is_still_there(self, pod: Json) -> bool:
         """Whether a pod that was seen before is there now, and has not been made again under its name."""
-        return any(uid(one) == uid(pod) for one in (await self.now()).pods)
+        return any(uid(seen) == uid(pod) for seen in (await self.now()).pods)
 
     async def _read(self) -> Owned:
         roots = await self._roots()

@@ -58,10 +58,10 @@ class PodList:
     """Why there may be more pods: what between the job and them was not looked at."""
 
 
-def pod_list(sought: PlacedJob, found: Owned) -> PodList:
+def pod_list(sought: PlacedJob, owned: Owned) -> PodList:
     """Report the pods of a job that a worker has."""
-    reports = tuple(pod_report(pod) for pod in in_order(found.pods))
-    return PodList(sought.job, sought.namespace, sought.worker, reports, found.not_read)
+    reports = tuple(pod_report(pod) for pod in in_order(owned.pods))
+    return PodList(sought.job, sought.namespace, sought.worker, reports, owned.not_read)
 
 
 def pod_report(pod: Json) -> PodReport:
@@ -70,9 +70,9 @@ def pod_report(pod: Json) -> PodReport:
     return PodReport(
         name=name_of(pod),
         phase="Terminating" if is_terminating(pod) else phase_of(pod),
-        ready=sum(bool(one.get("ready")) for one in statuses),
+        ready=sum(bool(status.get("ready")) for status in statuses),
         containers=containers_of(pod),
-        restarts=sum(int(one.get("restartCount") or 0) for one in statuses),
+        restarts=sum(int(status.get("restartCount") or 0) for status in statuses),
         node=str(dig(pod, "spec", "nodeName") or ""),
         created=parse_timestamp(dig(pod, "metadata", "creationTimestamp")),
         reason=_reason(why),
@@ -83,14 +83,14 @@ def pod_report(pod: Json) -> PodReport:
 def _reason(why: PodReason) -> str:
     """In a column: what kubectl shows of a container that all others wait for, needs its name."""
     if why.is_init:
-        return why.told
+        return why.sentence
     return why.message if why.reason == UNSCHEDULABLE and why.message else why.reason
 
 
-def troubled(found: PodList) -> tuple[TroubledPod, ...]:
+def troubled(listed: PodList) -> tuple[TroubledPod, ...]:
     """The pods that do not run, and those that have failed."""
-    listed = (pod for pod in found.pods if pod.phase != "Succeeded" and pod.ready < len(pod.containers))
-    return tuple(TroubledPod(pod.name, pod.why) for pod in listed if pod.why.reason)
+    unready = (pod for pod in listed.pods if pod.phase != "Succeeded" and pod.ready < len(pod.containers))
+    return tuple(TroubledPod(pod.name, pod.why) for pod in unready if pod.why.reason)
 
 
 def phase_of(pod: Json) -> str:
@@ -105,7 +105,7 @@ def has_ended(pod: Json) -> bool:
 
 def containers_of(pod: Json) -> tuple[str, ...]:
     """The names of its containers."""
-    return tuple(str(one.get("name")) for one in dig(pod, "spec", "containers") or [])
+    return tuple(str(container.get("name")) for container in dig(pod, "spec", "containers") or [])
 
 
 def container_of(pod: Json, wanted: str) -> str:
@@ -115,7 +115,7 @@ def container_of(pod: Json, wanted: str) -> str:
         CommandError: it has none of that name.
     """
     listed = containers_of(pod)
-    inits = tuple(str(one.get("name")) for one in dig(pod, "spec", "initContainers") or [])
+    inits = tuple(str(container.get("name")) for container in dig(pod, "spec", "initContainers") or [])
     if wanted and wanted not in (*listed, *inits):
         raise CommandError(f'pod {name_of(pod)} has no container "{wanted}", but {", ".join(listed)}', NOT_FOUND)
     noted = annotations_of(pod).get(DEFAULT_CONTAINER, "")

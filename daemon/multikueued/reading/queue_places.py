@@ -39,9 +39,9 @@ async def read_waiting(
         now: the wall clock.
     """
     queues = {
-        ObjectKey(ObjectKey.of(one).namespace, queue_name(one))
-        for one in chosen
-        if not workloads.has_quota(one) and not workloads.is_finished(one) and queue_name(one)
+        ObjectKey(ObjectKey.of(workload).namespace, queue_name(workload))
+        for workload in chosen
+        if not workloads.has_quota(workload) and not workloads.is_finished(workload) and queue_name(workload)
     }
     pending, everywhere = dict[ObjectKey, int](), list[Json]()
 
@@ -58,11 +58,11 @@ async def read_waiting(
         async with anyio.create_task_group() as tasks:
             for queue in sorted(queues)[:MOST_QUEUES]:
                 tasks.start_soon(ask, queue)
-            if not whole and any(is_held(one, objects) for one in chosen):
+            if not whole and any(is_held(workload, objects) for workload in chosen):
                 tasks.start_soon(read_all)
     seen = attrs.evolve(objects, workloads=tuple(everywhere)) if everywhere else objects
-    found = waiting(chosen, seen, pending, now)
+    waits = waiting(chosen, seen, pending, now)
     if whole or everywhere:
-        return found
+        return waits
     # The place among the held is known to those who see all that are ahead.
-    return {key: attrs.evolve(one, place=pending.get(key)) for key, one in found.items()}
+    return {key: attrs.evolve(wait, place=pending.get(key)) for key, wait in waits.items()}

@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
 def as_json(value: Any) -> str:
     """A report as indented JSON; characters that a terminal would obey are escaped."""
     text = orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode()
-    return "".join(json.dumps(one)[1:-1] if is_hidden(one) else one for one in text) if has_hidden(text) else text
+    return "".join(json.dumps(char)[1:-1] if is_hidden(char) else char for char in text) if has_hidden(text) else text
 
 
 def as_yaml(value: Any) -> str:
@@ -64,8 +64,8 @@ def read_as(cls: type[R], value: Any) -> R:
     try:
         return _CONVERTER.structure(value, cls)
     except (cattrs.BaseValidationError, ValueError) as error:
-        told = f"the manager's API answers with a {cls.__name__} that this version cannot read"
-        raise CommandError(f"{told}: use the version of its multikueue api-server", NOT_REACHABLE) from error
+        unreadable = f"the manager's API answers with a {cls.__name__} that this version cannot read"
+        raise CommandError(f"{unreadable}: use the version of its multikueue api-server", NOT_REACHABLE) from error
 
 
 def _values(cls: type[Any]) -> Any:
@@ -75,9 +75,9 @@ def _values(cls: type[Any]) -> Any:
 
 
 def _time(value: Any, _: Any) -> datetime:
-    if (found := parse_timestamp(value)) is None:
+    if (moment := parse_timestamp(value)) is None:
         raise ValueError("no time")
-    return found
+    return moment
 
 
 _CONVERTER.register_structure_hook_factory(attrs.has, _values)

@@ -41,29 +41,29 @@ class ThroughApi:
         if wanted.selector or wanted.user_label:
             return None
         listed = await self.all_jobs(wanted.chosen.namespace)
-        return JobList(in_place(one for one in listed if wanted.chosen.takes(one)))
+        return JobList(in_place(report for report in listed if wanted.chosen.takes(report)))
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained | None:
         """See `Source`."""
-        if (found := await self._part(asked, "explain")) is None:
+        if (answer := await self._part(asked, "explain")) is None:
             return None
-        made = read_as(Explanation, found)
+        made = read_as(Explanation, answer)
         # which the API does not read
         behind = await job_named(self.client, JobName.parse(made.job.job), asked.target.namespace, lenient=True)
         return Explained(made if behind is None else with_job(made, behind, now), job=behind)
 
     async def events(self, asked: Asked) -> tuple[EventReport, ...] | None:
         """See `Source`."""
-        found = await self._part(asked, "events")
-        return read_as(_Events, found).items if found is not None else None
+        answer = await self._part(asked, "events")
+        return read_as(_Events, answer).items if answer is not None else None
 
     async def pods(self, asked: Asked) -> PodList | None:
         """See `Source`."""
-        found = await self._part(asked, "pods")
-        if found is not None and "pods" not in found:
-            none = read_as(UnplacedJob, found)
+        answer = await self._part(asked, "pods")
+        if answer is not None and "pods" not in answer:
+            none = read_as(UnplacedJob, answer)
             raise CommandError(f"{none.job} has no pods: {none.why}", NOT_FOUND)
-        return read_as(PodList, found) if found is not None else None
+        return read_as(PodList, answer) if answer is not None else None
 
     async def all_jobs(self, namespace: str) -> tuple[JobReport, ...]:
         """The jobs of a namespace; empty: of all in which the caller may list them.
@@ -82,10 +82,10 @@ class ThroughApi:
         """
         wanted = JobName.parse(text)
         listed = await self._list(namespace)
-        found = {str(dig(one, "status", "job")): one for one in listed if _is_meant(wanted, one)}
-        if len(found) > 1:
-            raise CommandError(f'"{text}" is the name of several jobs: say which of {", ".join(sorted(found))}', USAGE)
-        return next(iter(found.values()), None)
+        meant = {str(dig(job, "status", "job")): job for job in listed if _is_meant(wanted, job)}
+        if len(meant) > 1:
+            raise CommandError(f'"{text}" is the name of several jobs: say which of {", ".join(sorted(meant))}', USAGE)
+        return next(iter(meant.values()), None)
 
     async def _part(self, asked: Asked, part: str) -> Json | None:
         """A subresource of a RemoteJob, the report that it is made of, as JSON; None: the API does not know the job."""
@@ -98,16 +98,16 @@ class ThroughApi:
         except Forbidden:
             if namespace:
                 raise
-        found: list[Json] = []
+        jobs: list[Json] = []
 
         async def read(name: str) -> None:
-            found.extend((await self.client.list(REMOTE_JOB, namespace=name)).items)
+            jobs.extend((await self.client.list(REMOTE_JOB, namespace=name)).items)
 
-        names = [ObjectKey.of(one).name for one in (await self.client.list(NAMESPACES)).items]
+        names = [ObjectKey.of(namespace).name for namespace in (await self.client.list(NAMESPACES)).items]
         async with anyio.create_task_group() as tasks:
             for name in names:
                 tasks.start_soon(read, name)
-        return found
+        return jobs
 
 
 @attrs.frozen
@@ -115,12 +115,12 @@ class _Events:
     items: tuple[EventReport, ...]
 
 
-def _report(one: Json) -> JobReport:
+def _report(job: Json) -> JobReport:
     """A job of the API as a line."""
-    status: dict[str, Any] = one["status"]
+    status: dict[str, Any] = job["status"]
     return JobReport(
         job=str(status.get("job") or ""),
-        namespace=ObjectKey.of(one).namespace,
+        namespace=ObjectKey.of(job).namespace,
         state=read_as(JobState, status.get("state")),
         worker=str(status.get("cluster") or ""),
         offered_to=tuple(status.get("offeredTo") or ()),
@@ -128,14 +128,14 @@ def _report(one: Json) -> JobReport:
         cluster_queue=str(status.get("clusterQueue") or ""),
         workload=str(status.get("workload") or ""),
         user="",
-        created=parse_timestamp(dig(one, "metadata", "creationTimestamp")),
+        created=parse_timestamp(dig(job, "metadata", "creationTimestamp")),
         since=parse_timestamp(status.get("since")),
         reason=str(status.get("reason") or ""),
     )
 
 
-def _is_meant(wanted: JobName, one: Json) -> bool:
-    kind, _, name = str(dig(one, "status", "job") or "").partition("/")
-    if dig(one, "status", "workload") == wanted.name and is_called(wanted.type, WORKLOAD.gvk.kind.lower()):
+def _is_meant(wanted: JobName, job: Json) -> bool:
+    kind, _, name = str(dig(job, "status", "job") or "").partition("/")
+    if dig(job, "status", "workload") == wanted.name and is_called(wanted.type, WORKLOAD.gvk.kind.lower()):
         return True
     return name == wanted.name and is_called(wanted.type, kind)

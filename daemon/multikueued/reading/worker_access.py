@@ -59,11 +59,11 @@ async def worker_config(manager: ClusterClient, worker: str, secrets: str) -> Cl
     try:
         cluster = await manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", worker))
     except NotFound as error:
-        told = f'there is no MultiKueueCluster "{worker}" any more: nothing says how to reach that worker'
-        raise CommandError(told, NOT_FOUND) from error
+        problem = f'there is no MultiKueueCluster "{worker}" any more: nothing says how to reach that worker'
+        raise CommandError(problem, NOT_FOUND) from error
     except Forbidden as error:
-        told = f'you may not get MultiKueueCluster "{worker}", which says how that worker is reached: {_WITHOUT}'
-        raise CommandError(told, NOT_REACHABLE) from error
+        problem = f'you may not get MultiKueueCluster "{worker}", which says how that worker is reached: {_WITHOUT}'
+        raise CommandError(problem, NOT_REACHABLE) from error
     try:
         return (await access_to(manager, cluster, secrets)).config
     except NoAccess as error:
@@ -101,9 +101,9 @@ def told_of(worker: str, error: ApiError) -> str:
     return f'worker cluster "{worker}" answers with an error: {error}'
 
 
-def key_in(found: Json) -> bytes | None:
+def key_in(secret: Json) -> bytes | None:
     """The key in a Secret; None if it has none that can be used."""
-    text = dig(found, "data", FIELD)
+    text = dig(secret, "data", FIELD)
     if not text:
         return None
     key = base64.b64decode(text)

@@ -80,8 +80,8 @@ def pods_command(job: str, origin: str, output: Format, watch: bool, **options: 
 
     printed = Printed[PodList](
         lambda client, _: gather_pods(client, asked),
-        lambda found, now, width: pods_table(found, now, width, wide=output == "wide"),
-        names=lambda found: (pod.name for pod in found.pods),
+        lambda listed, now, width: pods_table(listed, now, width, wide=output == "wide"),
+        names=lambda listed: (pod.name for pod in listed.pods),
     )
     raise SystemExit(run(target, printed, output, watch=watch))
 
@@ -95,16 +95,16 @@ async def gather_pods(manager: ClusterClient, asked: Asked) -> PodList:
     return await ask(manager, lambda source: source.pods(asked))
 
 
-def pods_table(found: PodList, now: datetime, width: int | None, *, wide: bool) -> list[str]:
+def pods_table(listed: PodList, now: datetime, width: int | None, *, wide: bool) -> list[str]:
     """One line for each pod."""
     columns = ["POD", "PHASE", "READY", "RESTARTS", "AGE", *(["NODE", "CONTAINERS"] if wide else []), "REASON"]
     rows = []
-    for pod in found.pods:
+    for pod in listed.pods:
         ready = f"{pod.ready}/{len(pod.containers)}"
         row = [pod.name, pod.phase, ready, str(pod.restarts), age(pod.created, now)]
         rows.append([*row, *([pod.node or "-", ",".join(pod.containers)] if wide else []), pod.reason])
-    head = f'{found.job} in namespace {found.namespace} is on worker cluster "{found.worker}".'
-    hidden = [f"There may be more pods: {one}." for one in found.not_read]
+    head = f'{listed.job} in namespace {listed.namespace} is on worker cluster "{listed.worker}".'
+    hidden = [f"There may be more pods: {why}." for why in listed.not_read]
     return [head, "", *(table(columns, rows, width) if rows else ["It has no pods there."]), *hidden]
 
 
@@ -197,10 +197,10 @@ async def _typed(api: ThroughApi, asked: Asked) -> Asked:
     """The same job as TYPE/NAME, which the API takes: a NAME alone is looked for."""
     if JobName.parse(asked.job).type not in ("", WORKLOAD_TYPE):
         return asked
-    found = await api.find(asked.job, asked.target.namespace)
-    if found is None:
+    remote_job = await api.find(asked.job, asked.target.namespace)
+    if remote_job is None:
         raise NotFound(f'there is no job "{asked.job}"')
-    return attrs.evolve(asked, job=str(dig(found, "status", "job")))
+    return attrs.evolve(asked, job=str(dig(remote_job, "status", "job")))
 
 
 async def _ask_api(asked: Asked, wanted: LogSelection, follow: bool) -> None:

@@ -103,8 +103,8 @@ async def _run(asked: Asked, made: ExecRequest) -> int:
     with for_people(config.server):
         async with KubeClient(config, name="manager", options=CLIENT) as manager:
             sought = await sought_job(manager, asked)
-            found = await worker_config(manager, sought.worker, asked.target.daemon_namespace)
-            async with KubeClient(found, name=sought.worker, options=OPTIONS) as client:
+            access = await worker_config(manager, sought.worker, asked.target.daemon_namespace)
+            async with KubeClient(access, name=sought.worker, options=OPTIONS) as client:
                 with worker_for_people(sought.worker):
                     return await run_on(client, WorkerPods(client, sought), made)
 
@@ -126,27 +126,27 @@ async def run_on(client: KubeClient, pods: WorkerPods, made: ExecRequest) -> int
                 raise CommandError(f"pod {name_of(pod)} has just been replaced: try again", NOT_FOUND)
             return await attached(running, started)
     except Forbidden as error:
-        told = f'worker cluster "{worker}" does not let the daemon\'s account run commands in pods'
-        raise CommandError(f"{told}: grant it with {GRANT}", NOT_REACHABLE) from error
+        refused = f'worker cluster "{worker}" does not let the daemon\'s account run commands in pods'
+        raise CommandError(f"{refused}: grant it with {GRANT}", NOT_REACHABLE) from error
     except Invalid as error:
         raise CommandError(f"the command could not be started: {error}", FINDING) from error
 
 
-def running_pod(found: Owned, pods: WorkerPods) -> Json:
+def running_pod(owned: Owned, pods: WorkerPods) -> Json:
     """The pod that has run the longest.
 
     Raises:
         CommandError: none runs.
     """
-    ordered = in_order(found.pods)
+    ordered = in_order(owned.pods)
     if not ordered:
         raise CommandError(why_no_pods(pods.sought, copied=pods.copied), NOT_FOUND)
     for pod in ordered:
         if phase_of(pod) == "Running" and not is_terminating(pod):
             return pod
     state = "has ended" if all(map(has_ended, ordered)) else "has not started"
-    told = f'{pods.sought.job} on worker cluster "{pods.sought.worker}" {state}: none of its pods runs'
-    raise CommandError(told, NOT_FOUND)
+    nothing = f'{pods.sought.job} on worker cluster "{pods.sought.worker}" {state}: none of its pods runs'
+    raise CommandError(nothing, NOT_FOUND)
 
 
 async def attached(running: Execution, made: ExecRequest) -> int:

@@ -53,26 +53,26 @@ async def gather_explanation(client: ClusterClient, asked: Asked, now: datetime)
     Raises:
         CommandError: there is no such job, or there are several.
     """
-    found = await ask(client, lambda source: source.explanation(asked, now))
-    if isinstance(found.made, Unqueued):
-        return found.made
-    return await JobPods(client, asked, now).added_to(found.made, found.workload, found.job)
+    answer = await ask(client, lambda source: source.explanation(asked, now))
+    if isinstance(answer.made, Unqueued):
+        return answer.made
+    return await JobPods(client, asked, now).added_to(answer.made, answer.workload, answer.job)
 
 
-def explanation_exit_code(found: Explanation | Unqueued) -> int:
+def explanation_exit_code(explanation: Explanation | Unqueued) -> int:
     """1 if somebody has to act."""
-    return FINDING if any(one.blocking for one in found.findings) else FINE
+    return FINDING if any(finding.blocking for finding in explanation.findings) else FINE
 
 
-def _lines(found: Explanation | Unqueued, now: datetime, width: int | None) -> list[str]:
+def _lines(explanation: Explanation | Unqueued, now: datetime, width: int | None) -> list[str]:
     width = width or 160
-    if isinstance(found, Explanation):
-        return explanation_lines(found, now, width)
-    lines = paragraph(f"{found.job} in namespace {found.namespace}: {found.summary}", width)
-    lines += ["", "What to do:"] if found.findings else []
-    for finding in found.findings:
+    if isinstance(explanation, Explanation):
+        return explanation_lines(explanation, now, width)
+    lines = paragraph(f"{explanation.job} in namespace {explanation.namespace}: {explanation.summary}", width)
+    lines += ["", "What to do:"] if explanation.findings else []
+    for finding in explanation.findings:
         lines += finding_lines(finding, width)
-    return lines + not_checked_lines(found.not_checked, width)
+    return lines + not_checked_lines(explanation.not_checked, width)
 
 
 @attrs.frozen

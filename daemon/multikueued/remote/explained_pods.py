@@ -50,7 +50,7 @@ class JobPods:
             workload: the manager's; None: it was not read.
             job: the manager's; None: it could not be read.
         """
-        asking = next((one for one in explanation.findings if one.id in _ASKING), None)
+        asking = next((finding for finding in explanation.findings if finding.id in _ASKING), None)
         unknown = job is None or is_ready(job) is None
         if asking is None and not (unknown and has_run_for_minutes(explanation.job, self.now)):
             return explanation
@@ -58,18 +58,18 @@ class JobPods:
         if pods is None:
             unread = (f"its pods: {why}",) if asking is not None and why else ()
             return attrs.evolve(explanation, not_checked=(*explanation.not_checked, *unread))
-        hidden = tuple(f"whether it has more pods there: {one}" for one in pods.not_read)
+        hidden = tuple(f"whether it has more pods there: {reason}" for reason in pods.not_read)
         explanation = attrs.evolve(explanation, not_checked=(*explanation.not_checked, *hidden))
-        found = self._findings(explanation, pods)
+        findings = self._findings(explanation, pods)
         needs = dependencies_of(workload) if workload is not None else ()
-        if not any(one.blocking for one in found) and explanation.job.state is JobState.RUNNING and needs:
-            missing, unseen = await self._missing(one for one in needs if one.required)
-            found = [*missing, *(one for one in found if not missing or one.id != STARTS.id)]
+        if not any(finding.blocking for finding in findings) and explanation.job.state is JobState.RUNNING and needs:
+            missing, unseen = await self._missing(need for need in needs if need.required)
+            findings = [*missing, *(finding for finding in findings if not missing or finding.id != STARTS.id)]
             explanation = attrs.evolve(explanation, not_checked=(*explanation.not_checked, *unseen))
-        known = any(one.blocking for one in found)
+        known = any(finding.blocking for finding in findings)
         kept = tuple(still_there(explanation.findings, explanation.job, pods.pods))
         seen = attrs.evolve(explanation, findings=kept)
-        return with_findings(seen, *found, without=NOT_READY.id if known else "")
+        return with_findings(seen, *findings, without=NOT_READY.id if known else "")
 
     async def _pods(self) -> tuple[PodList | None, str]:
         """The pods, or why they could not be read."""
@@ -83,12 +83,12 @@ class JobPods:
     def _findings(self, explanation: Explanation, pods: PodList) -> list[Finding]:
         job = explanation.job
         context = {"worker": pods.worker, "job": job.job, "namespace": job.namespace}
-        found = [*pod_findings(troubled(pods), context)]
-        return [one.mild(job.state is not JobState.RUNNING) for one in found]
+        findings = [*pod_findings(troubled(pods), context)]
+        return [finding.mild(job.state is not JobState.RUNNING) for finding in findings]
 
     async def _missing(self, needs: Iterable[Dependency]) -> tuple[list[Finding], tuple[str, ...]]:
         """What of these is not on the worker, and what could not be looked for, with why."""
-        found, unseen = list[Finding](), dict.fromkeys(needs, _LATE)
+        findings, unseen = list[Finding](), dict.fromkeys(needs, _LATE)
         with anyio.move_on_after(PATIENCE):
             try:
                 sought = await sought_job(self.manager, self.asked)
@@ -102,10 +102,10 @@ class JobPods:
                         del unseen[need]
                         if not there:
                             words = {"kind": need.kind, "name": need.name, "worker": sought.worker}
-                            found.append(NEED_MISSING.about(sought.worker, "", words))
+                            findings.append(NEED_MISSING.about(sought.worker, "", words))
             except (CommandError, ApiError) as error:
                 unseen = {need: str(error) if why == _LATE else why for need, why in unseen.items()}
         alike: dict[str, list[Dependency]] = defaultdict(list)
         for need, why in unseen.items():
             alike[why].append(need)
-        return found, tuple(f"whether {', '.join(map(str, each))} is there: {why}" for why, each in alike.items())
+        return findings, tuple(f"whether {', '.join(map(str, each))} is there: {why}" for why, each in alike.items())

@@ -139,20 +139,20 @@ class LogShower:
             CommandError: there are no pods, or the one pod has no log yet.
             ApiError: the worker cannot be read.
         """
-        found = in_order(self._chosen((await self.pods.now()).pods))
-        if not found:
+        pods = in_order(self._chosen((await self.pods.now()).pods))
+        if not pods:
             raise CommandError(self._why_nothing(), NOT_FOUND)
-        if len(found) > 1 and not self.wanted.all_pods:
-            self.wanted.tell(f"{len(found)} pods; this is the log of {name_of(found[0])} (--all-pods shows all)")
-        for pod in found if self.wanted.all_pods else found[:1]:
+        if len(pods) > 1 and not self.wanted.all_pods:
+            self.wanted.tell(f"{len(pods)} pods; this is the log of {name_of(pods[0])} (--all-pods shows all)")
+        for pod in pods if self.wanted.all_pods else pods[:1]:
             await self.wanted.pause()  # each may be worth a line of our own, without a log
             try:
                 await self._read(pod, follow=False)
             except Invalid as error:
                 why = self._held_up(pod) or str(error)
                 if not self.wanted.all_pods:
-                    told = why if self.wanted.previous else f"there is no log yet: {why}"
-                    raise CommandError(told, NOT_FOUND) from error
+                    no_log = why if self.wanted.previous else f"there is no log yet: {why}"
+                    raise CommandError(no_log, NOT_FOUND) from error
                 self.wanted.tell(why)
             except (NotFound, ReplacedError):
                 self.wanted.tell(f"pod {name_of(pod)} is gone")
@@ -167,14 +167,14 @@ class LogShower:
             while True:
                 over = self.is_over()
                 try:
-                    found = self._chosen((await self.pods.now()).pods)
+                    pods = self._chosen((await self.pods.now()).pods)
                 except ApiError as error:
                     self._tell(error)
                     if over:
                         return
                 else:
                     self._away = False
-                    self._start(found, tasks)
+                    self._start(pods, tasks)
                     if over and not self._open:
                         self._check_something_was_there()
                         return
@@ -193,11 +193,11 @@ class LogShower:
             return f'the job has no pod "{self.wanted.pod}" on worker cluster "{self.pods.sought.worker}"'
         return why_no_pods(self.pods.sought, copied=self.pods.copied)
 
-    def _start(self, found: tuple[Json, ...], tasks: anyio.abc.TaskGroup) -> None:
+    def _start(self, pods: tuple[Json, ...], tasks: anyio.abc.TaskGroup) -> None:
         room = self.wanted.max_streams - len(self._open)
         if self._open and not self.wanted.all_pods:
             return
-        for pod in next_shown(found, self._shown, all_pods=self.wanted.all_pods)[:room]:
+        for pod in next_shown(pods, self._shown, all_pods=self.wanted.all_pods)[:room]:
             self._shown.append(pod)
             self._open.add(uid(pod))
             self._quiet = anyio.Event()
@@ -227,7 +227,7 @@ class LogShower:
                     if ended:
                         return
                 await anyio.sleep(self.wanted.every)
-                pod = next((one for one in self.pods.found.pods if uid(one) == uid(pod)), pod)
+                pod = next((newer for newer in self.pods.latest.pods if uid(newer) == uid(pod)), pod)
         finally:
             self._open.discard(uid(pod))
             if not self._open:
@@ -272,10 +272,8 @@ class LogShower:
             before = position.time
             if position.is_new(line):
                 if position.misses_lines:
-                    told = (
-                        f"lines may be missing between {before} and {line.time}: the log was not kept for long enough"
-                    )
-                    self.wanted.tell(f"pod {name_of(pod)}: {told}")
+                    gap = f"lines may be missing between {before} and {line.time}: the log was not kept for long enough"
+                    self.wanted.tell(f"pod {name_of(pod)}: {gap}")
                 time = f"{line.time} " if self.wanted.timestamps else ""
                 last = not (line.is_whole or follow or self.wanted.all_pods)  # what comes next would be a part of it
                 self.wanted.show(f"{time}{prefix}{line.text}{'' if last else NEWLINE}")

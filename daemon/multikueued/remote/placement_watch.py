@@ -53,15 +53,15 @@ class Follower:
     async def _next_place(self) -> PlacedJob | None:
         """Wait until a worker has the job; None: it is over."""
         while True:
-            found = await self.places.look()
-            if isinstance(found, PlacedJob):
-                self._over = workloads.is_finished(found.workload)
-                return found
-            if found.ended:
+            job = await self.places.look()
+            if isinstance(job, PlacedJob):
+                self._over = workloads.is_finished(job.workload)
+                return job
+            if job.ended:
                 if not self._worker:
-                    raise CommandError(f"{found.job} has no logs: {found.why}", NOT_FOUND)
+                    raise CommandError(f"{job.job} has no logs: {job.why}", NOT_FOUND)
                 return None
-            self._say(f"{found.job}: {found.why}")
+            self._say(f"{job.job}: {job.why}")
             await anyio.sleep(self.wanted.every)
 
     async def _watch(self, pods: WorkerPods, scope: anyio.CancelScope) -> None:
@@ -69,7 +69,7 @@ class Follower:
         while not self._over:
             await anyio.sleep(self.wanted.every)
             try:
-                found = await self.places.look()
+                job = await self.places.look()
             except CommandError as error:
                 if error.exit_code != NOT_FOUND:
                     raise
@@ -78,15 +78,15 @@ class Follower:
             except ApiError as error:
                 self._say(f"{self.places.told(error)}; trying again")
                 continue
-            if isinstance(found, UnplacedJob):
-                self._over = found.ended or not found.known
-                self._say(f'{found.job} has left worker cluster "{self._worker}": {found.why}')
-            elif found.worker != self._worker:
+            if isinstance(job, UnplacedJob):
+                self._over = job.ended or not job.known
+                self._say(f'{job.job} has left worker cluster "{self._worker}": {job.why}')
+            elif job.worker != self._worker:
                 scope.cancel()
                 return
             else:
-                self._over = workloads.is_finished(found.workload)
-                pods.sought = found
+                self._over = workloads.is_finished(job.workload)
+                pods.sought = job
 
     def _say(self, text: str) -> None:
         if text != self._told:

@@ -73,7 +73,7 @@ async def shared_key(client: ApiClient, secret: ObjectKey, origin: str, use: Key
     Raises:
         SettingsError: the Secret names another origin.
     """
-    failures, told = 0, ""
+    failures, logged = 0, ""
     while True:
         try:
             return await _read_or_make(client, secret, origin, use)
@@ -85,27 +85,27 @@ async def shared_key(client: ApiClient, secret: ObjectKey, origin: str, use: Key
                     error=str(error),
                 )
                 return secrets.token_bytes(LENGTH)
-            if str(error) != told:
+            if str(error) != logged:
                 log.warning(f"the key {use.what} cannot be read", secret=str(secret), error=str(error))
-            failures, told = failures + 1, str(error)
+            failures, logged = failures + 1, str(error)
         await anyio.sleep(_BACKOFF.delay(failures))
 
 
 async def _read_or_make(client: ApiClient, secret: ObjectKey, origin: str, use: KeyUse) -> bytes:
     """Read the key, or write one. Of several that write at once one succeeds, and the others get a conflict."""
     try:
-        found = await client.get(SECRET, secret)
+        stored = await client.get(SECRET, secret)
     except NotFound:
-        found = {}
-    _refuse_another(secret, found, origin)
-    noted, key = annotations_of(found).get(ORIGIN), key_in(found)
+        stored = {}
+    _refuse_another(secret, stored, origin)
+    noted, key = annotations_of(stored).get(ORIGIN), key_in(stored)
     if key is None:
         key = secrets.token_bytes(LENGTH)
-        await _write(client, secret, found, origin, {"data": {FIELD: base64.b64encode(key).decode()}})
+        await _write(client, secret, stored, origin, {"data": {FIELD: base64.b64encode(key).decode()}})
         log.info(f"made a key {use.what}", secret=str(secret))
     elif noted is None:
         try:
-            await _write(client, secret, found, origin, {})
+            await _write(client, secret, stored, origin, {})
         except ApiError as error:
             if not _is_final(error):
                 raise
@@ -113,10 +113,10 @@ async def _read_or_make(client: ApiClient, secret: ObjectKey, origin: str, use: 
     return key
 
 
-async def _write(client: ApiClient, secret: ObjectKey, found: Json, origin: str, more: Json) -> None:
+async def _write(client: ApiClient, secret: ObjectKey, stored: Json, origin: str, more: Json) -> None:
     annotations = {ORIGIN: origin}
-    if found:
-        metadata: Json = {"resourceVersion": resource_version(found), "annotations": annotations}
+    if stored:
+        metadata: Json = {"resourceVersion": resource_version(stored), "annotations": annotations}
         await client.merge_patch(SECRET, secret, {"metadata": metadata, **more})
     else:
         metadata = {"namespace": secret.namespace, "name": secret.name, "annotations": annotations}
@@ -124,8 +124,8 @@ async def _write(client: ApiClient, secret: ObjectKey, found: Json, origin: str,
         await client.create(SECRET, {**kind, "metadata": metadata, **more})
 
 
-def _refuse_another(secret: ObjectKey, found: Json, origin: str) -> None:
-    noted = annotations_of(found).get(ORIGIN)
+def _refuse_another(secret: ObjectKey, stored: Json, origin: str) -> None:
+    noted = annotations_of(stored).get(ORIGIN)
     if noted in (None, origin):
         return
     words = {"name": secret.name, "namespace": secret.namespace, "noted": noted, "origin": origin}

@@ -46,8 +46,8 @@ async def logs_through_api(manager: KubeClient, asked: Asked, wanted: LogSelecti
     """
     key = ObjectKey(asked.target.namespace, _api_name(asked.job))
     if await manager.discover(REMOTE_JOB.gvk) is None:
-        told = f"the manager at {asked.target.config.server} does not serve {REMOTE_JOB}"
-        raise CommandError(f"{told}: ask an operator to run multikueue api-server there", NOT_REACHABLE)
+        not_served = f"the manager at {asked.target.config.server} does not serve {REMOTE_JOB}"
+        raise CommandError(f"{not_served}: ask an operator to run multikueue api-server there", NOT_REACHABLE)
     query = LogQuery(
         wanted.container,
         follow,
@@ -63,10 +63,10 @@ async def logs_through_api(manager: KubeClient, asked: Asked, wanted: LogSelecti
         if line.time or not line.text.startswith(NOTE):
             text = line.text + NEWLINE * line.is_whole
             wanted.show(f"{line.time} {text}" if wanted.timestamps and line.time else text)
-        elif (told := line.text.removeprefix(NOTE)).startswith(END):
-            ends.append(told)
+        elif (note := line.text.removeprefix(NOTE)).startswith(END):
+            ends.append(note)
         else:
-            wanted.tell(told)
+            wanted.tell(note)
 
     await manager.pod_log(key, query, show, on_open=at_once, resource=REMOTE_JOB, idle=IDLE)
     if ends:

@@ -198,9 +198,9 @@ class JobHandlers:
                     async for kind, job in job_events(view, version or None, wanted, initial=initial):
                         shown = table([job], list_metadata(job_version(job))) if in_table and kind in _JOBS else job
                         # White space is a sign of life that is no event: not all clients ask for bookmarks.
-                        told = kind in (*_JOBS, "ERROR") or bookmarks
+                        is_shown = kind in (*_JOBS, "ERROR") or bookmarks
                         try:
-                            await response.write(orjson.dumps({"type": kind, "object": shown}) * told + b"\n")
+                            await response.write(orjson.dumps({"type": kind, "object": shown}) * is_shown + b"\n")
                         except ConnectionError:  # the reader is gone
                             break
                     tasks.cancel_scope.cancel()
@@ -209,15 +209,15 @@ class JobHandlers:
     async def job(self, request: web.Request) -> web.StreamResponse:
         """One job."""
         await self._allowed(request)
-        one = self.view.jobs[_key(request)]
-        return as_json(table([one], list_metadata(job_version(one))) if as_table(request) else one)
+        job = self.view.jobs[_key(request)]
+        return as_json(table([job], list_metadata(job_version(job))) if as_table(request) else job)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """The events of a job and its Workload, in the order of time."""
-        found, why = await self._events_of(request, await self._allowed(request, "events"))
+        events, why = await self._events_of(request, await self._allowed(request, "events"))
         if why:
             raise RefusedError(503, why, 5)
-        return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobEvents", "items": for_tenants(plain(found))})
+        return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobEvents", "items": for_tenants(plain(events))})
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
         """The pods of a job on the worker that has it."""
@@ -226,23 +226,23 @@ class JobHandlers:
         with self.lists.of_user(self.rights.user(request)):
             try:
                 with in_words(places.told):
-                    found: PlacedJob | UnplacedJob | PodList = await places.look()
-                if isinstance(found, PlacedJob):
-                    worker = found.worker
+                    answer: PlacedJob | UnplacedJob | PodList = await places.look()
+                if isinstance(answer, PlacedJob):
+                    worker = answer.worker
                     async with places.client(worker) as client:
                         with in_words(partial(told_of_worker, worker)):
-                            found = pod_list(found, await WorkerPods(client, found).now())
+                            answer = pod_list(answer, await WorkerPods(client, answer).now())
             except CommandError as error:
                 raise RefusedError(503, str(error), 5) from error
-        return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobPods", **plain(found)})
+        return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobPods", **plain(answer)})
 
     async def explained(self, request: web.Request) -> web.StreamResponse:
         """Why a job is where it is, as `multikueue explain -o json` says it."""
         workload = await self._allowed(request, "explain")
         events, why = await self._events_of(request, workload)
         view, who = self.view, await self._audience(request)
-        found = view.found(_key(request), (*not_checked(view.context), *filter(None, (why,))))
-        about = self.reader, found, events, view.now(), self.daemon_namespace, view.namespace, who
+        job = view.manager_job(_key(request), (*not_checked(view.context), *filter(None, (why,))))
+        about = self.reader, job, events, view.now(), self.daemon_namespace, view.namespace, who
         made = for_tenants(plain(await explained(*about, others_named=False)))
         return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **made})
 
@@ -262,10 +262,10 @@ class JobHandlers:
         """The Workload of the job that is asked for: there is one, and who asks may."""
         key = _key(request)
         await self.rights.check(request, "get", REMOTE_JOB.plural, key, part)
-        found = self.view.workload_of(key)
-        if found is None or key not in self.view.jobs:
+        workload = self.view.workload_of(key)
+        if workload is None or key not in self.view.jobs:
             raise RefusedError(404, f'{REMOTE_JOB.plural}.{GROUP} "{key.name}" not found')
-        return found
+        return workload
 
     async def _events_of(self, request: web.Request, workload: Json) -> tuple[tuple[EventReport, ...], str]:
         with self.lists.of_user(self.rights.user(request)):

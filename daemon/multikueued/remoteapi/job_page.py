@@ -71,23 +71,23 @@ def job_page(jobs: Collection[Json], choice: JobChoice, places: QueuePlaces) -> 
         choice: what is shown.
         places: of the queue that is chosen; empty: none is.
     """
-    found = [job for job in jobs if choice.takes(job)]
-    found.sort(key=lambda job: job["metadata"].get("creationTimestamp", ""), reverse=True)
+    chosen = [job for job in jobs if choice.takes(job)]
+    chosen.sort(key=lambda job: job["metadata"].get("creationTimestamp", ""), reverse=True)
     column = choice.sort.removeprefix("-")
     if (by := _columns(places).get(column or ("place" if places else ""))) is not None:
-        found.sort(key=by, reverse=choice.sort.startswith("-"))
+        chosen.sort(key=by, reverse=choice.sort.startswith("-"))
     elif not column:
-        found.sort(key=lambda job: job["status"]["state"] not in _PRESSING)
-    pages = max(1, math.ceil(len(found) / ROWS))
+        chosen.sort(key=lambda job: job["status"]["state"] not in _PRESSING)
+    pages = max(1, math.ceil(len(chosen) / ROWS))
     page = min(choice.page, pages - 1)
     return {
         "inAll": len(jobs),
-        "count": len(found),
+        "count": len(chosen),
         "page": page,
         "pages": pages,
         "states": sorted({job["status"]["state"] for job in jobs}),
         "places": bool(places),
-        "jobs": [_row(job, places) for job in found[page * ROWS : (page + 1) * ROWS]],
+        "jobs": [_row(job, places) for job in chosen[page * ROWS : (page + 1) * ROWS]],
     }
 
 

@@ -66,15 +66,15 @@ async def page_of(
         after: the namespace and name behind which the page begins.
         limit: how many it may have.
     """
-    found = list[tuple[ObjectKey, Json]]()
+    keyed = list[tuple[ObjectKey, Json]]()
     for number, (key, job) in enumerate([*jobs.items()], 1):
         if (key.namespace, key.name) > after and wanted(job):
-            found.append((key, job))
+            keyed.append((key, job))
         if number % BREATH == 0:
             await anyio.lowlevel.checkpoint()
-    found = heapq.nsmallest(len(found) if len(found) <= limit else int(limit) + 1, found, key=itemgetter(0))
-    shown = found if len(found) <= limit else found[: int(limit)]
-    return [job for _, job in shown], shown[-1][0] if len(shown) < len(found) else None
+    keyed = heapq.nsmallest(len(keyed) if len(keyed) <= limit else int(limit) + 1, keyed, key=itemgetter(0))
+    shown = keyed if len(keyed) <= limit else keyed[: int(limit)]
+    return [job for _, job in shown], shown[-1][0] if len(shown) < len(keyed) else None
 
 
 def job_version(job: Json) -> str:

@@ -32,11 +32,11 @@ async def job_events(
     place = view.dropped
     if version is None:
         place += len(view.changes)
-        for job in [one for one in view.jobs.values() if wanted(one)]:
+        for job in [there for there in view.jobs.values() if wanted(there)]:
             yield "ADDED", job
         if initial:
             yield "BOOKMARK", _bookmark(view, {"annotations": {INITIAL_EVENTS_END: "true"}})
-    told = anyio.current_time()
+    last_sent = anyio.current_time()
     while True:
         changed = view.changed
         while place < view.dropped + len(view.changes):
@@ -47,11 +47,11 @@ async def job_events(
             place += 1
             if (version is None or change.version >= version) and wanted(change.job):
                 yield change.type, change.job
-                told = anyio.current_time()
-        if anyio.current_time() >= told + BOOKMARK:
+                last_sent = anyio.current_time()
+        if anyio.current_time() >= last_sent + BOOKMARK:
             yield "BOOKMARK", _bookmark(view, {})
-            told = anyio.current_time()
-        with anyio.move_on_at(told + BOOKMARK):
+            last_sent = anyio.current_time()
+        with anyio.move_on_at(last_sent + BOOKMARK):
             await changed.wait()
 
 

@@ -32,7 +32,7 @@ from multikueue.errors import ApiError
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
 from multikueue.kube.informers.reflector import ListerWatcher
-from multikueued.reading.job_lookup import Found
+from multikueued.reading.job_lookup import ManagerJob
 from multikueued.remoteapi.history import History
 from multikueued.remoteapi.objects import api_name, counts, remote_job
 from multikueued.remoteapi.overview import counted
@@ -95,18 +95,18 @@ class ManagerView:
 
     @informers.default
     def _informers(self) -> dict[str, Informer]:
-        informer = partial(Informer, self.client)
+        watching = partial(Informer, self.client)
         made = {
-            "workloads": informer(
+            "workloads": watching(
                 WORKLOAD, namespace=self.namespace, transform=slim, flaw=workload_flaw, keeps_unreadable=True
             ),
-            "checks": informer(ADMISSION_CHECK),
-            "configs": informer(MULTIKUEUE_CONFIG),
-            "clusters": informer(MULTIKUEUE_CLUSTER),
-            "cluster_queues": informer(CLUSTER_QUEUE),
-            "local_queues": informer(LOCAL_QUEUE, namespace=self.namespace, transform=without_usage),
+            "checks": watching(ADMISSION_CHECK),
+            "configs": watching(MULTIKUEUE_CONFIG),
+            "clusters": watching(MULTIKUEUE_CLUSTER),
+            "cluster_queues": watching(CLUSTER_QUEUE),
+            "local_queues": watching(LOCAL_QUEUE, namespace=self.namespace, transform=without_usage),
         }
-        return {name: one for name, one in made.items() if one.resource not in self.unread}
+        return {name: informer for name, informer in made.items() if informer.resource not in self.unread}
 
     def __attrs_post_init__(self) -> None:
         self.informers["workloads"].subscribe(self._workload_changed)
@@ -118,7 +118,7 @@ class ManagerView:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read_findings)
             await start_informers([*self.informers.values()], tasks)
-            self._latest = max(number(one.resource_version) for one in self.informers.values())
+            self._latest = max(number(informer.resource_version) for informer in self.informers.values())
             await self._make_due()
             self._settled = self.begin = self._latest
             self.synced = True
@@ -148,10 +148,12 @@ class ManagerView:
     def why_not_synced(self) -> str:
         """Which kind the manager does not give, or has not for a while; empty: none."""
         now = anyio.current_time()
-        for one in self.informers.values():
-            since = one.status.failing_since
-            if one.status.last_error and (not one.status.synced or (since is not None and now - since > STALE)):
-                return f"{one.resource} cannot be read on the manager"
+        for informer in self.informers.values():
+            since = informer.status.failing_since
+            if informer.status.last_error and (
+                not informer.status.synced or (since is not None and now - since > STALE)
+            ):
+                return f"{informer.resource} cannot be read on the manager"
         return ""
 
     @property
@@ -162,13 +164,15 @@ class ManagerView:
     @property
     def newest(self) -> int:
         """The newest version that the manager has told."""
-        return max(self._latest, *(number(one.resource_version) for one in self.informers.values()))
+        return max(self._latest, *(number(informer.resource_version) for informer in self.informers.values()))
 
     @property
     def context(self) -> ManagerObjects:
         """What a job is made of beside its Workload."""
         watched = (self.informers.get(name) for name in _LISTS)
-        checks, configs, clusters, queues, local = (tuple(one.values()) if one is not None else () for one in watched)
+        checks, configs, clusters, queues, local = (
+            tuple(informer.values()) if informer is not None else () for informer in watched
+        )
         made = ManagerObjects((), checks, configs, clusters, queues, local, findings=self.findings)
         return attrs.evolve(made, unread=self.unread, lease=self.lease)
 
@@ -184,13 +188,13 @@ class ManagerView:
     def _workloads_of(self, key: ObjectKey) -> list[Json]:
         return [*filter(None, map(self.informers["workloads"].get, self._by_job.get(key, ())))]
 
-    def found(self, key: ObjectKey, unread: tuple[str, ...]) -> Found:
+    def manager_job(self, key: ObjectKey, unread: tuple[str, ...]) -> ManagerJob:
         """A job that has a Workload, as it is explained; `unread` says what could not be read for it."""
         workload, every = self.workload_of(key), self._workloads_of(key)
         assert workload is not None, "it is among the jobs"
-        others = sorted(name_of(one) for one in every if one is not workload and not workloads.is_finished(one))
+        others = sorted(name_of(other) for other in every if other is not workload and not workloads.is_finished(other))
         named = tuple(f"workload/{name}" for name in others)
-        return Found(type_name(workload), self.objects, workload, None, unread, named)
+        return ManagerJob(type_name(workload), self.objects, workload, None, unread, named)
 
     def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         self._seen("workloads", new)
@@ -213,9 +217,13 @@ class ManagerView:
             self._make(job)
 
     def _jobs_at(self, worker: str) -> list[ObjectKey]:
-        found = self.informers["workloads"].values()
-        at = [one for one in found if worker in (workloads.cluster_name(one), *workloads.nominated(one))]
-        return [ObjectKey(ObjectKey.of(one).namespace, api_name(one)) for one in at]
+        listed = self.informers["workloads"].values()
+        at = [
+            workload
+            for workload in listed
+            if worker in (workloads.cluster_name(workload), *workloads.nominated(workload))
+        ]
+        return [ObjectKey(ObjectKey.of(workload).namespace, api_name(workload)) for workload in at]
 
     def _seen(self, name: str, new: Json | None) -> None:
         version = resource_version(new) if new is not None else self.informers[name].resource_version
@@ -288,15 +296,15 @@ def slim(workload: Json) -> Json:
     pod_sets = dig(slim, "spec", "podSets")
     if not isinstance(pod_sets, list):
         return slim
-    kept = [{field: one[field] for field in ("name", "count") if field in one} for one in pod_sets]
+    kept = [{field: pod_set[field] for field in ("name", "count") if field in pod_set} for pod_set in pod_sets]
     return {**slim, "spec": {**slim["spec"], "podSets": kept}}
 
 
 def without_usage(queue: Json) -> Json | None:
     """A LocalQueue without its figures, which change with each job: what it leads to, and whether it takes jobs."""
     metadata = {field: dig(queue, "metadata", field) for field in ("namespace", "name", "uid", "resourceVersion")}
-    told = [one for one in dig(queue, "status", "conditions") or () if one.get("type") == "Active"]
-    return {"metadata": metadata, "spec": queue.get("spec"), "status": {"conditions": told}}
+    active = [condition for condition in dig(queue, "status", "conditions") or () if condition.get("type") == "Active"]
+    return {"metadata": metadata, "spec": queue.get("spec"), "status": {"conditions": active}}
 
 
 def checks_of(queue: Json | None) -> tuple[object, ...]:

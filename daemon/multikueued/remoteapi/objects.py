@@ -21,7 +21,7 @@ from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.core.model.outside_text import without_addresses
 from multikueued.api_answers import GROUP, JOB_STATUS, REMOTE_JOB, VERSION
 from multikueued.reading.structured import plain
-from multikueued.remoteapi.shares import Share, Shares, shares_of, told
+from multikueued.remoteapi.shares import Share, Shares, holdings, shares_of
 from multikueued.reports.answers import placements
 from multikueued.reports.jobs import WAITING_STATES, JobReport, JobState, job_report
 from multikueued.reports.objects import ManagerObjects
@@ -62,7 +62,7 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
     job = job_report(workload, objects)
     # Of these alone a change makes the job anew.
     about = {job.worker, *job.offered_to}
-    answers = [one for one in ask_workers(workload, job, objects, (), now) if one.worker in about]
+    answers = [answer for answer in ask_workers(workload, job, objects, (), now) if answer.worker in about]
     metadata = {"name": api_name(workload), "namespace": job.namespace, "uid": uid(workload)}
     if job.created is not None:
         metadata["creationTimestamp"] = timestamp(job.created)
@@ -79,8 +79,13 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
             "reason": job.reason,
             "next": next_steps(workload, job, answers, (), objects),
             "placements": [
-                {"cluster": one.worker, "since": one.since, "until": one.until, "reason": one.why}
-                for one in placements(workload)
+                {
+                    "cluster": placement.worker,
+                    "since": placement.since,
+                    "until": placement.until,
+                    "reason": placement.why,
+                }
+                for placement in placements(workload)
             ],
         }
     )
@@ -99,9 +104,9 @@ def for_tenants(value: Any) -> Any:
         case str():
             return without_addresses(value)
         case dict():
-            return {field: for_tenants(one) for field, one in value.items()}
+            return {field: for_tenants(item) for field, item in value.items()}
         case list():
-            return [for_tenants(one) for one in value]
+            return [for_tenants(item) for item in value]
     return value
 
 
@@ -114,10 +119,10 @@ def table(items: Iterable[Json], metadata: Json) -> Json:
         columns.append({"name": field.capitalize(), "type": "date" if field == "since" else "string", **about})
     rows = [
         {
-            "cells": [one["metadata"]["name"], *(one["status"].get(field, "") for field in COLUMNS)],
-            "object": {**_META, "kind": "PartialObjectMetadata", "metadata": one["metadata"]},
+            "cells": [job["metadata"]["name"], *(job["status"].get(field, "") for field in COLUMNS)],
+            "object": {**_META, "kind": "PartialObjectMetadata", "metadata": job["metadata"]},
         }
-        for one in items
+        for job in items
     ]
     return {**_META, "kind": "Table", "metadata": metadata, "columnDefinitions": columns, "rows": rows}
 
@@ -145,8 +150,8 @@ def fleet(
     workers = worker_reports(context, reports)
     shares = shares_of(workers, objects.workloads)
     status: Json = {
-        "workers": [_worker(one, shares.get(one.name, {}), context, daemon_namespace) for one in workers],
-        "queues": [_queue(one, jobs, now) for one in queue_reports(context, reports)],
+        "workers": [_worker(worker, shares.get(worker.name, {}), context, daemon_namespace) for worker in workers],
+        "queues": [_queue(queue, jobs, now) for queue in queue_reports(context, reports)],
         "moves": list(_moves(jobs)),
     }
     status |= {"notChecked": "; ".join(not_checked)} if not_checked else {}
@@ -182,13 +187,13 @@ def _worker(report: WorkerReport, shares: Shares, objects: ManagerObjects, daemo
     kueue, queues = (published.facts.kueue, published.facts.queues) if published is not None else (None, None)
     others, read = None, MULTIKUEUE_CLUSTER not in objects.unread
     if queues is not None:
-        pending = sum(int(dig(one, "status", "pendingWorkloads") or 0) for one in queues.cluster.values())
+        pending = sum(int(dig(queue, "status", "pendingWorkloads") or 0) for queue in queues.cluster.values())
         others = max(0, pending - report.waiting)
     flavors: dict[str, list[Json]] = {}
-    for one in quota.flavors:
-        whose = told(one.resource, shares.get((one.resource, one.flavor), Share()))
-        line = {"name": one.flavor, "used": one.used, "nominal": one.total, **whose}
-        flavors.setdefault(one.resource, []).append(line)
+    for flavor in quota.flavors:
+        whose = holdings(flavor.resource, shares.get((flavor.resource, flavor.flavor), Share()))
+        line = {"name": flavor.flavor, "used": flavor.used, "nominal": flavor.total, **whose}
+        flavors.setdefault(flavor.resource, []).append(line)
     return _known(
         {
             "name": report.name,
@@ -239,8 +244,8 @@ def _moves(jobs: Iterable[Json]) -> Iterator[Json]:
     for job in jobs:
         status = job["status"]
         places = status.get("placements") or ()
-        for one, after in itertools.zip_longest(places, places[1:]):
-            if one.get("until") and not (after is None and status["state"] in _ENDED):
-                at = {"namespace": job["metadata"]["namespace"], "job": status["job"], "from": one.get("cluster", "")}
+        for place, after in itertools.zip_longest(places, places[1:]):
+            if place.get("until") and not (after is None and status["state"] in _ENDED):
+                at = {"namespace": job["metadata"]["namespace"], "job": status["job"], "from": place.get("cluster", "")}
                 to = after.get("cluster", "") if after is not None else ""
-                yield at | {"to": to, "at": one["until"], "reason": one.get("reason", "")}
+                yield at | {"to": to, "at": place["until"], "reason": place.get("reason", "")}

@@ -32,9 +32,9 @@ _TROUBLE: Final = (JobState.REJECTED, JobState.LOST, JobState.INACTIVE, JobState
 def counted(jobs: Iterable[Json], now: datetime) -> dict[str, Counts]:
     """How many jobs run, wait, are held, and have failed in the last hour, by namespace; `ALL` is their sum."""
     recent = timestamp(now - HOUR)
-    found: dict[str, list[int]] = {}
+    lines: dict[str, list[int]] = {}
     for job in jobs:
-        state, line = job["status"]["state"], found.setdefault(job["metadata"]["namespace"], [0, 0, 0, 0])
+        state, line = job["status"]["state"], lines.setdefault(job["metadata"]["namespace"], [0, 0, 0, 0])
         if state in _RUNNING:
             line[0] += 1
         elif state in _WAITING:
@@ -43,8 +43,8 @@ def counted(jobs: Iterable[Json], now: datetime) -> dict[str, Counts]:
             line[2] += 1
         elif state == JobState.FAILED:
             line[3] += job["status"].get("since", "") >= recent
-    counts: dict[str, Counts] = {name: (one[0], one[1], one[2], one[3]) for name, one in found.items()}
-    running, waiting, held, failed = (sum(one[at] for one in found.values()) for at in range(4))
+    counts: dict[str, Counts] = {name: (line[0], line[1], line[2], line[3]) for name, line in lines.items()}
+    running, waiting, held, failed = (sum(line[at] for line in lines.values()) for at in range(4))
     return counts | {ALL: (running, waiting, held, failed)}
 
 
@@ -62,7 +62,7 @@ def overview(
     """
     recent = timestamp(now - HOUR)
     running, waiting, held, failed = counted(jobs, now)[ALL]
-    ended = (one["status"] for one in jobs if one["status"]["state"] in (JobState.FINISHED, JobState.FAILED))
+    ended = (job["status"] for job in jobs if job["status"]["state"] in (JobState.FINISHED, JobState.FAILED))
     return {
         "readAt": timestamp(now),
         "jobs": {
@@ -70,36 +70,36 @@ def overview(
             "waiting": waiting,
             "held": held,
             "failedLastHour": failed,
-            "endedLastHour": sum(one.get("since", "") >= recent for one in ended),
+            "endedLastHour": sum(status.get("since", "") >= recent for status in ended),
         },
         "history": history,
         "use": list(use),
         "waits": waits(jobs, now),
-        "findings": plain(sorted(dict.fromkeys(findings), key=lambda one: not one.blocking)),
+        "findings": plain(sorted(dict.fromkeys(findings), key=lambda finding: not finding.blocking)),
         **_troubled(jobs, recent),
     }
 
 
 def _troubled(jobs: Iterable[Json], recent: str) -> Json:
     """The jobs that need somebody, the most pressing first, the newest of each sort first."""
-    found = [
-        one
-        for one in jobs
-        if one["status"]["state"] in _TROUBLE
-        and (one["status"]["state"] != JobState.FAILED or one["status"].get("since", "") >= recent)
+    troubled = [
+        job
+        for job in jobs
+        if job["status"]["state"] in _TROUBLE
+        and (job["status"]["state"] != JobState.FAILED or job["status"].get("since", "") >= recent)
     ]
-    found.sort(key=lambda one: one["status"].get("since", ""), reverse=True)
-    found.sort(key=lambda one: _TROUBLE.index(one["status"]["state"]))
+    troubled.sort(key=lambda job: job["status"].get("since", ""), reverse=True)
+    troubled.sort(key=lambda job: _TROUBLE.index(job["status"]["state"]))
     fields = ("job", "state", "cluster", "since", "reason")
     shown = [
         {
-            "namespace": one["metadata"]["namespace"],
-            "name": one["metadata"]["name"],
-            **{field: one["status"][field] for field in fields if field in one["status"]},
+            "namespace": job["metadata"]["namespace"],
+            "name": job["metadata"]["name"],
+            **{field: job["status"][field] for field in fields if field in job["status"]},
         }
-        for one in found[:TROUBLED]
+        for job in troubled[:TROUBLED]
     ]
-    return {"troubled": shown, "troubledInAll": len(found)}
+    return {"troubled": shown, "troubledInAll": len(troubled)}
 
 
 def waits(jobs: Iterable[Json], now: datetime) -> list[Json]:
@@ -149,21 +149,21 @@ def timeline(jobs: Iterable[Json], begin: datetime, end: datetime, worker: str =
         queue: only those of this ClusterQueue or LocalQueue; empty: all.
     """
     first, last = timestamp(begin), timestamp(end)
-    found = [
+    chosen = [
         job
         for job in jobs
         if job["metadata"].get("creationTimestamp", "") <= last
         and _until(job) >= first
         and queue in ("", job["status"].get("queue"), job["status"].get("clusterQueue"))
-        and (not worker or worker in (one.get("cluster") for one in job["status"].get("placements") or ()))
+        and (not worker or worker in (placement.get("cluster") for placement in job["status"].get("placements") or ()))
     ]
-    found.sort(key=lambda job: job["metadata"].get("creationTimestamp", ""), reverse=True)
-    found.sort(key=lambda job: -min(2, len(job["status"].get("placements") or ())))
+    chosen.sort(key=lambda job: job["metadata"].get("creationTimestamp", ""), reverse=True)
+    chosen.sort(key=lambda job: -min(2, len(job["status"].get("placements") or ())))
     return {
         "begin": first,
         "end": last,
-        "inAll": len(found),
-        "jobs": [_bar(job) for job in islice(found, BARS)],
+        "inAll": len(chosen),
+        "jobs": [_bar(job) for job in islice(chosen, BARS)],
     }
 
 
@@ -178,5 +178,7 @@ def _bar(job: Json) -> Json:
         field: status[field] for field in ("job", "state", "since", "queue", "cluster", "offeredTo") if field in status
     }
     line |= {"namespace": metadata["namespace"], "name": metadata["name"], "created": metadata.get("creationTimestamp")}
-    places = [{field: value for field, value in one.items() if value} for one in status.get("placements") or ()]
+    places = [
+        {field: value for field, value in placement.items() if value} for placement in status.get("placements") or ()
+    ]
     return line | ({"placements": places} if places else {})

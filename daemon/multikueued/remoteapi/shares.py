@@ -41,7 +41,7 @@ class Share:
         """With another worker's."""
         self.total, self.ours = self.total + other.total, self.ours + other.ours
         self.others, self.workers = self.others + other.others, self.workers + other.workers
-        known = [one for one in (self.read_at, other.read_at) if one is not None]
+        known = [moment for moment in (self.read_at, other.read_at) if moment is not None]
         self.read_at = min(known, default=None)
 
 
@@ -56,45 +56,45 @@ def shares_of(workers: Iterable[WorkerReport], listed: Iterable[Json]) -> dict[s
         workers: those of the fleet.
         listed: Workloads of the manager.
     """
-    known = {one.name: one for one in workers}
-    read = {name: one.quota.at for name, one in known.items() if one.quota.at is not None}
+    known = {worker.name: worker for worker in workers}
+    read = {name: worker.quota.at for name, worker in known.items() if worker.quota.at is not None}
     now, then = _ours(listed, read)
     return {name: _shares(known[name], now[name], then[name]) for name in read}
 
 
 def use_of_fleet(shares: Iterable[Shares]) -> list[Json]:
     """What is used of the fleet, by resource and flavor, as the API shows it."""
-    found: Shares = {}
-    for one in shares:
-        for key, share in one.items():
-            found.setdefault(key, Share()).add(share)
+    sums: Shares = {}
+    for own in shares:
+        for key, share in own.items():
+            sums.setdefault(key, Share()).add(share)
     return [
         {
             "resource": resource,
             "flavor": flavor,
             "workers": share.workers,
-            **told(resource, share),
+            **holdings(resource, share),
             "total": written(resource, share.total),
-            "shares": [round(one / share.total, 4) if share.total else 0 for one in (share.ours, share.others)],
+            "shares": [round(amount / share.total, 4) if share.total else 0 for amount in (share.ours, share.others)],
             "readAt": timestamp(share.read_at) if share.read_at is not None else None,
         }
-        for (resource, flavor), share in sorted(found.items())
+        for (resource, flavor), share in sorted(sums.items())
     ]
 
 
-def told(resource: str, share: Share) -> Json:
+def holdings(resource: str, share: Share) -> Json:
     """Whose it is, as Kubernetes writes amounts."""
     return {"ours": written(resource, share.ours), "others": written(resource, share.others)}
 
 
 def _shares(worker: WorkerReport, now: Amounts, then: Amounts) -> Shares:
-    flavors = Counter(one.resource for one in worker.quota.flavors)
-    found: Shares = {}
-    for one in worker.quota.flavors:
-        own = [_own(held, one.resource, one.flavor, alone=flavors[one.resource] == 1) for held in (now, then)]
-        others = max(0, thousandths(one.used) - own[1])
-        found[one.resource, one.flavor] = Share(thousandths(one.total), own[0], others, 1, worker.quota.at)
-    return found
+    flavors = Counter(quota.resource for quota in worker.quota.flavors)
+    shares: Shares = {}
+    for quota in worker.quota.flavors:
+        own = [_own(held, quota.resource, quota.flavor, alone=flavors[quota.resource] == 1) for held in (now, then)]
+        others = max(0, thousandths(quota.used) - own[1])
+        shares[quota.resource, quota.flavor] = Share(thousandths(quota.total), own[0], others, 1, worker.quota.at)
+    return shares
 
 
 def _own(held: Amounts, resource: str, flavor: str, *, alone: bool) -> int:

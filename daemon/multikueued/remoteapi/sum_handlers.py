@@ -130,7 +130,7 @@ class SumHandlers:
             places: dict[tuple[str, str], Json] = {}
             if choice.queue:
                 items = await places_in(view, self.reader, namespace, choice.queue)
-                places = {(one["namespace"], one["name"]): one for one in items}
+                places = {(place["namespace"], place["name"]): place for place in items}
             return job_page(jobs, choice, places) | {"leftOut": left_out, "every": min(self.kept, JOBS_KEPT)}
 
         body = await self._body(request, ("jobpage", where, choice), make, min(self.kept, JOBS_KEPT))
@@ -150,11 +150,11 @@ class SumHandlers:
         else:
             return ("",), 0
         known = sorted({key.namespace for key in self.view().jobs})
-        found: list[str] = []
+        readable: list[str] = []
         with self.lists.of_user(self.rights.user(request)):
             for begin in range(0, min(len(known), MOST_NAMESPACES), NAMESPACES):
-                found += await self.rights.namespaces(request, known[begin : begin + NAMESPACES])
-        return tuple(found), max(0, len(known) - MOST_NAMESPACES)
+                readable += await self.rights.namespaces(request, known[begin : begin + NAMESPACES])
+        return tuple(readable), max(0, len(known) - MOST_NAMESPACES)
 
     async def _whole(self, request: web.Request, verb: str = "get") -> str:
         """The namespace that is asked for, of which who asks may list the jobs; empty: all. With `get` that is for who

@@ -59,15 +59,15 @@ def overview_of(view: ManagerView, namespace: str, daemon_namespace: str) -> Jso
         findings += islice(starving(objects, now), MOST)
     audience = Audience.SUBMITTER if namespace else audience_of(view.unread)
     findings = with_waiting(findings, objects, now, daemon_namespace)
-    told = [for_audience(one, audience) for one in findings]
-    status = overview(jobs, now, told, use=use, history=view.history.of(namespace))
+    addressed = [for_audience(finding, audience) for finding in findings]
+    status = overview(jobs, now, addressed, use=use, history=view.history.of(namespace))
     unread = not_checked(view.context)
     return status | ({"notChecked": "; ".join(unread)} if unread else {})
 
 
 def _of_namespace(objects: ManagerObjects, namespace: str) -> ManagerObjects:
     def own(listed: Iterable[Json]) -> tuple[Json, ...]:
-        return tuple(one for one in listed if ObjectKey.of(one).namespace == namespace)
+        return tuple(obj for obj in listed if ObjectKey.of(obj).namespace == namespace)
 
     return attrs.evolve(objects, workloads=own(objects.workloads), local_queues=own(objects.local_queues))
 
@@ -82,7 +82,7 @@ async def places_in(view: ManagerView, client: ClusterClient, namespace: str, qu
         queue: a ClusterQueue or LocalQueue.
     """
     objects = view.objects
-    chosen = [one for one in objects.dispatched if _waits(one, objects, namespace, queue)][:PLACES]
+    chosen = [workload for workload in objects.dispatched if _waits(workload, objects, namespace, queue)][:PLACES]
     known = await read_waiting(client, chosen, objects, view.namespace, view.now())
     return sorted(_placed(chosen, known), key=lambda line: (line["place"], line["namespace"], line["name"]))
 

@@ -87,14 +87,16 @@ def refusals(
         parts: what the check tells of workers: a refusal that lasts is told there.
         now: the wall clock.
     """
-    over = (one for one in noted.placements(workload)[-1:] if one.get("cause") == REFUSED)
-    found = {str(one.get("worker")): ReportedRefusal(str(one.get("why") or "")) for one in over}
+    sent_back = (placement for placement in noted.placements(workload)[-1:] if placement.get("cause") == REFUSED)
+    refused = {
+        str(placement.get("worker")): ReportedRefusal(str(placement.get("why") or "")) for placement in sent_back
+    }
     for event in events:
-        counts = _LASTING if event.refused_by in parts else _FRESH
-        if event.refused_by and (event.last is None or now - event.last <= counts):
+        counts_for = _LASTING if event.refused_by in parts else _FRESH
+        if event.refused_by and (event.last is None or now - event.last <= counts_for):
             due = event.asked_again if event.asked_again is not None and event.asked_again >= now else None
-            found[event.refused_by] = ReportedRefusal(event.note, due, RefusalFacts(event.cause, event.about))
-    return found
+            refused[event.refused_by] = ReportedRefusal(event.note, due, RefusalFacts(event.cause, event.about))
+    return refused
 
 
 @attrs.frozen

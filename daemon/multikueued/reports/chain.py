@@ -51,7 +51,7 @@ def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]
 
 
 def _unnamed(objects: ManagerObjects) -> Iterator[Finding]:
-    if not any(objects.check_of_queue(one) for one in objects.cluster_queues):
+    if not any(objects.check_of_queue(queue) for queue in objects.cluster_queues):
         yield finding("no-check@unnamed", "the manager", checks=", ".join(sorted(objects.our_checks)))
 
 
@@ -64,20 +64,20 @@ def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Findi
         yield finding("config-missing@first", where, instead=placed, wanted=wanted)
     if active is None:
         yield finding("check-unseen", where)
-    told = str((active or {}).get("message") or "")
+    message = str((active or {}).get("message") or "")
     if not wanted:
-        yield finding("check-parameters", where, told)
+        yield finding("check-parameters", where, message)
         return
     if fresh:
         return
     if config is None:
         guess = similar(wanted, map(name_of, objects.configs))
-        yield finding("config-missing", where, told, instead=placed, wanted=wanted, guess=guess)
+        yield finding("config-missing", where, message, instead=placed, wanted=wanted, guess=guess)
         return
-    yield from _of_config(name, config, told, objects)
+    yield from _of_config(name, config, message, objects)
 
 
-def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> Iterator[Finding]:
+def _of_config(check: str, config: Json, message: str, objects: ManagerObjects) -> Iterator[Finding]:
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
     where, listed = f"MultiKueueConfig {name_of(config)}", objects.workers_of(check)
@@ -92,9 +92,9 @@ def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> 
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         words = {"first": names[0], "more": more, "each": f"of {'these names' if more else 'that name'}"}
         instead = "cluster-missing@placed" if placed else ""
-        told, guess = shortened(told, _TOLD), guesses[names[0]]
-        found = finding("cluster-missing", where, told, instead=instead, guess=guess, **words)
-        yield found.mild(len(missing) < len(listed))
+        message, guess = shortened(message, _TOLD), guesses[names[0]]
+        missing_worker = finding("cluster-missing", where, message, instead=instead, guess=guess, **words)
+        yield missing_worker.mild(len(missing) < len(listed))
 
 
 def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool = False) -> Iterator[Finding]:
@@ -106,7 +106,7 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         delegated: whether the job says that MultiKueue runs it.
     """
     wanted = queue_name(workload)
-    local, told = (
+    local, message = (
         objects.local_queue_of(workload),
         str((condition(workload, "QuotaReserved") or {}).get("message") or ""),
     )
@@ -114,12 +114,12 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         return
     if local is None:
         where = f"LocalQueue {namespace_of(workload)}/{wanted}"
-        yield finding("local-queue-missing", where, told, missing=missing_queue(workload, objects))
+        yield finding("local-queue-missing", where, message, missing=missing_queue(workload, objects))
         return
     yield from _stopped(LOCAL_QUEUE, local, workload)
     queue = objects.cluster_queue_of(workload)
     if queue is None:
-        yield from (attrs.evolve(one, told=told) for one in without_cluster_queue(local, objects))
+        yield from (attrs.evolve(broken, told=message) for broken in without_cluster_queue(local, objects))
         return
     if ADMISSION_CHECK not in objects.unread:
         stopped = list(_stopped(CLUSTER_QUEUE, queue, workload))
@@ -178,12 +178,14 @@ def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
     ours, named = objects.check_of_queue(queue), check_names(queue)
     workers = (objects.clusters_by_name.get(name, {}) for name in objects.workers_of(ours or ""))
     is_told = (
-        any(check_findings(objects, ours)) or not all(is_true(one, "Active") for one in workers) if ours else False
+        any(check_findings(objects, ours)) or not all(is_true(worker, "Active") for worker in workers)
+        if ours
+        else False
     )
     mine = objects.our_checks.get(ours or "", {})
     return (
         any(name not in map(name_of, objects.checks) for name in named)
-        or any(name_of(one) in named and not is_true(one, "Active") for one in _placements(objects))
+        or any(name_of(placement) in named and not is_true(placement, "Active") for placement in _placements(objects))
         or (not is_true(mine, "Active") and is_told)
     )
 
@@ -191,21 +193,21 @@ def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
 def _of_placements(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
     """The placement checks that keep a ClusterQueue inactive: only they know why."""
     named = check_names(queue)
-    for one in _placements(objects):
-        if name_of(one) in named:
-            yield from inactive_placement(one)
+    for placement in _placements(objects):
+        if name_of(placement) in named:
+            yield from inactive_placement(placement)
 
 
 def inactive_placement(check: Json) -> Iterator[Finding]:
     """That a placement check is not active, that nobody handles it, or that OCM's addon does as well."""
-    where, told = f"AdmissionCheck {name_of(check)}", condition(check, ACTIVE)
+    where, active = f"AdmissionCheck {name_of(check)}", condition(check, ACTIVE)
     conflict = condition(check, CONFLICT_CONDITION) if is_true(check, CONFLICT_CONDITION) else None
-    if conflict is None and told is None:
+    if conflict is None and active is None:
         yield finding("placement-inactive@unhandled", where)
-    elif (found := conflict or told) is not None and (conflict is not None or found.get("status") != "True"):
-        words = f"{found.get('reason')}: {found.get('message')}"
+    elif (wrong := conflict or active) is not None and (conflict is not None or wrong.get("status") != "True"):
+        words = f"{wrong.get('reason')}: {wrong.get('message')}"
         yield finding("placement-inactive" if conflict is None else "placement-inactive@twice", where, words)
 
 
 def _placements(objects: ManagerObjects) -> Iterator[Json]:
-    return (one for one in objects.checks if is_placement_check(one))
+    return (check for check in objects.checks if is_placement_check(check))

@@ -51,7 +51,7 @@ def clock_findings(workload: Json, job: Json | None, report: JobReport, now: dat
         report: its line.
         now: this machine's clock.
     """
-    times = (parse_timestamp(one.get("lastTransitionTime")) for one in conditions(workload))
+    times = (parse_timestamp(entry.get("lastTransitionTime")) for entry in conditions(workload))
     ahead = max((time - now for time in times if time is not None), default=timedelta(0))
     if ahead > TOLERATED:
         yield finding("clock-skew@here", "this machine", seconds=_seconds(ahead))
@@ -67,8 +67,8 @@ def clock_findings(workload: Json, job: Json | None, report: JobReport, now: dat
 
 def _of_worker(id: str, worker: str, ahead: timedelta, sign: str = "") -> Finding:
     side = "ahead of" if ahead > timedelta(0) else "behind"
-    found = finding(id, worker, worker=worker, seconds=_seconds(abs(ahead)), side=side, sign=sign)
-    return attrs.evolve(found, workers=(worker,))
+    skew = finding(id, worker, worker=worker, seconds=_seconds(abs(ahead)), side=side, sign=sign)
+    return attrs.evolve(skew, workers=(worker,))
 
 
 def _seconds(span: timedelta) -> str:

@@ -72,10 +72,10 @@ class EndingCopy:
             return "its Workload is gone, and it was not deleted: a webhook or a permission there may refuse that"
         if self.deleted is None:
             return "nobody has deleted it, and it may run"
-        told = f"deleted at {timestamp(self.deleted)}"
+        deletion = f"deleted at {timestamp(self.deleted)}"
         if not self.is_overdue(now):
-            return f"{told}, its pods have until {timestamp(self.due)} to end" if self.due is not None else told
-        return "; ".join([f"{told}, should have ended at {timestamp(self.due or self.deleted)}", *self._holders()])
+            return f"{deletion}, its pods have until {timestamp(self.due)} to end" if self.due is not None else deletion
+        return "; ".join([f"{deletion}, should have ended at {timestamp(self.due or self.deleted)}", *self._holders()])
 
     def _holders(self) -> Iterator[str]:
         """What holds it: there is always something to look at."""

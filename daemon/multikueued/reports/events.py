@@ -55,10 +55,11 @@ def event_reports(events: Iterable[Json], about: Iterable[Json]) -> tuple[EventR
         about: the job and its Workload. An object of the same name that was deleted has another UID.
     """
     wanted = {
-        (str(one.get("kind")), str(dig(one, "metadata", "name")), str(dig(one, "metadata", "uid"))) for one in about
+        (str(target.get("kind")), str(dig(target, "metadata", "name")), str(dig(target, "metadata", "uid")))
+        for target in about
     }
-    found = [_report(event) for event in events if _is_about(event, wanted)]
-    return tuple(sorted(found, key=lambda one: (one.first or _EVER, one.last or _EVER)))
+    reports = [_report(event) for event in events if _is_about(event, wanted)]
+    return tuple(sorted(reports, key=lambda report: (report.first or _EVER, report.last or _EVER)))
 
 
 _RENAMED: Final = {
@@ -80,7 +81,10 @@ def as_new_event(event: Json) -> Json:
 def _is_about(event: Json, wanted: Collection[tuple[str, str, str]]) -> bool:
     regarding = event.get("regarding") or {}
     kind, name, uid = (str(regarding.get(field) or "") for field in ("kind", "name", "uid"))
-    return any((kind, name) == (one, called) and uid in ("", known) for one, called, known in wanted)
+    return any(
+        (kind, name) == (wanted_kind, wanted_name) and uid in ("", wanted_uid)
+        for wanted_kind, wanted_name, wanted_uid in wanted
+    )
 
 
 def _report(event: Json) -> EventReport:
@@ -114,4 +118,4 @@ def _why(event: Json) -> RefusalFacts:
 
 
 def _first_of(*times: str | None) -> datetime | None:
-    return next((found for time in times if (found := parse_timestamp(time)) is not None), None)
+    return next((moment for time in times if (moment := parse_timestamp(time)) is not None), None)

@@ -46,7 +46,7 @@ from multikueued.reports.worker_answers import WorkerAnswer, ask_workers, lacks_
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
 _OF_THE_RUN: Final = frozenset(
-    one.id for one in (*(sign.remedy for sign in TROUBLE), NOT_READY, *BY_REASON.values(), NEED_MISSING)
+    remedy.id for remedy in (*(sign.remedy for sign in TROUBLE), NOT_READY, *BY_REASON.values(), NEED_MISSING)
 )
 """The findings of a job that is on its worker and gets nowhere there."""
 _WITHOUT_TROUBLE = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
@@ -125,7 +125,7 @@ def explain(seen: Seen) -> Explanation:
     job = seen.waiting.on(job_report(seen.workload, seen.objects), reserved_at(seen.workload))
     asked = ask_workers(seen.workload, job, seen.objects, seen.events, seen.now)
     answers = with_reasons(asked, seen.workload, seen.job, seen.objects, seen.now)
-    findings = sorted(_findings(seen, job, answers), key=lambda one: not one.blocking)
+    findings = sorted(_findings(seen, job, answers), key=lambda finding: not finding.blocking)
     explanation = Explanation(
         job=job,
         audience=seen.audience,
@@ -143,8 +143,8 @@ def explain(seen: Seen) -> Explanation:
 
 def _finished(explanation: Explanation, findings: Iterable[Finding]) -> Explanation:
     """An explanation with these findings, for who reads it; what needs somebody first is its summary."""
-    told = read_by(explanation.audience, findings)
-    return attrs.evolve(explanation, findings=told, summary=_summary(explanation, told))
+    shown = read_by(explanation.audience, findings)
+    return attrs.evolve(explanation, findings=shown, summary=_summary(explanation, shown))
 
 
 def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]:
@@ -155,10 +155,10 @@ def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
-    of_events = [found for _, found in told_findings(seen.events, seen.workload, seen.job, job.job)]
+    of_events = [event_finding for _, event_finding in told_findings(seen.events, seen.workload, seen.job, job.job)]
     yield from of_events
     yield from deleted_job_findings(seen.workload)
-    refused = any(found.id == ToldFinding.STATUS_REFUSED for found in of_events)
+    refused = any(event_finding.id == ToldFinding.STATUS_REFUSED for event_finding in of_events)
     if seen.job is not None and not refused:  # what was refused would say more
         yield from about_job(seen.job, job, seen.now, dependencies_of(seen.workload))
     if job.state in (JobState.FINISHED, JobState.FAILED):
@@ -169,19 +169,23 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
         yield from queue_findings(seen.workload, seen.objects, delegated=delegated)
         yield from _about_job(seen, job)
     if job.state in WAITING_STATES:
-        told = check_message(seen.workload, seen.objects)
-        yield from earlier_run_findings(seen.workload, told, seen.objects, seen.now)
+        message = check_message(seen.workload, seen.objects)
+        yield from earlier_run_findings(seen.workload, message, seen.objects, seen.now)
     if job.state is JobState.LOCAL:
         return
-    if job.worker and (found := taken_away(job.worker, seen.objects)) is not None:
-        yield found
+    if job.worker and (removal := taken_away(job.worker, seen.objects)) is not None:
+        yield removal
     going = job.state in _WITHOUT_TROUBLE
     check = seen.objects.check_of(seen.workload) or seen.objects.queue_check(seen.workload) or ""
-    yield from (one.mild(going) for one in (check_findings(seen.objects, check) if check else ()))
+    yield from (check_finding.mild(going) for check_finding in (check_findings(seen.objects, check) if check else ()))
     yield from narrowed_out(job, answers)
     yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
-    yield from (one for one in clocks.published(seen.objects) if one.where in (job.worker, *job.offered_to))
+    yield from (
+        clock_finding
+        for clock_finding in clocks.published(seen.objects)
+        if clock_finding.where in (job.worker, *job.offered_to)
+    )
     yield from clocks.clock_findings(seen.workload, seen.job, job, seen.now)
 
 
@@ -194,7 +198,7 @@ def about_job(job: Json, report: JobReport, now: datetime, needs: Iterable[Depen
         now: the wall clock.
         needs: what its pods name.
     """
-    yield from trouble_findings(job, report, (one for one in needs if one.required), now)
+    yield from trouble_findings(job, report, (need for need in needs if need.required), now)
     yield from failure_findings(job, report, now)
 
 
@@ -205,10 +209,10 @@ def with_job(explanation: Explanation, job: Json, now: datetime) -> Explanation:
     return with_findings(explained, *about_job(job, explained.job, now))
 
 
-def with_findings(explanation: Explanation, *found: Finding, without: str = "") -> Explanation:
+def with_findings(explanation: Explanation, *more: Finding, without: str = "") -> Explanation:
     """An explanation with more findings, and without those of an id."""
-    kept = (one for one in explanation.findings if one.id != without)
-    return _finished(explanation, (*found, *kept))
+    kept = (finding for finding in explanation.findings if finding.id != without)
+    return _finished(explanation, (*more, *kept))
 
 
 def context_of(seen: Seen, job: JobReport) -> dict[str, str]:
@@ -226,16 +230,16 @@ def context_of(seen: Seen, job: JobReport) -> dict[str, str]:
 def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
     context, where = context_of(seen, job), f"Workload {job.workload}"
     if job.state is JobState.QUEUED:
-        told = str((condition(seen.workload, "QuotaReserved") or {}).get("message") or "")
-        if (found := found_by(MANAGER_RULES, where, told, context)) is not None:
-            yield found
-            if not found.blocking and seen.others_named is not None:
+        message = str((condition(seen.workload, "QuotaReserved") or {}).get("message") or "")
+        if (quota_finding := found_by(MANAGER_RULES, where, message, context)) is not None:
+            yield quota_finding
+            if not quota_finding.blocking and seen.others_named is not None:
                 yield from held_quota(seen.workload, seen.objects, seen.findings_of, named=seen.others_named)
         return
-    told = check_message(seen.workload, seen.objects)
+    message = check_message(seen.workload, seen.objects)
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):
         # Behind the head stand the workers' words.
-        yield from waiting_findings(seen.workload, where, Message.read(told).head, seen.objects)
+        yield from waiting_findings(seen.workload, where, Message.read(message).head, seen.objects)
         return
     over = list(time_is_over(seen.workload, where, job.reason, context))
     yield from over
@@ -248,26 +252,35 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
 def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
 
-    def named(one: WorkerAnswer) -> dict[str, str]:
-        return {**context_of(seen, job), **source_names(seen.objects.clusters_by_name.get(one.worker)), **one.about}
+    def named(answer: WorkerAnswer) -> dict[str, str]:
+        return {
+            **context_of(seen, job),
+            **source_names(seen.objects.clusters_by_name.get(answer.worker)),
+            **answer.about,
+        }
 
-    told = (
-        (one, trouble_of(one.worker, one.told, named(one), connected=one.is_connected, cause=one.cause))
-        for one in answers
-        if one.is_trouble
+    troubles = (
+        (
+            answer,
+            trouble_of(answer.worker, answer.told, named(answer), connected=answer.is_connected, cause=answer.cause),
+        )
+        for answer in answers
+        if answer.is_trouble
     )
-    found = {one.worker: trouble for one, trouble in told if trouble.remedy.id != UNKNOWN or not one.is_word}
-    known = [one.worker for one in answers if one.state != "Missing" and not one.is_twin]
-    may_take = any(worker not in found or not found[worker].remedy.blocking for worker in known)
+    by_worker = {
+        answer.worker: trouble for answer, trouble in troubles if trouble.remedy.id != UNKNOWN or not answer.is_word
+    }
+    known = [answer.worker for answer in answers if answer.state != "Missing" and not answer.is_twin]
+    may_take = any(worker not in by_worker or not by_worker[worker].remedy.blocking for worker in known)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
-    for one in findings_of(found.values()):
-        own = job.state is JobState.LOST and job.worker in one.workers
-        yield one.mild(not own and (may_take or going))
+    for trouble in findings_of(by_worker.values()):
+        own = job.state is JobState.LOST and job.worker in trouble.workers
+        yield trouble.mild(not own and (may_take or going))
 
 
 def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
     job = explanation.job
-    first = next((one for one in findings if one.blocking), None)
+    first = next((finding for finding in findings if finding.blocking), None)
     match job.state:
         case JobState.RUNNING if first is not None and first.id in _OF_THE_RUN:
             return f'Worker cluster "{job.worker}" has it, and somebody has to act: {first.why}.'
@@ -281,7 +294,7 @@ def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
         case JobState.LOST:
             return f'It is assigned to worker cluster "{job.worker}", which cannot be reached.'
         case JobState.FINISHED | JobState.FAILED:
-            if any(one.id == "job-deleted" for one in findings):
+            if any(finding.id == "job-deleted" for finding in findings):
                 return "Its job was deleted."
             where = f' on worker cluster "{job.worker}"' if job.worker else ""
             return f"It has {'failed' if job.state is JobState.FAILED else 'finished'}{where}."
@@ -295,7 +308,7 @@ def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
 
 
 def _waits(job: JobReport, findings: Sequence[Finding]) -> str:
-    earlier = next((one for one in findings if one.id == EARLIER_RUN), None)
+    earlier = next((finding for finding in findings if finding.id == EARLIER_RUN), None)
     if earlier is not None:
         return f'It waits for an earlier run of it to end on worker cluster "{earlier.where}".'
     match job.state:
@@ -326,7 +339,7 @@ def unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Unqueued:
 
 def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding:
     namespace, queue = ObjectKey.of(job).namespace, str(dig(job, "metadata", "labels", QUEUE_LABEL) or "")
-    here = sorted(name_of(one) for one in objects.local_queues if ObjectKey.of(one).namespace == namespace)
+    here = sorted(name_of(queue) for queue in objects.local_queues if ObjectKey.of(queue).namespace == namespace)
     if not queue:
         named = f": {', '.join(here)}" if here else ""
         return finding("no-queue", type_name, namespace=namespace, queues=named)

@@ -44,15 +44,17 @@ def held_quota(
     """
     queue = objects.cluster_queue_name(workload)
     holding = [
-        one
-        for one in objects.dispatched
-        if workloads.cluster_queue(one) == queue and state_of(one, objects) in _HOLDING and one is not workload
+        other
+        for other in objects.dispatched
+        if workloads.cluster_queue(other) == queue and state_of(other, objects) in _HOLDING and other is not workload
     ]
-    holding.sort(key=lambda one: str(reserved_at(one)))
-    for one in holding[:MOST]:
-        if (why := next((each for each in findings_of(one) if each.blocking and each.id in _NEVER), None)) is None:
+    holding.sort(key=lambda other: str(reserved_at(other)))
+    for other in holding[:MOST]:
+        if (
+            why := next((reason for reason in findings_of(other) if reason.blocking and reason.id in _NEVER), None)
+        ) is None:
             continue
         row, where = HELD_QUOTA if named else f"{HELD_QUOTA}@unnamed", f"ClusterQueue {queue}"
-        words = {"title": title(one), "job": type_name(one), "namespace": namespace_of(one), "reason": why.why}
+        words = {"title": title(other), "job": type_name(other), "namespace": namespace_of(other), "reason": why.why}
         yield finding(row, where, queue=str(queue), **words)
         return

@@ -169,13 +169,13 @@ def check_message(workload: Json, objects: ManagerObjects) -> str:
 def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
     """Why a job is in its state, in the words of whoever decided that."""
 
-    def told(kind: str) -> str:
+    def message_of(kind: str) -> str:
         return str((condition(workload, kind) or {}).get("message") or "")
 
     message = check_message(workload, objects)
     match state:
         case JobState.QUEUED:
-            why = _sent_back_for(workload, objects) or told("QuotaReserved") or told("Evicted")
+            why = _sent_back_for(workload, objects) or message_of("QuotaReserved") or message_of("Evicted")
             return missing_queue(workload, objects, why) if objects.has_no_queue(workload) else why
         case JobState.LOST:
             active = condition(objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {}), "Active")
@@ -183,11 +183,11 @@ def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
         case JobState.RUNNING | JobState.STARTING:
             return "; ".join(Message.read(message).parts)
         case JobState.FINISHED | JobState.FAILED:
-            return told("Finished")
+            return message_of("Finished")
         case JobState.INACTIVE:
-            return told("Evicted") or "spec.active is false"
+            return message_of("Evicted") or "spec.active is false"
         case JobState.STOPPING:
-            return "it is being deleted" if is_terminating(workload) else told("Evicted")
+            return "it is being deleted" if is_terminating(workload) else message_of("Evicted")
         case JobState.LOCAL:
             if objects.is_own_copy(workload):
                 return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
@@ -201,11 +201,11 @@ def _sent_back_for(workload: Json, objects: ManagerObjects) -> str:
     return f'sent back: worker cluster "{runs[0].worker}" still has {runs[0]}' if runs else ""
 
 
-def missing_queue(workload: Json, objects: ManagerObjects, told: str = "") -> str:
+def missing_queue(workload: Json, objects: ManagerObjects, message: str = "") -> str:
     """That the LocalQueue of a Workload does not exist, in these words if there are any, and which one may be meant."""
     wanted, namespace = queue_name(workload), ObjectKey.of(workload).namespace
-    here = [name_of(one) for one in objects.local_queues if ObjectKey.of(one).namespace == namespace]
-    return (told or f'LocalQueue "{wanted}" does not exist in namespace "{namespace}"') + similar(wanted, here)
+    here = [name_of(local) for local in objects.local_queues if ObjectKey.of(local).namespace == namespace]
+    return (message or f'LocalQueue "{wanted}" does not exist in namespace "{namespace}"') + similar(wanted, here)
 
 
 def _since(workload: Json, state: JobState, objects: ManagerObjects) -> datetime | None:
@@ -219,10 +219,10 @@ def _since(workload: Json, state: JobState, objects: ManagerObjects) -> datetime
 
 def labels_everywhere(workload: Json) -> Mapping[str, str]:
     """The labels of a Workload and, beneath them, those of its pod templates: Kueue copies few labels of a job."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for pod_set in dig(workload, "spec", "podSets") or []:
-        found.update(dig(pod_set, "template", "metadata", "labels") or {})
-    return found | labels_of(workload)
+        labels.update(dig(pod_set, "template", "metadata", "labels") or {})
+    return labels | labels_of(workload)
 
 
 @attrs.frozen
@@ -260,8 +260,8 @@ def job_reports(
         of: only these Workloads.
     """
     listed = objects.dispatched if of is None else of
-    found = (job_report(workload, objects, user_label) for workload in listed)
-    return in_place(one for one in found if chosen.takes(one))
+    reports = (job_report(workload, objects, user_label) for workload in listed)
+    return in_place(report for report in reports if chosen.takes(report))
 
 
 def in_place(jobs: Iterable[JobReport]) -> tuple[JobReport, ...]:

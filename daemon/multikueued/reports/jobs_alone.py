@@ -45,8 +45,8 @@ def job_alone(job: Json, user_label: str = "") -> JobReport:
 
 def jobs_alone(jobs: Iterable[Json], chosen: JobFilter, user_label: str = "") -> tuple[JobReport, ...]:
     """The jobs that Kueue looks after, by namespace and age."""
-    found = (job_alone(job, user_label) for job in jobs if has_queue(job))
-    return in_place(one for one in found if chosen.takes(one))
+    reports = (job_alone(job, user_label) for job in jobs if has_queue(job))
+    return in_place(report for report in reports if chosen.takes(report))
 
 
 def summary_alone(job: Json) -> str:

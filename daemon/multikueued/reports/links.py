@@ -51,12 +51,12 @@ def _links(workload: Json, job: Json | None, report: JobReport, objects: Manager
     if config is None and MULTIKUEUE_CONFIG in objects.unread:
         return
     if config is None:
-        told = str((condition(objects.our_checks[name], "Active") or {}).get("message") or "")
-        yield ChainLink("MultiKueueConfig", "", "Missing", False, told)
+        problem = str((condition(objects.our_checks[name], "Active") or {}).get("message") or "")
+        yield ChainLink("MultiKueueConfig", "", "Missing", False, problem)
         return
     listed = objects.workers_of(name)
     read = MULTIKUEUE_CLUSTER not in objects.unread
-    missing = [one for one in listed if read and one not in objects.clusters_by_name]
+    missing = [worker for worker in listed if read and worker not in objects.clusters_by_name]
     state = "Active" if is_true(objects.our_checks[name], "Active") else "Inactive"
     yield ChainLink("MultiKueueConfig", name_of(config), state, not missing, f"lists {', '.join(listed) or 'nobody'}")
 

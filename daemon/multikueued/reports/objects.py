@@ -56,7 +56,7 @@ class ManagerObjects:
         has is taken for one.
         """
         if ADMISSION_CHECK in self.unread:
-            named = (str(one.get("name")) for workload in self.workloads for one in workloads.checks(workload))
+            named = (str(check.get("name")) for workload in self.workloads for check in workloads.checks(workload))
             return {name: {"metadata": {"name": name}} for name in named}
         return {name_of(check): check for check in self.checks if _is_ours(check)}
 
@@ -64,8 +64,8 @@ class ManagerObjects:
     def clusters_by_name(self) -> dict[str, Json]:
         """The MultiKueueClusters. Where none may be read, those that Workloads name, as if they were connected."""
         if MULTIKUEUE_CLUSTER in self.unread:
-            named = (workloads.cluster_name(one) for one in self.workloads)
-            asked = (name for one in self.workloads for name in workloads.nominated(one))
+            named = (workloads.cluster_name(workload) for workload in self.workloads)
+            asked = (name for workload in self.workloads for name in workloads.nominated(workload))
             active = {"conditions": [{"type": "Active", "status": "True"}]}
             return {name: {"metadata": {"name": name}, "status": active} for name in (*named, *asked) if name}
         return _by_name(self.clusters)
@@ -81,8 +81,8 @@ class ManagerObjects:
     @cached_property
     def waited(self) -> tuple[tuple[Json, Waited], ...]:
         """The Workloads that have waited for workers, or do."""
-        known = ((one, kueue_objects.waited(one)) for one in self.workloads)
-        return tuple((one, job) for one, job in known if job is not None)
+        known = ((workload, kueue_objects.waited(workload)) for workload in self.workloads)
+        return tuple((workload, job) for workload, job in known if job is not None)
 
     @cached_property
     def last_started(self) -> dict[str, datetime]:
@@ -111,12 +111,12 @@ class ManagerObjects:
     @cached_property
     def local_queues_for(self) -> dict[str, list[ObjectKey]]:
         """The LocalQueues that lead to each worker."""
-        found: dict[str, list[ObjectKey]] = {}
+        leading: dict[str, list[ObjectKey]] = {}
         for key, local in sorted(self.local_queues_by_key.items()):
             queue = self.queues_by_name.get(str(dig(local, "spec", "clusterQueue") or ""))
             for worker in self.workers_of(self.check_of_queue(queue or {}) or ""):
-                found.setdefault(worker, []).append(key)
-        return found
+                leading.setdefault(worker, []).append(key)
+        return leading
 
     @cached_property
     def dispatched(self) -> tuple[Json, ...]:
@@ -126,8 +126,8 @@ class ManagerObjects:
     def is_dispatched(self, workload: Json) -> bool:
         """Whether MultiKueue looks after a Workload, or may: what its queue says may not be read, or it names none. A
         copy on the manager itself belongs to its original."""
-        found = self.check_of(workload) or self.may_be_checked(workload) or self.has_no_queue(workload)
-        return bool(found) and not self.is_own_copy(workload)
+        reason = self.check_of(workload) or self.may_be_checked(workload) or self.has_no_queue(workload)
+        return bool(reason) and not self.is_own_copy(workload)
 
     def may_be_checked(self, workload: Json) -> bool:
         """Whether the ClusterQueue of a Workload has a check of ours, or that may not be read."""
@@ -158,7 +158,7 @@ class ManagerObjects:
     def check_of(self, workload: Json) -> str | None:
         """The check of ours that a Workload has."""
         return next(
-            (str(one["name"]) for one in workloads.checks(workload) if one.get("name") in self.our_checks), None
+            (str(check["name"]) for check in workloads.checks(workload) if check.get("name") in self.our_checks), None
         )
 
     def local_queue_of(self, workload: Json) -> Json | None:
@@ -195,7 +195,7 @@ def _is_ours(check: Json) -> bool:
 
 
 def _by_name(objects: Iterable[Json]) -> dict[str, Json]:
-    return {name_of(one): one for one in objects}
+    return {name_of(each): each for each in objects}
 
 
 def similar(name: str, known: Iterable[str] | Mapping[str, object]) -> str:

@@ -77,44 +77,46 @@ def waiting(
     """
     starts = Starts.of(filter(None, map(kueue_objects.waited, objects.workloads)))
     held = _places(objects)
-    found = {}
+    by_key = {}
     for workload in chosen:
         key = ObjectKey.of(workload)
         place = held.get(key) if workloads.has_quota(workload) else pending.get(key)
-        found[key] = Waiting(place, _start(workload, starts, now))
-    return found
+        by_key[key] = Waiting(place, _start(workload, starts, now))
+    return by_key
 
 
 def places_told(summary: Json) -> dict[ObjectKey, int]:
     """The places in a PendingWorkloadsSummary: there the first is 0."""
-    listed = ((ObjectKey.of(one), one.get("positionInClusterQueue")) for one in summary.get("items") or ())
+    listed = ((ObjectKey.of(entry), entry.get("positionInClusterQueue")) for entry in summary.get("items") or ())
     return {key: at + 1 for key, at in listed if isinstance(at, int)}
 
 
 def _start(workload: Json, starts: Starts, now: datetime) -> Interval | None:
-    one = kueue_objects.waited(workload)
-    if one is None or one.started is not None:
+    job = kueue_objects.waited(workload)
+    if job is None or job.started is not None:
         return None
-    return starts.interval(one.key, one.queue, one.size, (now - one.reserved).total_seconds())
+    return starts.interval(job.key, job.queue, job.size, (now - job.reserved).total_seconds())
 
 
 def _places(objects: ManagerObjects) -> dict[ObjectKey, int]:
     ahead: dict[frozenset[str], int] = {}
     places = {}
-    for one in _in_order(_held_jobs(objects)):
-        places[one.key] = 1 + sum(count for workers, count in ahead.items() if workers & one.workers)
-        ahead[one.workers] = ahead.get(one.workers, 0) + 1
+    for job in _in_order(_held_jobs(objects)):
+        places[job.key] = 1 + sum(count for workers, count in ahead.items() if workers & job.workers)
+        ahead[job.workers] = ahead.get(job.workers, 0) + 1
     return places
 
 
 def _held_jobs(objects: ManagerObjects) -> Iterator[_HeldJob]:
-    for one in objects.workloads:
-        reserved = workloads.reserved_at(one)
-        if reserved is None or not is_held(one, objects):
+    for workload in objects.workloads:
+        reserved = workloads.reserved_at(workload)
+        if reserved is None or not is_held(workload, objects):
             continue
-        key, name = ObjectKey.of(one), uid(one)
-        rank = Rank(-int(dig(one, "spec", "priority") or 0), kueue_objects.queued_at(one) or reserved, name, key)
-        yield _HeldJob(key, workloads.cluster_queue(one), rank, reserved, _workers(one, objects))
+        key, name = ObjectKey.of(workload), uid(workload)
+        rank = Rank(
+            -int(dig(workload, "spec", "priority") or 0), kueue_objects.queued_at(workload) or reserved, name, key
+        )
+        yield _HeldJob(key, workloads.cluster_queue(workload), rank, reserved, _workers(workload, objects))
 
 
 def _workers(workload: Json, objects: ManagerObjects) -> frozenset[str]:
@@ -131,8 +133,8 @@ def _workers(workload: Json, objects: ManagerObjects) -> frozenset[str]:
 def _in_order(held: Iterable[_HeldJob]) -> Iterator[_HeldJob]:
     """As the dispatcher looks at them: in a ClusterQueue by rank, between them the head that has had quota longest."""
     queues: dict[str, list[_HeldJob]] = {}
-    for one in sorted(held, key=lambda one: one.rank, reverse=True):
-        queues.setdefault(one.queue, []).append(one)
+    for job in sorted(held, key=lambda job: job.rank, reverse=True):
+        queues.setdefault(job.queue, []).append(job)
     heads = [(ranked[-1].reserved, queue) for queue, ranked in queues.items()]
     heapify(heads)
     while heads:
@@ -151,7 +153,7 @@ def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) 
         about: only this Workload's.
     """
     known, latest = objects.waited, objects.last_started
-    waiting = [(job.reserved, name_of(one), one, job) for one, job in known if about in (None, one)]
+    waiting = [(job.reserved, name_of(workload), workload, job) for workload, job in known if about in (None, workload)]
     for reserved, _, workload, job in sorted(waiting, key=lambda each: each[:2]):
         is_late = job.started is None and starves(reserved, latest.get(job.queue), now)
         if is_late and is_held(workload, objects):

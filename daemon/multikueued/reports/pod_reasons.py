@@ -31,7 +31,7 @@ class PodReason:
     """With which it has ended."""
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """In words."""
         what = f"{'init container' if self.is_init else 'container'} {self.container}" if self.container else ""
         code = f"exit code {self.exit_code}" if self.exit_code is not None else ""
@@ -41,10 +41,10 @@ class PodReason:
 def reason_of_pod(pod: Json) -> PodReason:
     """What a pod says of why it waits or has failed: an init container that holds up the others, first."""
     said = [*_of_containers(pod)]
-    telling = [one for one in said if one.reason not in _PASSING]
+    telling = [reason for reason in said if reason.reason not in _PASSING]
     own = str(dig(pod, "status", "reason") or "")
     if own:
-        ended = next((one.exit_code for one in telling if one.exit_code), None)
+        ended = next((reason.exit_code for reason in telling if reason.exit_code), None)
         return PodReason(own, str(dig(pod, "status", "message") or ""), exit_code=ended)
     scheduled = condition(pod, "PodScheduled") or {}
     if not said and scheduled.get("status") == "False":
@@ -55,9 +55,9 @@ def reason_of_pod(pod: Json) -> PodReason:
 def _of_containers(pod: Json) -> Iterator[PodReason]:
     for field, is_init in (("initContainerStatuses", True), ("containerStatuses", False)):
         for status in dig(pod, "status", field) or ():
-            found = _of_container(status, is_init=is_init)
-            if found is not None:
-                yield found
+            reason = _of_container(status, is_init=is_init)
+            if reason is not None:
+                yield reason
 
 
 def _of_container(status: Json, *, is_init: bool) -> PodReason | None:

@@ -63,24 +63,26 @@ class Published:
 def seen(facts: WorkerFacts, manager: ClockBound | None) -> WorkerFacts:
     """The facts as they are published, of what was seen from a machine that sees the manager's clock so."""
     clock = facts.clock.ahead_of(manager) if facts.clock is not None and manager is not None else None
-    missing = tuple(one for one in facts.permissions if not one.allowed)
+    missing = tuple(permission for permission in facts.permissions if not permission.allowed)
     latency = round(facts.latency, 3) if facts.latency is not None else None
     return attrs.evolve(facts, error=plain(facts.error), clock=clock, permissions=missing, latency=latency)
 
 
-def written(one: Published, limit: int = MOST) -> str:
+def written(published: Published, limit: int = MOST) -> str:
     """The document of a worker; what does not fit is left out, and named as not checked."""
-    told = _dumped(one)
+    document = _dumped(published)
     for what, without in _LESS:
-        if len(told.encode()) <= limit:
-            return told
-        gap = NotChecked(f"{what} of {one.facts.name}", _MANY, _WHO)
-        one = attrs.evolve(one, facts=without(one.facts), not_checked=(*one.not_checked, gap))
-        told = _dumped(one)
-    if len(told.encode()) <= limit:
-        return told
-    gap = NotChecked(f"{one.facts.name} itself", "there is more than can be published", _WHO, one.facts.name)
-    return _dumped(Published(WorkerFacts(one.facts.name), one.at, (gap,)))
+        if len(document.encode()) <= limit:
+            return document
+        gap = NotChecked(f"{what} of {published.facts.name}", _MANY, _WHO)
+        published = attrs.evolve(published, facts=without(published.facts), not_checked=(*published.not_checked, gap))
+        document = _dumped(published)
+    if len(document.encode()) <= limit:
+        return document
+    gap = NotChecked(
+        f"{published.facts.name} itself", "there is more than can be published", _WHO, published.facts.name
+    )
+    return _dumped(Published(WorkerFacts(published.facts.name), published.at, (gap,)))
 
 
 _MANY: Final = "there are more than can be published"
@@ -91,33 +93,35 @@ _LESS: Final[tuple[tuple[str, Callable[[WorkerFacts], WorkerFacts]], ...]] = (
 )
 
 
-def _dumped(one: Published) -> str:
-    gaps = tuple(NotChecked(plain(gap.what), plain(gap.why), plain(gap.who)) for gap in one.not_checked)
-    facts = attrs.evolve(one.facts, queues_unseen=plain(one.facts.queues_unseen))
-    return _CONVERTER.dumps(attrs.evolve(one, facts=facts, not_checked=gaps), option=orjson.OPT_SORT_KEYS).decode()
+def _dumped(published: Published) -> str:
+    gaps = tuple(NotChecked(plain(gap.what), plain(gap.why), plain(gap.who)) for gap in published.not_checked)
+    facts = attrs.evolve(published.facts, queues_unseen=plain(published.facts.queues_unseen))
+    return _CONVERTER.dumps(
+        attrs.evolve(published, facts=facts, not_checked=gaps), option=orjson.OPT_SORT_KEYS
+    ).decode()
 
 
 def _time(value: Any, _: Any) -> datetime:
-    if (found := parse_timestamp(value)) is None:
+    if (moment := parse_timestamp(value)) is None:
         raise ValueError("no time")
-    return found
+    return moment
 
 
-def _queues(told: Any, _: Any) -> QueuesOnWorker:
+def _queues(document: Any, _: Any) -> QueuesOnWorker:
     """ClusterQueues as the checks look at them."""
-    local = {ObjectKey.parsed(key): str(leads) for key, leads in told["local"].items()}
+    local = {ObjectKey.parsed(key): str(leads) for key, leads in document["local"].items()}
     cluster = {
-        name: {"metadata": {"name": name}, "spec": dict(one["spec"]), "status": dict(one.get("status") or {})}
-        for name, one in told["cluster"].items()
+        name: {"metadata": {"name": name}, "spec": dict(queue["spec"]), "status": dict(queue.get("status") or {})}
+        for name, queue in document["cluster"].items()
     }
     return QueuesOnWorker(local, cluster)
 
 
-def _bound(told: Any, _: Any) -> Bound:
+def _bound(annotations: Any, _: Any) -> Bound:
     """As a Secret says it, with the same checks: it goes into commands."""
-    if (found := bound_in({"metadata": {"annotations": dict(told)}})) is None:
+    if (bound := bound_in({"metadata": {"annotations": dict(annotations)}})) is None:
         raise ValueError("no bound token")
-    return found
+    return bound
 
 
 _CONVERTER: Final = make_converter(omit_if_default=True)
@@ -126,9 +130,9 @@ _CONVERTER.register_structure_hook(Bound, _bound)
 _CONVERTER.register_unstructure_hook(datetime, timestamp)
 _CONVERTER.register_structure_hook(datetime, _time)
 _CONVERTER.register_unstructure_hook(ObjectKey, str)
-_CONVERTER.register_structure_hook(ObjectKey, lambda told, _: ObjectKey.parsed(str(told)))
+_CONVERTER.register_structure_hook(ObjectKey, lambda key, _: ObjectKey.parsed(str(key)))
 _CONVERTER.register_structure_hook(QueuesOnWorker, _queues)
-_CONVERTER.register_structure_hook(GVK, lambda told, _: GVK(*map(str, told)))
+_CONVERTER.register_structure_hook(GVK, lambda names, _: GVK(*map(str, names)))
 
 
 def config_map(namespace: str, name: str, documents: Mapping[str, str]) -> Json:
@@ -139,17 +143,17 @@ def config_map(namespace: str, name: str, documents: Mapping[str, str]) -> Json:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def merged(found: Sequence[Json]) -> Json | None:
+def merged(config_maps: Sequence[Json]) -> Json | None:
     """The documents of several daemons as one ConfigMap; of two about a worker the one that the first has."""
-    data = {name: text for one in reversed(found) for name, text in (one.get("data") or {}).items()}
-    return {**found[0], "data": data} if found else None
+    data = {name: text for config_map in reversed(config_maps) for name, text in (config_map.get("data") or {}).items()}
+    return {**config_maps[0], "data": data} if config_maps else None
 
 
 def published_in(stored: Json | None) -> dict[str, Published]:
     """What a ConfigMap tells, by worker. A document that is none is left out: anybody with the permission writes it."""
     data = (stored or {}).get("data") or {}
-    found = {name.removesuffix(_END): _read(name.removesuffix(_END), data[name]) for name in sorted(data)}
-    return {name: one for name, one in found.items() if one is not None}
+    documents = {name.removesuffix(_END): _read(name.removesuffix(_END), data[name]) for name in sorted(data)}
+    return {name: document for name, document in documents.items() if document is not None}
 
 
 def _read(name: str, text: object) -> Published | None:
@@ -169,11 +173,13 @@ _SPEC: Final = ("cohortName", "cohort", "stopPolicy", "admissionChecks", "admiss
 def slim(queues: QueuesOnWorker) -> QueuesOnWorker:
     """The ClusterQueues that LocalQueues lead to, with no more than what is looked at: quota and what is used of it."""
     reached = set(queues.local.values())
-    return QueuesOnWorker(queues.local, {name: _slim(one) for name, one in queues.cluster.items() if name in reached})
+    return QueuesOnWorker(
+        queues.local, {name: _slim(queue) for name, queue in queues.cluster.items() if name in reached}
+    )
 
 
 def _slim(queue: Json) -> Json:
-    spec: Json = {field: found for field in _SPEC if (found := dig(queue, "spec", field)) is not None}
+    spec: Json = {field: value for field in _SPEC if (value := dig(queue, "spec", field)) is not None}
     spec["resourceGroups"] = [
         {
             "coveredResources": group.get("coveredResources") or [],
@@ -187,10 +193,10 @@ def _slim(queue: Json) -> Json:
     }
     active = condition(queue, "Active")
     if active is not None:
-        told: Json = {"type": "Active", "status": active.get("status")}
-        if told["status"] == "False":
-            told |= {field: plain(str(active.get(field) or "")) for field in ("reason", "message")}
-        status["conditions"] = [told]
+        shown: Json = {"type": "Active", "status": active.get("status")}
+        if shown["status"] == "False":
+            shown |= {field: plain(str(active.get(field) or "")) for field in ("reason", "message")}
+        status["conditions"] = [shown]
     return {"spec": spec, "status": status}
 
 
@@ -199,8 +205,11 @@ def _amounts(flavors: Iterable[Json] | None, fields: tuple[str, ...]) -> list[Js
         {
             "name": flavor.get("name"),
             "resources": [
-                {"name": one.get("name"), **{field: one[field] for field in fields if one.get(field) is not None}}
-                for one in flavor.get("resources") or []
+                {
+                    "name": resource.get("name"),
+                    **{field: resource[field] for field in fields if resource.get(field) is not None},
+                }
+                for resource in flavor.get("resources") or []
             ],
         }
         for flavor in flavors or []

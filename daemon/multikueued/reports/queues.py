@@ -40,8 +40,8 @@ class QueueReport:
 
 def queue_reports(objects: ManagerObjects, jobs: Sequence[JobReport]) -> tuple[QueueReport, ...]:
     """The ClusterQueues that lead to workers."""
-    found = sorted(objects.queues_by_name.items())
-    checked = ((name, queue, objects.check_of_queue(queue)) for name, queue in found)
+    queues = sorted(objects.queues_by_name.items())
+    checked = ((name, queue, objects.check_of_queue(queue)) for name, queue in queues)
     return tuple(_report(name, queue, check, objects, jobs) for name, queue, check in checked if check is not None)
 
 
@@ -55,7 +55,9 @@ def _report(name: str, queue: Json, check: str, objects: ManagerObjects, jobs: S
         check=check,
         active=active,
         local_queues=tuple(
-            sorted(str(ObjectKey.of(one)) for one in objects.local_queues if dig(one, "spec", "clusterQueue") == name)
+            sorted(
+                str(ObjectKey.of(local)) for local in objects.local_queues if dig(local, "spec", "clusterQueue") == name
+            )
         ),
         queued=queued,
         waiting=waiting - queued,

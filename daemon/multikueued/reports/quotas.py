@@ -64,7 +64,7 @@ def quota_of(published: Published | None, local_queues: Iterable[ObjectKey]) -> 
         FlavorQuota(flavor, name, written(name, used[flavor, name]), written(name, amount))
         for (flavor, name), amount in sorted(total.items())
     )
-    counted = {one: used[one] for one in total}
+    counted = {key: used[key] for key in total}
     return WorkerQuota(_amounts(counted), _amounts(total), tuple(flavors), published.quota_at)
 
 

@@ -76,17 +76,19 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
     findings = [*fleet_findings(objects, workers, now, daemon_namespace), *without_queue(objects)]
     findings += islice(starving(objects, now), MOST)
     daemon = daemon_report(objects.lease, now)
-    told = dict(sorted(totals.items()))
-    return StatusReport(now, daemon, workers, queues, told, tuple(findings), shown_pods(objects))
+    by_state = dict(sorted(totals.items()))
+    return StatusReport(now, daemon, workers, queues, by_state, tuple(findings), shown_pods(objects))
 
 
 def shown_pods(objects: ManagerObjects) -> ShownPods | None:
     """How many pods of runs the manager shows, of all workers that it has."""
-    known = (one.facts.mirrors for name, one in objects.published.items() if name in objects.clusters_by_name)
-    counts = [one for one in known if one is not None]
+    known = (
+        published.facts.mirrors for name, published in objects.published.items() if name in objects.clusters_by_name
+    )
+    counts = [mirrors for mirrors in known if mirrors is not None]
     if not counts:
         return None
-    return ShownPods(sum(one.shown for one in counts), sum(one.refused for one in counts))
+    return ShownPods(sum(mirrors.shown for mirrors in counts), sum(mirrors.refused for mirrors in counts))
 
 
 def fleet_findings(
@@ -96,17 +98,19 @@ def fleet_findings(
     yield from daemon_findings(daemon_report(objects.lease, now), daemon_namespace)
     yield from check_findings(objects)
     yield from clocks.published(objects)
-    for one in workers:
-        yield from about(one, objects, daemon_namespace)
+    for worker in workers:
+        yield from about(worker, objects, daemon_namespace)
 
 
 def without_queue(objects: ManagerObjects) -> Iterator[Finding]:
     """The queues that jobs name and that do not exist, each once: who submitted those has to act, and no operator."""
-    found = {
-        (ObjectKey.of(one).namespace, queue_name(one)): one for one in objects.workloads if objects.has_no_queue(one)
+    by_queue = {
+        (ObjectKey.of(workload).namespace, queue_name(workload)): workload
+        for workload in objects.workloads
+        if objects.has_no_queue(workload)
     }
-    for _, workload in sorted(found.items())[:MOST]:
-        yield from (one.mild() for one in queue_findings(workload, objects))
+    for _, workload in sorted(by_queue.items())[:MOST]:
+        yield from (finding.mild() for finding in queue_findings(workload, objects))
 
 
 def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> tuple[Finding, ...]:
@@ -114,8 +118,8 @@ def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) 
     if not worker.error or worker.state == "Missing":  # that it is missing, the check's findings say
         return ()
     degraded = worker.state == "Degraded"
-    found = about_error(worker.name, worker.error, worker.cause, objects, daemon_namespace, connected=degraded)
-    return (found.mild(degraded or not worker.checks),)
+    finding = about_error(worker.name, worker.error, worker.cause, objects, daemon_namespace, connected=degraded)
+    return (finding.mild(degraded or not worker.checks),)
 
 
 def about_error(

@@ -21,7 +21,7 @@ GROUP_TYPE: Final = "podgroup"
 _WORKLOAD_NAMES: Final = (WORKLOAD_TYPE, WORKLOAD.plural, "wl")
 _BUILTIN: Final = {kind.resource.gvk: kind.resource for kind in AVAILABLE}
 _TAKEN: Final = dict.fromkeys((*_WORKLOAD_NAMES, GROUP_TYPE), WORKLOAD.gvk.group) | {
-    name: gvk.group for gvk, found in _BUILTIN.items() for name in (gvk.kind.lower(), found.plural)
+    name: gvk.group for gvk, resource in _BUILTIN.items() for name in (gvk.kind.lower(), resource.plural)
 }
 """Names without a group, and the one group whose kind they stand for: a Volcano Job is no `job`."""
 
@@ -48,23 +48,23 @@ def type_of(workload: Json) -> str:
     """The TYPE of the job behind a Workload."""
     if has_members(workload):
         return GROUP_TYPE
-    found = owner(workload)
-    if found is None:
+    job = owner(workload)
+    if job is None:
         return WORKLOAD_TYPE
-    kind = found.gvk.kind.lower()
-    return kind if kind in names_of(found.gvk) else f"{kind}.{found.gvk.group}"
+    kind = job.gvk.kind.lower()
+    return kind if kind in names_of(job.gvk) else f"{kind}.{job.gvk.group}"
 
 
 def type_name(workload: Json) -> str:
     """TYPE/NAME of the job behind a Workload: `job/train-1`; `workload/NAME` if it names no job."""
-    found = owner(workload)
-    alone = found is not None and not has_members(workload)
-    return f"{type_of(workload)}/{found.name if alone and found is not None else name_of(workload)}"
+    job = owner(workload)
+    alone = job is not None and not has_members(workload)
+    return f"{type_of(workload)}/{job.name if alone and job is not None else name_of(workload)}"
 
 
 def resource_of(type: str) -> Resource | None:
     """The built-in job kind of that TYPE."""
-    return next((found for gvk, found in _BUILTIN.items() if type in names_of(gvk, found.plural)), None)
+    return next((resource for gvk, resource in _BUILTIN.items() if type in names_of(gvk, resource.plural)), None)
 
 
 def names_of(gvk: GVK, plural: str = "") -> set[str]:
@@ -88,17 +88,19 @@ def is_called(type: str, kind: str) -> bool:
 
 def matching(name: JobName, workloads: Iterable[Json]) -> list[Json]:
     """The Workloads that a name stands for, the one that counts first: not ended, then newest."""
-    found = [workload for workload in workloads if _fits(name, workload)]
-    newest = sorted(found, key=lambda one: str(dig(one, "metadata", "creationTimestamp") or ""), reverse=True)
+    fitting = [workload for workload in workloads if _fits(name, workload)]
+    newest = sorted(
+        fitting, key=lambda workload: str(dig(workload, "metadata", "creationTimestamp") or ""), reverse=True
+    )
     return sorted(newest, key=is_finished)
 
 
-def meant(found: Iterable[Json]) -> list[str]:
+def meant(workloads: Iterable[Json]) -> list[str]:
     """The different jobs among Workloads that one name stands for; those that have ended count if all have. Kinds that
     differ in their group alone are told with it."""
-    every = list(found)
-    names = {(type_name(one), _with_group(one)) for one in every if not is_finished(one)} or {
-        (type_name(one), _with_group(one)) for one in every
+    every = list(workloads)
+    names = {(type_name(workload), _with_group(workload)) for workload in every if not is_finished(workload)} or {
+        (type_name(workload), _with_group(workload)) for workload in every
     }
     plain = [name for name, _ in names]
     return sorted(name if plain.count(name) == 1 else full for name, full in names)
@@ -111,15 +113,15 @@ def jobs_in(workloads: Iterable[Json]) -> list[str]:
 
 def suggestions(name: JobName, workloads: Iterable[Json], namespace: str) -> str:
     """What to try instead of a name that stands for nothing; empty if there is no idea."""
-    found = list(workloads)
-    here = [one for one in found if ObjectKey.of(one).namespace == namespace]
-    elsewhere = sorted({ObjectKey.of(one).namespace for one in found if _fits(name, one)} - {namespace})
+    listed = list(workloads)
+    here = [workload for workload in listed if ObjectKey.of(workload).namespace == namespace]
+    elsewhere = sorted({ObjectKey.of(workload).namespace for workload in listed if _fits(name, workload)} - {namespace})
     if elsewhere:
         return f"there is one in namespace {', '.join(elsewhere)}: use -n {elsewhere[0]}"
-    known = {one: one.partition("/")[2] for one in jobs_in(here)}
-    of_name = [one for one, plain in known.items() if plain == name.name]
+    known = {job: job.partition("/")[2] for job in jobs_in(here)}
+    of_name = [job for job, plain in known.items() if plain == name.name]
     close = of_name or difflib.get_close_matches(str(name), list(known), n=3)
-    close = close or [one for one, plain in known.items() if difflib.get_close_matches(name.name, [plain])]
+    close = close or [job for job, plain in known.items() if difflib.get_close_matches(name.name, [plain])]
     if close:
         return f"did you mean {' or '.join(close[:3])}?"
     return f"the jobs here are {', '.join(list(known)[:5])}{', ...' if len(known) > 5 else ''}" if known else ""
@@ -131,11 +133,14 @@ def _fits(name: JobName, workload: Json) -> bool:
     if name.type in ("", GROUP_TYPE) and has_members(workload) and name_of(workload) == name.name:
         return True
     references = dig(workload, "metadata", "ownerReferences") or []
-    members = [(GVK.of(one.get("apiVersion", ""), one.get("kind", "")), one.get("name")) for one in references]
-    found = owner(workload)
-    named = members if has_members(workload) else [(found.gvk, found.name)] if found is not None else []
+    members = [
+        (GVK.of(reference.get("apiVersion", ""), reference.get("kind", "")), reference.get("name"))
+        for reference in references
+    ]
+    job = owner(workload)
+    named = members if has_members(workload) else [(job.gvk, job.name)] if job is not None else []
     return any(
-        known == name.name and (not name.type or name.type in names_of(gvk, _plural(gvk))) for gvk, known in named
+        called == name.name and (not name.type or name.type in names_of(gvk, _plural(gvk))) for gvk, called in named
     )
 
 
@@ -145,9 +150,9 @@ def title(workload: Json) -> str:
 
 
 def _with_group(workload: Json) -> str:
-    found = owner(workload)
+    job = owner(workload)
     kind, _, name = type_name(workload).partition("/")
-    group = found.gvk.group if found is not None and not has_members(workload) and "." not in kind else ""
+    group = job.gvk.group if job is not None and not has_members(workload) and "." not in kind else ""
     return f"{kind}.{group}/{name}" if group else f"{kind}/{name}"
 
 

@@ -55,7 +55,7 @@ class UsageReport:
 
 def costs_of(clusters: Iterable[Json]) -> dict[str, str]:
     """What an hour costs on each worker, as its MultiKueueCluster says it."""
-    return {ObjectKey.of(one).name: annotations_of(one).get(COST, "") for one in clusters}
+    return {ObjectKey.of(cluster).name: annotations_of(cluster).get(COST, "") for cluster in clusters}
 
 
 @attrs.frozen
@@ -105,24 +105,24 @@ def used(
         end: of the span.
         costs: by worker.
     """
-    for one in holdings(workload):
-        if seconds := one.within(begin, end):
-            since = one.since if begin is None else max(begin, one.since)
-            amounts = Counter({name: round(amount * seconds) for name, amount in one.amounts.items()})
-            yield attrs.evolve(one.payer, cost=costs.get(one.payer.worker, "")), since, amounts
+    for holding in holdings(workload):
+        if seconds := holding.within(begin, end):
+            since = holding.since if begin is None else max(begin, holding.since)
+            amounts = Counter({name: round(amount * seconds) for name, amount in holding.amounts.items()})
+            yield attrs.evolve(holding.payer, cost=costs.get(holding.payer.worker, "")), since, amounts
 
 
 def _requested(workload: Json) -> Counter[str]:
     """What a Workload without quota asks for, as Kueue notes it."""
     asked: Counter[str] = Counter()
-    for one in dig(workload, "status", "resourceRequests") or []:
-        for resource, amount in (one.get("resources") or {}).items():
+    for request in dig(workload, "status", "resourceRequests") or []:
+        for resource, amount in (request.get("resources") or {}).items():
             asked[resource] += thousandths(amount)
     return asked
 
 
 def usage_report(
-    found: Iterable[Json],
+    listed: Iterable[Json],
     costs: Mapping[str, str],
     begin: datetime | None,
     now: datetime,
@@ -133,7 +133,7 @@ def usage_report(
     """Sum up what the Workloads that are still there have used.
 
     Args:
-        found: of the manager.
+        listed: the Workloads, of the manager.
         costs: by worker.
         begin: from when on it counts; None: from the first placement that is noted.
         now: the wall clock.
@@ -143,7 +143,7 @@ def usage_report(
     sums: dict[Payer, Counter[str]] = {}
     jobs: Counter[Payer] = Counter()
     first = begin
-    for workload in found:
+    for workload in listed:
         if queue not in ("", queue_name(workload), workloads.cluster_queue(workload)):
             continue
         payers = set()

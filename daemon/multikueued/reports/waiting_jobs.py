@@ -33,8 +33,8 @@ _AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState
 
 def waiting(objects: ManagerObjects) -> list[Json]:
     """The Workloads of jobs that wait, or were rejected: the ones that waited longest first."""
-    kept = [one for one in objects.dispatched if state_of(one, objects) not in _AT_REST]
-    return sorted(kept, key=lambda one: str(dig(one, "metadata", "creationTimestamp") or ""))
+    kept = [workload for workload in objects.dispatched if state_of(workload, objects) not in _AT_REST]
+    return sorted(kept, key=lambda workload: str(dig(workload, "metadata", "creationTimestamp") or ""))
 
 
 def why_jobs_wait(
@@ -53,15 +53,15 @@ def why_jobs_wait(
         behind: the jobs, as far as they were read, by the Workload.
         most: how many jobs are looked at.
     """
-    found: dict[tuple[str, ...], list[tuple[str, Finding]]] = defaultdict(list)
-    for one in waiting(objects)[:most]:
-        about = (one, behind.get(ObjectKey.of(one)), objects, (), now, daemon_namespace)
+    by_cause: dict[tuple[str, ...], list[tuple[str, Finding]]] = defaultdict(list)
+    for workload in waiting(objects)[:most]:
+        about = (workload, behind.get(ObjectKey.of(workload)), objects, (), now, daemon_namespace)
         for finding in explain(Seen(*about, others_named=None)).findings:
             if finding.id not in _PASSING:
-                where = "jobs" if finding.where == f"Workload {name_of(one)}" else finding.where
+                where = "jobs" if finding.where == f"Workload {name_of(workload)}" else finding.where
                 alike = (finding.id, finding.object or where, "" if finding.object else finding.why)
-                found[alike].append((title(one), attrs.evolve(finding, where=where)))
-    for jobs in found.values():
+                by_cause[alike].append((title(workload), attrs.evolve(finding, where=where)))
+    for jobs in by_cause.values():
         name, finding = max(jobs, key=lambda job: job[1].blocking)
         others = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
         yield attrs.evolve(finding, why=f"{finding.why}; it concerns {name}{others}")
@@ -74,9 +74,9 @@ def with_waiting(
     about the jobs alone their submitters mend, and no operator.
     """
     alike: Counter[str] = Counter()
-    found = list[Finding]()
-    for one in why_jobs_wait(objects, now, daemon_namespace, most=AT_A_LOOK):
-        alike[one.id] += 1
-        if one.blocking and alike[one.id] <= MOST_ALIKE:
-            found.append(one.mild(not one.workers))
-    return once(findings, found)
+    grave = list[Finding]()
+    for finding in why_jobs_wait(objects, now, daemon_namespace, most=AT_A_LOOK):
+        alike[finding.id] += 1
+        if finding.blocking and alike[finding.id] <= MOST_ALIKE:
+            grave.append(finding.mild(not finding.workers))
+    return once(findings, grave)

@@ -75,7 +75,7 @@ class WorkerAnswer:
 
 def lacks_quota_there(job: JobReport, answers: Sequence[WorkerAnswer]) -> bool:
     """Whether its worker has the job, and gives it no quota as it is now: one that has grown, or is on hold."""
-    return job.state is JobState.STARTING and any(one.worker == job.worker and one.is_word for one in answers)
+    return job.state is JobState.STARTING and any(answer.worker == job.worker and answer.is_word for answer in answers)
 
 
 def ask_workers(
@@ -99,10 +99,10 @@ def ask_workers(
     refused = refusals(workload, events, parts, now) if job.state in WAITING_STATES else {}
     answers = (_answer(name, workload, job, objects, parts, refused) for name in names)
     why = refusals_in(workload, message)
-    return tuple(_refusing(one, refused.get(one.worker), why.get(one.worker)) for one in answers)
+    return tuple(_refusing(answer, refused.get(answer.worker), why.get(answer.worker)) for answer in answers)
 
 
-def _refusing(answer: WorkerAnswer, refused: ReportedRefusal | None, told: RefusalFacts | None) -> WorkerAnswer:
+def _refusing(answer: WorkerAnswer, refused: ReportedRefusal | None, noted: RefusalFacts | None) -> WorkerAnswer:
     """With when a worker that refuses it is asked again, and why.
 
     What stands beside the check's words counts. An event tells why where the check has no words of that worker, and
@@ -112,8 +112,8 @@ def _refusing(answer: WorkerAnswer, refused: ReportedRefusal | None, told: Refus
         answer = attrs.evolve(answer, next_attempt=refused.due)
     if answer.cause or (answer.state != "Refused" and answer.source != "check"):
         return answer
-    noted = refused.facts if refused is not None and answer.source == "event" else RefusalFacts()
-    facts = noted if told is None else told
+    by_event = refused.facts if refused is not None and answer.source == "event" else RefusalFacts()
+    facts = by_event if noted is None else noted
     return attrs.evolve(answer, cause=facts.cause, about=facts.about)
 
 
@@ -173,7 +173,7 @@ def _without_words(name: str, workload: Json, job: JobReport) -> WorkerAnswer:
         return WorkerAnswer(name, "Offered", "", "")
     if job.worker:
         return WorkerAnswer(name, "Elsewhere", "", "")
-    left = next((one for one in reversed(placements(workload)) if one.worker == name), None)
+    left = next((placement for placement in reversed(placements(workload)) if placement.worker == name), None)
     return (
         WorkerAnswer(name, "NotOffered", "", "") if left is None else WorkerAnswer(name, "Left", left.why, "annotation")
     )
@@ -188,5 +188,5 @@ def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> WorkerAns
     wrong = quota_mismatch(workload, queues, objects.names_on(name))
     if wrong is None:
         return None
-    told = f"{wrong} (as the daemon saw it at {timestamp(published.quota_at)})"
-    return WorkerAnswer(name, "Waiting", told, "findings", cause=wrong.cause, about=wrong.about)
+    words = f"{wrong} (as the daemon saw it at {timestamp(published.quota_at)})"
+    return WorkerAnswer(name, "Waiting", words, "findings", cause=wrong.cause, about=wrong.about)

@@ -62,9 +62,9 @@ class ClockBound:
     high: float
 
     @classmethod
-    def of(cls, told: float, sent: float, received: float) -> ClockBound:
-        """From the time that a server told, and when the request was sent and answered, in seconds of epoch."""
-        return cls(told - received, told + 1 - sent)
+    def of(cls, date: float, sent: float, received: float) -> ClockBound:
+        """From the header Date of an answer, and when the request was sent and answered, in seconds of epoch."""
+        return cls(date - received, date + 1 - sent)
 
     def ahead_of(self, other: ClockBound) -> ClockBound:
         """How far ahead of another server's clock."""

@@ -30,8 +30,8 @@ class QueuesOnWorker:
     @classmethod
     def of(cls, local: Iterable[Json], cluster: Iterable[Json]) -> QueuesOnWorker:
         """From its LocalQueues and ClusterQueues."""
-        leads = {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local}
-        return cls(leads, {name_of(one): one for one in cluster})
+        leads = {ObjectKey.of(queue): str(dig(queue, "spec", "clusterQueue")) for queue in local}
+        return cls(leads, {name_of(queue): queue for queue in cluster})
 
 
 @attrs.frozen
@@ -101,12 +101,12 @@ def queue_flaw(queues: QueuesOnWorker, name: str) -> str:
 
 def _limits(queue: Json) -> Iterator[tuple[str, list[float]]]:
     """What a ClusterQueue could give of each resource, by flavor, in thousandths."""
-    found: dict[str, list[float]] = {}
+    limits: dict[str, list[float]] = {}
     borrows = bool(cohort_of(queue))
     for group in dig(queue, "spec", "resourceGroups") or []:
         for flavor in group.get("flavors") or []:
             for entry in flavor.get("resources") or []:
                 nominal, more = thousandths(entry.get("nominalQuota") or 0), entry.get("borrowingLimit")
                 limit = UNLIMITED if borrows and more is None else nominal + (thousandths(more) if borrows else 0)
-                found.setdefault(entry["name"], []).append(limit)
-    yield from found.items()
+                limits.setdefault(entry["name"], []).append(limit)
+    yield from limits.items()

@@ -56,16 +56,17 @@ def with_reasons(
         return tuple(answers)
     reasons = _reasons(answers, workload, job, objects, state, now)
     return tuple(
-        _with(one, reasons.get(ClusterName(one.worker)), objects, workloads.nominated(workload)) for one in answers
+        _with(answer, reasons.get(ClusterName(answer.worker)), objects, workloads.nominated(workload))
+        for answer in answers
     )
 
 
 def narrowed_out(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """That no worker may ever take a job, because of annotations, labels and taints: no time changes that."""
-    reasons = {one.reason for one in answers}
+    reasons = {answer.reason for answer in answers}
     if reasons & _NARROWED and reasons <= _NARROWED | {Why.NEVER_FITS}:
-        told = "; ".join(f"{one.worker}: {one.told}" for one in answers)
-        yield finding("narrowed-out", f"Workload {job.workload}", told)
+        words = "; ".join(f"{answer.worker}: {answer.told}" for answer in answers)
+        yield finding("narrowed-out", f"Workload {job.workload}", words)
 
 
 def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects, offered: Sequence[str]) -> WorkerAnswer:
@@ -77,8 +78,8 @@ def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects, 
     published = objects.published.get(answer.worker)
     if reason.why not in _SEEN_THERE or published is None or published.quota_at is None:
         return attrs.evolve(answer, told=str(reason))
-    told = f"{reason} (as the daemon saw it at {timestamp(published.quota_at)})"
-    return attrs.evolve(answer, told=told, source="findings")
+    words = f"{reason} (as the daemon saw it at {timestamp(published.quota_at)})"
+    return attrs.evolve(answer, told=words, source="findings")
 
 
 def _reasons(
@@ -89,9 +90,9 @@ def _reasons(
     state: State,
     now: datetime,
 ) -> Mapping[ClusterName, Reason]:
-    refused = {one.worker for one in state.refused if now - one.at < REFUSED_FOR}
+    refused = {refusal.worker for refusal in state.refused if now - refusal.at < REFUSED_FOR}
     candidates = Candidates(
-        tuple(_candidate(one, workload, objects, refused) for one in answers),
+        tuple(_candidate(answer, workload, objects, refused) for answer in answers),
         workloads.nominated(workload),
         facts=_job(workload, job, objects),
     )
@@ -102,15 +103,15 @@ def _reasons(
 def _candidate(answer: WorkerAnswer, workload: Json, objects: ManagerObjects, refused: set[str]) -> Candidate:
     name, cluster = answer.worker, objects.clusters_by_name.get(answer.worker, {})
     why = _OBSTACLES.get(answer.state) or (Why.REFUSED if name in refused else None)
-    found = _queue(name, workload, objects)
-    missing = found if isinstance(found, Reason) else None
+    queue = _queue(name, workload, objects)
+    missing = queue if isinstance(queue, Reason) else None
     return Candidate(
         ClusterName(name),
         labels_of(cluster),
         annotations_of(cluster),
         available=answer.state not in _ABSENT,
         obstacle=Reason(why) if why is not None else missing,
-        facts=Room(found) if isinstance(found, QueueFacts) else None,
+        facts=Room(queue) if isinstance(queue, QueueFacts) else None,
     )
 
 
@@ -141,10 +142,10 @@ def _job(workload: Json, job: Json | None, objects: ManagerObjects) -> JobFacts:
 def _company(together: str, namespace: str, objects: ManagerObjects) -> ClusterName | None:
     """Where a job runs that is named as `job/train` or `rayjob.ray.io/train`."""
     kind, _, name = together.partition("/")
-    for one in objects.workloads:
-        found, worker = workloads.owner(one), workloads.cluster_name(one)
-        if found is None or worker is None or ObjectKey.of(one).namespace != namespace or found.name != name:
+    for other in objects.workloads:
+        owner, worker = workloads.owner(other), workloads.cluster_name(other)
+        if owner is None or worker is None or ObjectKey.of(other).namespace != namespace or owner.name != name:
             continue
-        if kind in (found.gvk.kind.lower(), f"{found.gvk.kind.lower()}.{found.gvk.group}"):
+        if kind in (owner.gvk.kind.lower(), f"{owner.gvk.kind.lower()}.{owner.gvk.group}"):
             return ClusterName(worker)
     return None

@@ -59,7 +59,7 @@ def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = N
         objects: of the manager.
         jobs: the jobs, if they are known already.
     """
-    known = tuple(job_report(one, objects) for one in objects.dispatched) if jobs is None else tuple(jobs)
+    known = tuple(job_report(workload, objects) for workload in objects.dispatched) if jobs is None else tuple(jobs)
     running = Counter(job.worker for job in known if job.state in RUNNING_STATES)
     waiting = Counter(name for job in known if not job.worker for name in job.offered_to)
     used = _used(objects)
@@ -122,19 +122,19 @@ def _state(connected: bool, reason: str, flaws: str) -> str:
 
 def _used(objects: ManagerObjects) -> dict[str, dict[str, str]]:
     """What the Workloads with a recorded worker hold of the manager's quota, by worker and resource."""
-    found: dict[str, Counter[str]] = {}
+    used: dict[str, Counter[str]] = {}
     for workload in objects.dispatched:
         worker = workloads.cluster_name(workload)
         if worker is not None and workloads.is_live(workload):
-            found.setdefault(worker, Counter()).update(reserved(workload))
-    return {worker: amounts(counted) for worker, counted in found.items()}
+            used.setdefault(worker, Counter()).update(reserved(workload))
+    return {worker: amounts(counted) for worker, counted in used.items()}
 
 
 def reserved(workload: Json) -> Counter[str]:
     """What a Workload holds of the manager's quota, in thousandths by resource."""
     held: Counter[str] = Counter()
-    for one in dig(workload, "status", "admission", "podSetAssignments") or []:
-        for resource, amount in (one.get("resourceUsage") or {}).items():
+    for assignment in dig(workload, "status", "admission", "podSetAssignments") or []:
+        for resource, amount in (assignment.get("resourceUsage") or {}).items():
             held[resource] += thousandths(amount)
     return held
 

@@ -75,7 +75,7 @@ def _checked(loaded: Loaded) -> None:
     chosen_kinds(loaded.settings)
     chosen_dispatcher(loaded.settings)
     for remark in loaded.remarks:
-        click.echo(f"{remark.setting}: passed over: {remark.told}")
+        click.echo(f"{remark.setting}: passed over: {remark.why}")
     click.echo("These settings can be used.")
 
 
@@ -83,4 +83,4 @@ def _tell(remarks: Iterable[Remark]) -> None:
     log = structlog.get_logger(__name__)
     for remark in remarks:
         tell = log.warning if remark.important else log.info
-        tell("setting passed over", setting=remark.setting, why=remark.told)
+        tell("setting passed over", setting=remark.setting, why=remark.why)

@@ -127,13 +127,14 @@ async def work(settings: Settings, config: ClusterConfig, term: Leadership | Non
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
         log.info("dispatcher", name=dispatcher_name(settings), type=dispatcher, installed=list(installed_dispatchers()))
         await check_origin(client, _marks(settings), settings.origin)  # else a rollout would replace who leads
-        found = await known_kinds(kinds, client)
-        async with _webhook(settings, client, found, metrics) as hook:
-            adapters = found
+        served = await known_kinds(kinds, client)
+        async with _webhook(settings, client, served, metrics) as hook:
+            adapters = served
             beside = functools.partial(run_beside, settings, client, metrics)
 
             async def lead(led_until: datetime | None) -> None:
-                known, until = found, led_until  # each term has a new manager: caches of an earlier one are out of date
+                # Each term has a new manager: caches of an earlier one are out of date.
+                known, until = served, led_until
                 build = await _builder(settings, client, metrics, granting)
                 while await _lead_until_more_served(term, build, client, metrics, known, until, hook, beside):
                     until = utc_now()
@@ -176,7 +177,7 @@ async def _lead_until_more_served(
     """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
     more = False
     with postponed():
-        found = await with_assigned_kinds(known, client)
+        running = await with_assigned_kinds(known, client)
         async with anyio.create_task_group() as tasks:
 
             async def begin_anew() -> None:
@@ -187,7 +188,7 @@ async def _lead_until_more_served(
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(begin_anew)
-            await term.lead(build(found.adapters, found.before, led_until), metrics, hook, beside)
+            await term.lead(build(running.adapters, running.before, led_until), metrics, hook, beside)
             tasks.cancel_scope.cancel()
     return more
 

@@ -48,8 +48,8 @@ async def until_more_served(adapters: AdapterRegistry, manager: Discoverer) -> N
     rows = [adapter.row for adapter in adapters if adapter.row.unserved]
     while True:
         await anyio.sleep(LOOK_AGAIN if rows else math.inf)
-        if found := await newly_served(rows, manager):
-            log.info("the manager serves more job kinds now", kinds=[str(kind.resource) for kind in found])
+        if newly := await newly_served(rows, manager):
+            log.info("the manager serves more job kinds now", kinds=[str(kind.resource) for kind in newly])
             return
 
 
@@ -60,12 +60,12 @@ async def with_assigned_kinds(adapters: AdapterRegistry, manager: Reader) -> Run
     """
     while True:
         try:
-            found = await with_running_kinds(adapters, manager)
+            running = await with_running_kinds(adapters, manager)
             break
         except ApiError as error:
             log.warning("the manager does not give its Workloads", error=str(error), retry_in=RETRY)
             await anyio.sleep(RETRY)
-    for gvk, waiting in sorted(found.waiting.items(), key=str):
+    for gvk, waiting in sorted(running.waiting.items(), key=str):
         setting = adapters.missing_setting(gvk)
         lacks = "is not in the settings" if setting else "the manager does not serve"
         advice = f"{setting}; until then these run to their end, and new ones are rejected"
@@ -75,4 +75,4 @@ async def with_assigned_kinds(adapters: AdapterRegistry, manager: Reader) -> Run
             workloads=waiting,
             advice=advice if setting else "it is watched all the same",
         )
-    return found
+    return running

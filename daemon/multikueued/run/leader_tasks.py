@@ -76,8 +76,8 @@ def reached(manager: Manager, shown: Callable[[str], ShownPods] | None = None) -
         if worker.connection.connected and link is not None and known is not None and cluster is not None:
             watched = functools.partial(watched_queues, known.queues)
             deleted = functools.partial(deleted_copies, known, manager.cluster, Marks(manager.settings.plan.mark_key))
-            found = Reached(worker.name, link.config, known.client, cluster, watched, deleted, known.shares.used_up)
-            yield found if shown is None else attrs.evolve(found, mirrors=functools.partial(shown, worker.name))
+            seen = Reached(worker.name, link.config, known.client, cluster, watched, deleted, known.shares.used_up)
+            yield seen if shown is None else attrs.evolve(seen, mirrors=functools.partial(shown, worker.name))
 
 
 def deleted_copies(known: WorkerInformers, manager: ManagerCluster, marks: Marks) -> list[tuple[Resource, Json]]:
@@ -89,11 +89,13 @@ def deleted_copies(known: WorkerInformers, manager: ManagerCluster, marks: Marks
         gone = bool(named) and ObjectKey(origin_namespace(job), named) not in workloads
         return is_terminating(job) or (gone and marks.are_on(job))
 
-    return [(one.resource, job) for one in caches for job in one.values() if goes(job)]
+    return [(cache.resource, job) for cache in caches for job in cache.values() if goes(job)]
 
 
 def watched_queues(queues: QueueInformers) -> QueuesOnWorker | None:
     """A worker's queues with their figures, while those are watched: only a dispatcher has them watched."""
-    if queues.cohorts is None or any(not one.status.synced or one.status.failures for one in queues.both):
+    if queues.cohorts is None or any(
+        not informer.status.synced or informer.status.failures for informer in queues.both
+    ):
         return None
-    return QueuesOnWorker(dict(queues.targets()), {name_of(one): one for one in queues.cluster_queues.values()})
+    return QueuesOnWorker(dict(queues.targets()), {name_of(queue): queue for queue in queues.cluster_queues.values()})

@@ -55,23 +55,23 @@ class UseCount:
             await anyio.sleep(EVERY)
 
     async def _look(self, begin: datetime, end: datetime) -> None:
-        costs, listed = costs_of(self.clusters()), {id(one): one for one in self.workloads()}
+        costs, listed = costs_of(self.clusters()), {id(workload): workload for workload in self.workloads()}
         async for number in _unhurried(self._settled.keys() - listed.keys()):
             self._add(self._holdings(self._settled.pop(number)), -1)
         if self._unreadable:
             self._unreadable.intersection_update(map(ObjectKey.of, listed.values()))
         for payer, amounts in self._held.items():
             self._tell(payer, amounts, (end - begin).total_seconds(), costs)
-        async for number in _unhurried([one for one in listed if one not in self._settled]):
-            found = self._holdings(listed[number])
-            for holding in found:
+        async for number in _unhurried([number for number in listed if number not in self._settled]):
+            held = self._holdings(listed[number])
+            for holding in held:
                 self._tell(holding.payer, holding.amounts, holding.within(begin, end), costs)
-            if all(holding.is_settled(end) for holding in found):
+            if all(holding.is_settled(end) for holding in held):
                 self._settled[number] = listed[number]
-                self._add(found, 1)
+                self._add(held, 1)
 
-    def _add(self, found: Iterable[Holding], sign: int) -> None:
-        for holding in found:
+    def _add(self, held: Iterable[Holding], sign: int) -> None:
+        for holding in held:
             if holding.until is None:
                 total = self._held.setdefault(holding.payer, Counter())
                 for resource, amount in holding.amounts.items():
@@ -87,10 +87,10 @@ class UseCount:
 
     def _holdings(self, workload: Json) -> tuple[Holding, ...]:
         try:
-            found = tuple(holdings(workload))
-            if any(not 0 <= amount <= MOST for one in found for amount in one.amounts.values()):
+            held = tuple(holdings(workload))
+            if any(not 0 <= amount <= MOST for holding in held for amount in holding.amounts.values()):
                 raise ValueError("an amount that no quota can be")
-            return found
+            return held
         except Exception as error:  # whoever wrote it must not stop what others' are counted by
             if (key := ObjectKey.of(workload)) not in self._unreadable:
                 self._unreadable.add(key)

@@ -19,7 +19,7 @@ from multikueue.sandbox.objects import built
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.commands.options import kind_option
 from multikueued.demo.jobs import frameworks_of
-from multikueued.demo.kept_clusters import kept_folder, sample, until_told, write_kubeconfig
+from multikueued.demo.kept_clusters import kept_folder, sample, until_stopped, write_kubeconfig
 from multikueued.demo.own_kinds import OwnKinds, config_option
 from multikueued.rbac.mirrors import mirror_policy_objects
 from multikueued.settings.config import Settings
@@ -65,10 +65,10 @@ async def _practise(clusters: Sandbox, kinds: Sequence[SandboxKind], own: OwnKin
         if shows_pods(clusters):
             _prepare_mirrors(clusters)
         # The receiver first: a signal must not end the process and leave the folder behind, because it holds tokens.
-        with until_told() as told, kept_folder("multikueue-sandbox-") as folder:
+        with until_stopped() as stopped, kept_folder("multikueue-sandbox-") as folder:
             await _write(clusters, folder, kinds, own)
-            click.echo("\n".join(told_lines(clusters, folder, kinds)))
-            await told()
+            click.echo("\n".join(instructions(clusters, folder, kinds)))
+            await stopped()
 
 
 def shows_pods(clusters: Sandbox) -> bool:
@@ -95,12 +95,15 @@ async def _write(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], 
     for kind in kinds:
         await anyio.Path(folder / f"{kind.name}.yaml").write_text(sample(kind))
     frameworks, declared = frameworks_of(clusters.kinds, own.declarations)
-    kinds_of = {"integrations": {"frameworks": frameworks}, "externalFrameworks": [written(one) for one in declared]}
+    kinds_of = {
+        "integrations": {"frameworks": frameworks},
+        "externalFrameworks": [written(declaration) for declaration in declared],
+    }
     settings = DAEMON | (MIRRORS if shows_pods(clusters) else {}) | kinds_of
     await anyio.Path(folder / "daemon.yaml").write_text(yaml.dump(settings, Dumper=KubernetesDumper, sort_keys=False))
 
 
-def told_lines(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind]) -> list[str]:
+def instructions(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind]) -> list[str]:
     """What is there and what to try."""
     bare, pods = not clusters.options.join, shows_pods(clusters)
     names = [cluster.name for cluster in clusters.clusters]
@@ -117,7 +120,11 @@ def told_lines(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind]) ->
         "",
         "Try:",
         f"  kubectl create -f {folder / kinds[0].name}.yaml",
-        *([f"  kubectl create -f {folder}/KIND.yaml   # {', '.join(one.name for one in kinds)}"] if kinds[1:] else ()),
+        *(
+            [f"  kubectl create -f {folder}/KIND.yaml   # {', '.join(kind.name for kind in kinds)}"]
+            if kinds[1:]
+            else ()
+        ),
         *(["  kubectl logs -f job/NAME   # once it runs; by the name that create has printed"] if pods else ()),
         "  multikueue status --watch",
         f"  kubectl --context {first} get {kinds[0].resource.plural}",
@@ -145,11 +152,11 @@ def merged(kubeconfigs: Iterable[Json]) -> Json:
     """
     together: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": ""}
     lists: dict[str, list[Json]] = {"clusters": [], "contexts": [], "users": []}
-    for one in kubeconfigs:
-        (cluster,), (user,), (context,) = one["clusters"], one["users"], one["contexts"]
+    for kubeconfig in kubeconfigs:
+        (cluster,), (user,), (context,) = kubeconfig["clusters"], kubeconfig["users"], kubeconfig["contexts"]
         name = f"{cluster['name']}-{user['name']}"
         lists["clusters"].append(cluster)
         lists["users"].append({**user, "name": name})
         lists["contexts"].append({**context, "context": {**context["context"], "user": name}})
-        together["current-context"] = together["current-context"] or one["current-context"]
+        together["current-context"] = together["current-context"] or kubeconfig["current-context"]
     return {**together, **lists}

@@ -104,15 +104,15 @@ class CallerTls(ServingTls):
 
 async def follow_authorities(get: Get, tls: CallerTls) -> None:
     """Read the ConfigMap until cancelled. What cannot be read or used is logged; what was believed before stays."""
-    told = ""
+    logged = ""
     while True:
         try:
             tls.take(await get(CONFIG_MAP, CONFIG_KEY))
-            told = ""
+            logged = ""
         except (ApiError, UnusableError) as error:
-            if str(error) != told:
+            if str(error) != logged:
                 log.warning("cannot tell whom to believe", configMap=str(CONFIG_KEY), error=str(error))
-            told = str(error)
+            logged = str(error)
         await anyio.sleep(INTERVAL if tls.authorities else RETRY)
 
 
@@ -123,7 +123,7 @@ def peer_of(connection: Any, now: datetime) -> Mapping[str, Any] | None:
         connection: the `ssl` object of the connection; None: it has no TLS.
         now: the wall clock.
     """
-    found: Json | None = connection.getpeercert() if connection is not None else None
-    if not found or ssl.cert_time_to_seconds(str(found["notAfter"])) <= now.timestamp():
+    certificate: Json | None = connection.getpeercert() if connection is not None else None
+    if not certificate or ssl.cert_time_to_seconds(str(certificate["notAfter"])) <= now.timestamp():
         return None
-    return found
+    return certificate

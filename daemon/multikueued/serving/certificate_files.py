@@ -76,19 +76,19 @@ class CertificateFolder:
 
     async def run(self) -> None:
         """Read the folder every `interval` until cancelled. Log what cannot be used, and go on serving the last one."""
-        told = ""
+        logged = ""
         while True:
             await anyio.sleep(self.interval)
             try:
-                found = await _serve(self.folder, self.tls, self._served)
+                files = await _serve(self.folder, self.tls, self._served)
             except (UnusableError, SettingsError) as error:  # a SettingsError: it cannot be loaded, as with a full disk
-                if str(error) != told:
+                if str(error) != logged:
                     log.warning("certificate unusable", folder=str(self.folder), error=str(error))
-                told = str(error)
+                logged = str(error)
                 continue
-            told = ""
-            if found is not self._served:
-                self._served = found
+            logged = ""
+            if files is not self._served:
+                self._served = files
                 self.changed.set()
                 self.changed = anyio.Event()
 
@@ -104,19 +104,19 @@ class CertificateFolder:
 
 async def _serve(folder: Path, tls: ServingTls, served: FileSet | None) -> FileSet:
     """Serve the certificate of the folder unless it is served already; return what is served now."""
-    found = await anyio.to_thread.run_sync(_read, folder, abandon_on_cancel=True)
-    if found == served:
+    files = await anyio.to_thread.run_sync(_read, folder, abandon_on_cancel=True)
+    if files == served:
         return served
     names = "ca.crt"
     try:
-        if found.authorities:
-            read_certificates(found.authorities)
+        if files.authorities:
+            read_certificates(files.authorities)
         names = "tls.crt and tls.key"
-        read_certificates(found.certificate)
-        tls.load(found.certificate, found.key)
+        read_certificates(files.certificate)
+        tls.load(files.certificate, files.key)
     except UnusableError as error:
         raise UnusableError(f"{names} in {folder} cannot be used: {error}") from None
-    return found
+    return files
 
 
 def _read(folder: Path) -> FileSet:

@@ -62,6 +62,6 @@ class KeptAnswers(Generic[K, V]):
             return answer
         self._known[asked] = answer, good, anyio.current_time() + lasts
         while len(self._known) > self.most:
-            bad = (one for one, (_, is_good, _) in self._known.items() if not is_good)
+            bad = (question for question, (_, is_good, _) in self._known.items() if not is_good)
             del self._known[next(bad, next(iter(self._known)))]
         return answer

@@ -82,10 +82,10 @@ async def bind(address: str, port: int) -> list[socket.socket]:
     Raises:
         OSError: one of them cannot be listened on.
     """
-    found = await anyio.getaddrinfo(address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = await anyio.getaddrinfo(address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     with ExitStack() as failing:
         listeners = []
-        for family, where in dict.fromkeys((family, where) for family, _, _, _, where in found):
+        for family, where in dict.fromkeys((family, where) for family, _, _, _, where in addresses):
             try:
                 listener = socket.socket(family, socket.SOCK_STREAM)
             except OSError:  # the kernel has no IPv6

@@ -37,10 +37,10 @@ async def user_of_token(create: Create, token: str) -> User | None:
     Raises:
         ApiError: the server does not say.
     """
-    told = await reviewed(create, TOKEN_REVIEW, {"token": token})
-    if told.get("authenticated") is not True:
+    review = await reviewed(create, TOKEN_REVIEW, {"token": token})
+    if review.get("authenticated") is not True:
         return None
-    user = told.get("user") or {}
+    user = review.get("user") or {}
     extra = {key: tuple(values) for key, values in (user.get("extra") or {}).items()}
     return User(user.get("username", ""), tuple(user.get("groups") or ()), user.get("uid", ""), extra)
 

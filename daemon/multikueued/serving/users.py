@@ -21,9 +21,9 @@ class User:
     @property
     def spec(self) -> Json:
         """The user as a SubjectAccessReview names them."""
-        told: Json = {"user": self.name, "groups": [*self.groups], "uid": self.uid}
-        told["extra"] = {key: [*values] for key, values in self.extra.items()}
-        return {field: value for field, value in told.items() if value}
+        spec: Json = {"user": self.name, "groups": [*self.groups], "uid": self.uid}
+        spec["extra"] = {key: [*values] for key, values in self.extra.items()}
+        return {field: value for field, value in spec.items() if value}
 
     @property
     def is_text(self) -> bool:

@@ -25,7 +25,10 @@ def placement_options(settings: Settings) -> PlacementOptions:
     own = settings.controller_name
     return PlacementOptions(
         settings.ocm.placement_settings(own) if settings.ocm.enabled else None,
-        tuple(Inventory(one.selector, one.config, one.placement_settings(own)) for one in settings.inventory),
+        tuple(
+            Inventory(inventory.selector, inventory.config, inventory.placement_settings(own))
+            for inventory in settings.inventory
+        ),
         settings.namespace,
     )
 
@@ -60,17 +63,19 @@ def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
     """What is to be told about the choice: a name without a domain may be an error, and scores may mean nothing."""
     name = dispatcher_name(settings)
     if "/" not in name and name not in installed_dispatchers():
-        told = f'no installed package brings "{name}": another controller is to write status.nominatedClusterNames'
-        yield Remark("dispatcher.name", told, important=True)
+        remark = f'no installed package brings "{name}": another controller is to write status.nominatedClusterNames'
+        yield Remark("dispatcher.name", remark, important=True)
     if settings.ocm.enabled and name != INCREMENTAL:
-        told = f"the order of clusters by score means something to {INCREMENTAL} only: {name} offers a job in no order"
-        yield Remark("ocm", told)
-    for profile, one in (settings.dispatcher.profiles or {}).items():
-        if one.weights.quota is not None:
-            told = (
+        remark = (
+            f"the order of clusters by score means something to {INCREMENTAL} only: {name} offers a job in no order"
+        )
+        yield Remark("ocm", remark)
+    for profile, scoring in (settings.dispatcher.profiles or {}).items():
+        if scoring.weights.quota is not None:
+            remark = (
                 "equal workers are asked in the config's order now: put first those to be filled first, and remove this"
             )
-            yield Remark(f"dispatcher.profiles.{profile}.scores.quota", told, important=True)
+            yield Remark(f"dispatcher.profiles.{profile}.scores.quota", remark, important=True)
 
 
 def dispatcher_contradictions(settings: Settings) -> Iterator[str]:

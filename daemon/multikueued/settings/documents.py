@@ -39,10 +39,10 @@ def read_text(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            found = file.read(MAX_SIZE + 1)
-        if len(found) > MAX_SIZE:
+            content = file.read(MAX_SIZE + 1)
+        if len(content) > MAX_SIZE:
             raise SettingsError(f"cannot read {path}: it is larger than {MAX_SIZE} bytes")
-        return found.decode()
+        return content.decode()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsError(f"cannot read {path}: {why}") from error

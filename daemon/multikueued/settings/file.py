@@ -229,7 +229,7 @@ def _step_of(error: BaseException) -> str:
 
 
 def _listed(source: str, complaints: list[str]) -> str:
-    complaints = [_without_middle(one) for one in complaints]
+    complaints = [_without_middle(complaint) for complaint in complaints]
     if len(complaints) == 1:
         return f"{source}: {complaints[0]}"
     return "\n".join([f"{source}: {len(complaints)} settings cannot be used", *(f"  {line}" for line in complaints)])

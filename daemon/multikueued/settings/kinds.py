@@ -39,8 +39,8 @@ def kind_remarks(settings: Settings) -> Iterator[Remark]:
     """Kinds in the settings that are passed over."""
     for number, name in enumerate(settings.integrations.frameworks):
         if name in UNSUPPORTED:
-            told = f"jobs of this kind are not dispatched: {UNSUPPORTED[name]}"
-            yield Remark(f"integrations.frameworks[{number}] ({name})", told, important=True)
+            why = f"jobs of this kind are not dispatched: {UNSUPPORTED[name]}"
+            yield Remark(f"integrations.frameworks[{number}] ({name})", why, important=True)
 
 
 def kind_contradictions(settings: Settings) -> Iterator[str]:

@@ -60,7 +60,7 @@ class Remark:
     """Something in the settings file that is passed over, for the log."""
 
     setting: str
-    told: str
+    why: str
     important: bool = False
     """Whether it may be missed: a warning."""
 
@@ -144,14 +144,14 @@ def _at(document: Mapping[Any, Any], path: str) -> Any:
 def _without_kueues(document: Mapping[Any, Any]) -> tuple[dict[Any, Any], list[Remark]]:
     """The settings without what only Kueue has, and a remark on each thing that was left out."""
     left, remarks = dict(document), list[Remark]()
-    for path, told in PASSED_OVER.items():
+    for path, why in PASSED_OVER.items():
         group, _, name = path.rpartition(".")
         section = left.get(group) if group else left
         if not isinstance(section, dict) or name not in section:
             continue
         rest = {key: value for key, value in section.items() if key != name}
         left = {**left, group: rest} if group else rest
-        remarks.append(Remark(path, told))
+        remarks.append(Remark(path, why))
     return left, remarks
 
 
@@ -164,8 +164,8 @@ def _gated(document: Mapping[Any, Any]) -> tuple[dict[Any, Any], list[Remark]]:
     rest = {key: value for key, value in section.items() if key != PROFILES}
     if gate:
         return {**document, "multiKueue": {**rest, PROFILES: {}}}, []
-    told = f"the gate {PROFILES_GATE} is off: remove featureGates to use the section"
-    return {**document, "multiKueue": rest}, [Remark(f"multiKueue.{PROFILES}", told, important=True)]
+    why = f"the gate {PROFILES_GATE} is off: remove featureGates to use the section"
+    return {**document, "multiKueue": rest}, [Remark(f"multiKueue.{PROFILES}", why, important=True)]
 
 
 def _kind_complaint(document: Mapping[Any, Any]) -> str | None:

@@ -37,11 +37,11 @@ def _text(form: re.Pattern[str], error: str) -> SettingRule:
 
 
 def _is_server_url(value: Any) -> bool:
-    found = _SERVER_URL.fullmatch(value) if isinstance(value, str) else None
-    if found is None or int(found["port"] or 443) > 65_535:
+    url = _SERVER_URL.fullmatch(value) if isinstance(value, str) else None
+    if url is None or int(url["port"] or 443) > 65_535:
         return False
     try:
-        return found["ipv6"] is None or bool(ipaddress.IPv6Address(found["ipv6"]))
+        return url["ipv6"] is None or bool(ipaddress.IPv6Address(url["ipv6"]))
     except ValueError:
         return False
 

@@ -88,10 +88,10 @@ class Bound:
     @property
     def annotations(self) -> Mapping[str, str]:
         """As they stand on the Secret."""
-        found = {ACCOUNT: f"{self.account.namespace}/{self.account.name}", HOLDER: self.holder}
+        texts = {ACCOUNT: f"{self.account.namespace}/{self.account.name}", HOLDER: self.holder}
         times = {ISSUED: self.issued, EXPIRES: self.expires}
-        found |= {name: timestamp(at) for name, at in times.items() if at is not None}
-        return {name: text for name, text in found.items() if text}
+        texts |= {name: timestamp(at) for name, at in times.items() if at is not None}
+        return {name: text for name, text in texts.items() if text}
 
 
 NOT_BOUND: Final[Mapping[str, None]] = dict.fromkeys((ACCOUNT, HOLDER, ISSUED, EXPIRES))
@@ -100,14 +100,17 @@ NOT_BOUND: Final[Mapping[str, None]] = dict.fromkeys((ACCOUNT, HOLDER, ISSUED, E
 
 def bound_in(secret: Json) -> Bound | None:
     """What a Secret says; None: its token is not bound, or the annotation names no account."""
-    found = annotations_of(secret)
-    namespace, _, name = str(found.get(ACCOUNT) or "").partition("/")
+    annotations = annotations_of(secret)
+    namespace, _, name = str(annotations.get(ACCOUNT) or "").partition("/")
     if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
         return None
-    holder = str(found.get(HOLDER) or "")
+    holder = str(annotations.get(HOLDER) or "")
     holder = holder if _NAME.fullmatch(holder) else ""
     return Bound(
-        Account(namespace, name), holder, parse_timestamp(found.get(ISSUED)), parse_timestamp(found.get(EXPIRES))
+        Account(namespace, name),
+        holder,
+        parse_timestamp(annotations.get(ISSUED)),
+        parse_timestamp(annotations.get(EXPIRES)),
     )
 
 
@@ -129,8 +132,8 @@ def life_of(answer: Json) -> timedelta:
     began, ends = claims.get("iat"), claims.get("exp")
     if isinstance(began, int | float) and isinstance(ends, int | float) and 0 < ends - began < 1e10:
         return timedelta(seconds=ends - began)
-    told = dig(answer, "spec", "expirationSeconds")
-    return timedelta(seconds=told) if isinstance(told, int) and 0 < told < 1e10 else SHORTEST
+    seconds = dig(answer, "spec", "expirationSeconds")
+    return timedelta(seconds=seconds) if isinstance(seconds, int) and 0 < seconds < 1e10 else SHORTEST
 
 
 def claims_of(token: str) -> Json:

@@ -119,14 +119,14 @@ async def add(manager: ManagerAccess, worker: ClusterClient, joining: Joining) -
         WorkerError: it cannot be added, or the daemon does not connect.
         ApiError: a cluster refuses a request.
     """
-    config, found = await check(manager, worker, joining)
+    config, listing = await check(manager, worker, joining)
     try:
         await grant(manager, worker, joining)
         kubeconfig, bound = await credentials(manager, worker, joining)
         await introduce(manager, joining.name, kubeconfig, bound, joining.namespaces)
         manager.say(f"waiting for the daemon to connect to {joining.name}, for up to {joining.timeout:g} s")
         await until_connected(manager, joining.name, kubeconfig, joining.timeout, must_tell=False)
-        await enlist(manager, config, found, joining.name)
+        await enlist(manager, config, listing, joining.name)
     except BaseException:  # Ctrl-C as well
         manager.say(f"Not done. {joining.name} is offered nothing yet. The same command goes on; undo: {joining.undo}")
         raise
@@ -145,12 +145,12 @@ async def check(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
     _ = joining.address
     if joining.bound:
         check_bound(manager.settings, joining.name, joining.life)
-    config, found = await check_manager(manager, joining)
+    config, listing = await check_manager(manager, joining)
     cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", joining.name)) or {}
     secret = await kubeconfig_secret(manager, joining.name, cluster) if is_true(cluster, "Active") else None
     if (known := server_in(secret or {})) and known != joining.address and not joining.server:
-        told = f"{joining.name} is the worker at {known}, and context {joining.context} leads to {joining.address}"
-        raise WorkerError(f"{told}: choose another name; if it is one cluster, name its address with --server")
+        mismatch = f"{joining.name} is the worker at {known}, and context {joining.context} leads to {joining.address}"
+        raise WorkerError(f"{mismatch}: choose another name; if it is one cluster, name its address with --server")
     try:
         await worker.list(WORKLOAD, limit=1)
     except NotFound:
@@ -160,7 +160,7 @@ async def check(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
     if flaw := WorkerNames.of(said, of_manager=itself).flaw:
         option = "name the worker's with --worker-context, or give --namespaces" if itself else "correct --namespaces"
         raise WorkerError(f"context {joining.context}: {flaw}; {option}")
-    return config, found
+    return config, listing
 
 
 async def check_manager(manager: ManagerAccess, joining: Joining) -> tuple[str, Json | None]:
@@ -169,9 +169,9 @@ async def check_manager(manager: ManagerAccess, joining: Joining) -> tuple[str, 
         configs = (await manager.client.list(MULTIKUEUE_CONFIG)).items
     except NotFound:
         raise WorkerError("Kueue is not installed on the manager: there is no MultiKueueConfig kind") from None
-    config, found = objects.choose_config(configs, joining.config)
-    if found is not None:
-        objects.with_entry(found, joining.name)
+    config, listing = objects.choose_config(configs, joining.config)
+    if listing is not None:
+        objects.with_entry(listing, joining.name)
     objects.check_cluster(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", joining.name)), joining.name)
     key = ObjectKey(manager.namespace, objects.secret_name(joining.name))
     secret = await read(manager.client, SECRET, key)
@@ -179,7 +179,7 @@ async def check_manager(manager: ManagerAccess, joining: Joining) -> tuple[str, 
         raise WorkerError(
             f"the Secret {key} exists on the manager, and this command did not make it: choose another name"
         )
-    return config, found
+    return config, listing
 
 
 async def grant(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> None:
@@ -237,8 +237,8 @@ async def _bound(
     if bound is None or not used:
         holder = joining.side.holder
         token, bound = await issued(manager, worker, joining.side, holder, joining.life)
-    told = await authority(worker, joining.side) if joining.asks_for_authority else ""
-    return joining.kubeconfig(token, told), bound
+    pem = await authority(worker, joining.side) if joining.asks_for_authority else ""
+    return joining.kubeconfig(token, pem), bound
 
 
 async def introduce(
@@ -247,15 +247,15 @@ async def introduce(
     """Write the Secret and the MultiKueueCluster on the manager; without namespaces it keeps those it names."""
     secret = objects.manager_secret(worker, manager.namespace, kubeconfig, bound)
     await manager.client.apply(SECRET, secret, field_manager=FIELD_MANAGER)
-    found = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) or {}
-    cluster = objects.multikueue_cluster(worker, namespaces or annotations_of(found).get(NAMESPACES_ANNOTATION, ""))
+    before = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) or {}
+    cluster = objects.multikueue_cluster(worker, namespaces or annotations_of(before).get(NAMESPACES_ANNOTATION, ""))
     await manager.client.apply(MULTIKUEUE_CLUSTER, cluster, field_manager=FIELD_MANAGER)
     manager.say(f"manager: Secret {manager.namespace}/{name_of(secret)} and MultiKueueCluster {worker}")
 
 
-async def enlist(manager: ManagerAccess, config: str, found: Json | None, worker: str) -> None:
+async def enlist(manager: ManagerAccess, config: str, listing: Json | None, worker: str) -> None:
     """List the worker in the MultiKueueConfig, which is made if there is none."""
-    if found is None:
+    if listing is None:
         await manager.client.create(MULTIKUEUE_CONFIG, objects.multikueue_config(config, [worker]))
     else:
         key = ObjectKey("", config)
@@ -277,10 +277,12 @@ async def _tell_second_name(manager: ManagerAccess, worker: str) -> None:
         return
     with anyio.move_on_after(SECOND_NAME_WAIT):
         while True:
-            found = second_name(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) or {})
-            if found is not None:
-                told = f"{worker} gets no jobs: {held_as_second(found.first)}."
-                manager.say(f"{told} Undo: multikueue worker remove {worker}; multikueue doctor says what else may be.")
+            second = second_name(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) or {})
+            if second is not None:
+                consequence = f"{worker} gets no jobs: {held_as_second(second.first)}."
+                manager.say(
+                    f"{consequence} Undo: multikueue worker remove {worker}; multikueue doctor says what else may be."
+                )
                 return
             await anyio.sleep(INTERVAL)
 
@@ -297,8 +299,8 @@ async def printed(manager: ManagerAccess, worker: ApiClient | None, joining: Joi
         WorkerError: it cannot be added, or there is no token yet.
     """
     objects.check_name(joining.name)
-    config, found = await check_manager(manager, joining)
-    listed = objects.with_entry(found, joining.name) if found is not None else [joining.name]
+    config, listing = await check_manager(manager, joining)
+    listed = objects.with_entry(listing, joining.name) if listing is not None else [joining.name]
     there: list[Json] = [
         objects.namespace_object(joining.side.namespace),
         *joining.side.objects(manager.settings, **joining.grants()),

@@ -82,7 +82,7 @@ async def authority(worker: ClusterClient, side: WorkerSide) -> str:
         WorkerError: it does not tell.
     """
     name, field = AUTHORITY
-    found = str(dig(await read(worker, CONFIG_MAP, ObjectKey(side.namespace, name)) or {}, "data", field) or "")
-    if not found:
+    pem = str(dig(await read(worker, CONFIG_MAP, ObjectKey(side.namespace, name)) or {}, "data", field) or "")
+    if not pem:
         raise WorkerError(f"ConfigMap {side.namespace}/{name} of the worker names no authority: give it with --ca")
-    return found
+    return pem

@@ -27,8 +27,8 @@ def digest_of(kubeconfig: bytes) -> str:
 
 def digest_in_use(cluster: Json) -> str:
     """The digest of the kubeconfig that the daemon uses; empty if it does not say."""
-    told = condition(cluster, CREDENTIALS) or {}
-    return str(told.get("message") or "") if told.get("reason") == FROM_KUBECONFIG else ""
+    credentials = condition(cluster, CREDENTIALS) or {}
+    return str(credentials.get("message") or "") if credentials.get("reason") == FROM_KUBECONFIG else ""
 
 
 def is_connected(cluster: Json, digest: str, *, must_tell: bool) -> bool:
@@ -46,16 +46,16 @@ def is_connected(cluster: Json, digest: str, *, must_tell: bool) -> bool:
 
 def why_not_connected(cluster: Json | None, namespace: str) -> str:
     """What the daemon says instead, or that it says nothing."""
-    told = condition(cluster or {}, "Active")
+    active = condition(cluster or {}, "Active")
     if cluster is None:
         return "its MultiKueueCluster is gone"
-    if told is None:
+    if active is None:
         return (
             "nobody has looked at it: does the daemon run and lead (its log says 'working'), "
             f"and does it read Secrets in namespace {namespace}?"
         )
-    if told.get("status") != "True":
-        return f"{told.get('reason')}: {told.get('message')}"
+    if active.get("status") != "True":
+        return f"{active.get('reason')}: {active.get('message')}"
     if digest_in_use(cluster):
         return "it is connected with earlier credentials, and has not taken the new ones yet"
     return "it is Active, but its controller does not say which credentials it uses"

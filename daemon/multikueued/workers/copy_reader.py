@@ -70,7 +70,7 @@ class CopyReader:
         Raises:
             ApiError: it does not answer, or does not accept the credentials.
         """
-        served, found, not_read = await self.client.served(), list[EndingCopy](), list[Resource]()
+        served, ending, not_read = await self.client.served(), list[EndingCopy](), list[Resource]()
         unseen = list[Resource]()
         for adapter in AdapterRegistry(self.kinds):
             if adapter.traits.workload_only or not _may_be_served(adapter.resource.gvk, served):
@@ -80,18 +80,20 @@ class CopyReader:
             except Forbidden:
                 not_read.append(adapter.resource)
                 continue
-            copies = [self._told(ending_copy(one, adapter), now) for one in listed if _may_have_pods(one, adapter)]
+            copies = [
+                self._orphaned_or_not(ending_copy(job, adapter), now) for job in listed if _may_have_pods(job, adapter)
+            ]
             if adapter.traits.pods_label:
                 try:
                     copies += await self._left_pods(adapter)
                 except (Forbidden, NotFound):
                     unseen.append(adapter.resource)
-            found += [one for one in copies if one.is_overdue(now) or not overdue_only]
-        found.sort(key=lambda one: (one.key, one.kind))
-        return EndingCopies(tuple(await self._with_pods(found, now)), tuple(not_read), tuple(unseen))
+            ending += [copy for copy in copies if copy.is_overdue(now) or not overdue_only]
+        ending.sort(key=lambda copy: (copy.key, copy.kind))
+        return EndingCopies(tuple(await self._with_pods(ending, now)), tuple(not_read), tuple(unseen))
 
-    def _told(self, one: EndingCopy, now: datetime) -> EndingCopy:
-        return orphaned(one, now) if one.uid in self.orphans else one
+    def _orphaned_or_not(self, copy: EndingCopy, now: datetime) -> EndingCopy:
+        return orphaned(copy, now) if copy.uid in self.orphans else copy
 
     async def _left_pods(self, adapter: SafeAdapter) -> list[EndingCopy]:
         """The pods of jobs that are gone, of a kind whose controller lets them outlive these: by their label alone.
@@ -116,18 +118,18 @@ class CopyReader:
         Raises:
             ApiError: it does not answer, or does not accept the credentials.
         """
-        rows, found = AdapterRegistry(self.kinds), list[EndingCopy]()
-        times = ((_deleted_at(one) or _made_at(one), resource, one) for resource, one in deleted)
-        gone = [(at, resource, one) for at, resource, one in times if at is not None and now - at >= MARGIN]
-        for _, resource, one in sorted(gone, key=lambda each: each[0])[:MOST_LOOKED_AT]:
+        rows, ending = AdapterRegistry(self.kinds), list[EndingCopy]()
+        times = ((_deleted_at(job) or _made_at(job), resource, job) for resource, job in deleted)
+        gone = [(at, resource, job) for at, resource, job in times if at is not None and now - at >= MARGIN]
+        for _, resource, deletion in sorted(gone, key=lambda each: each[0])[:MOST_LOOKED_AT]:
             adapter = rows.get(resource.gvk)
             try:
-                job = await self.client.get(resource, ObjectKey.of(one))
+                job = await self.client.get(resource, ObjectKey.of(deletion))
             except (NotFound, Forbidden):
                 continue
             if adapter is not None and _may_have_pods(job, adapter):
-                found.append(orphaned(ending_copy(job, adapter), now))
-        return EndingCopies(tuple(await self._with_pods([one for one in found if one.is_overdue(now)], now)))
+                ending.append(orphaned(ending_copy(job, adapter), now))
+        return EndingCopies(tuple(await self._with_pods([copy for copy in ending if copy.is_overdue(now)], now)))
 
     async def _listed(self, resource: Resource) -> list[Json]:
         try:
@@ -135,24 +137,24 @@ class CopyReader:
         except NotFound:  # it is not served
             return []
 
-    async def _with_pods(self, found: list[EndingCopy], now: datetime) -> list[EndingCopy]:
-        overdue = [one for one in found if one.is_overdue(now) and one.kind != POD.gvk.kind][:MOST_LOOKED_AT]
-        seen = {one.uid: await self._pods_of(one, now) for one in overdue}
-        return [seen.get(one.uid, one) for one in found]
+    async def _with_pods(self, copies: list[EndingCopy], now: datetime) -> list[EndingCopy]:
+        overdue = [copy for copy in copies if copy.is_overdue(now) and copy.kind != POD.gvk.kind][:MOST_LOOKED_AT]
+        seen = {copy.uid: await self._pods_of(copy, now) for copy in overdue}
+        return [seen.get(copy.uid, copy) for copy in copies]
 
-    async def _pods_of(self, one: EndingCopy, now: datetime) -> EndingCopy:
+    async def _pods_of(self, copy: EndingCopy, now: datetime) -> EndingCopy:
         try:
-            owned = await owned_pods(self.client, frozenset({one.uid}), one.key.namespace)
+            owned = await owned_pods(self.client, frozenset({copy.uid}), copy.key.namespace)
         except (Forbidden, NotFound):
-            return attrs.evolve(one, pods_unseen="they may not be listed there (worker add --logs grants that)")
+            return attrs.evolve(copy, pods_unseen="they may not be listed there (worker add --logs grants that)")
         late = [pod for pod in map(late_pod, owned.pods) if pod is not None and now - pod.due >= MARGIN]
-        return attrs.evolve(one, pods=tuple(late), pods_unseen="" if late else "; ".join(owned.not_read))
+        return attrs.evolve(copy, pods=tuple(late), pods_unseen="" if late else "; ".join(owned.not_read))
 
 
-def orphaned(one: EndingCopy, now: datetime) -> EndingCopy:
+def orphaned(copy: EndingCopy, now: datetime) -> EndingCopy:
     """One whose Workload is gone; soon after it was made, a list of Workloads may just be too old to have that."""
-    long_ago = one.created is not None and now - one.created >= UNCLAIMED
-    return attrs.evolve(one, orphaned=one.deleted is None and long_ago)
+    long_ago = copy.created is not None and now - copy.created >= UNCLAIMED
+    return attrs.evolve(copy, orphaned=copy.deleted is None and long_ago)
 
 
 def _may_be_served(gvk: GVK, served: Collection[GVK] | None) -> bool:
@@ -195,9 +197,9 @@ def ending_copy(job: Json, adapter: SafeAdapter) -> EndingCopy:
 
 def _templates(job: Json, adapter: SafeAdapter) -> list[Json]:
     """Its pod templates; of a kind whose row has none, the one where most have it."""
-    told = [template for row in adapter.row.copies.templates for _, template in row.found_in(job)]
+    templates = [template for row in adapter.row.copies.templates for _, template in row.found_in(job)]
     usual = dig(job, "spec", "template")
-    return told or ([usual] if isinstance(usual, dict) else [])
+    return templates or ([usual] if isinstance(usual, dict) else [])
 
 
 def late_pod(pod: Json) -> LatePod | None:

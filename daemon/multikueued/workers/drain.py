@@ -74,9 +74,9 @@ async def drain(
     deadline = time.monotonic() + timeout if timeout is not None else None
     await cordon(manager, worker, reason)
     sorted_out = await sort(manager, worker, can_move=move is not None)
-    for one in sorted_out.stay:
-        if not one.ends or move is not None:
-            manager.say(f"stays: {one}")
+    for unmoved in sorted_out.stay:
+        if not unmoved.ends or move is not None:
+            manager.say(f"stays: {unmoved}")
     if move is not None and sorted_out.movable:
         await _move_all(manager, worker, sorted_out.movable, move, deadline)
     await _until_empty(manager, worker, deadline)
@@ -118,7 +118,7 @@ def _nowhere(asked: list[tuple[str, str]]) -> str:
 async def _move_all(
     manager: ManagerAccess, worker: str, movable: tuple[Json, ...], move: Callable[[str], bool], deadline: float | None
 ) -> None:
-    names = "\n".join(f"  {title(one)}" for one in movable)
+    names = "\n".join(f"  {title(workload)}" for workload in movable)
     question = f"These jobs are evicted, one at a time, and begin anew on another worker:\n{names}\nMove them?"
     if not move(question):
         raise WorkerError(f"nothing was moved; {worker} stays cordoned: multikueue worker uncordon {worker} ends that")
@@ -170,19 +170,19 @@ async def _until_empty(manager: ManagerAccess, worker: str, deadline: float | No
     Raises:
         WorkerError: the time is over, or what is left does not end.
     """
-    told = -1
+    last_count = -1
     while left := await running_on(manager, worker):
         over = deadline is not None and time.monotonic() > deadline
-        if len(left) != told:
+        if len(left) != last_count:
             manager.say(f"{worker} has {len(left)} job{'' if len(left) == 1 else 's'} left")
-            told = len(left)
+            last_count = len(left)
             stay = (await sort(manager, worker, can_move=False)).stay
-            if stay and not any(one.ends for one in stay):
+            if stay and not any(unmoved.ends for unmoved in stay):
                 raise WorkerError(
-                    _left(worker, [str(one) for one in stay], "these do not end: delete them, or stop them")
+                    _left(worker, [str(unmoved) for unmoved in stay], "these do not end: delete them, or stop them")
                 )
         if over:
-            raise WorkerError(_left(worker, [title(one) for one in left], "the time is over"))
+            raise WorkerError(_left(worker, [title(workload) for workload in left], "the time is over"))
         await anyio.sleep(INTERVAL)
 
 

@@ -62,17 +62,17 @@ class StillThere:
     @property
     def lines(self) -> list[str]:
         """What each waits for."""
-        return [f"{one}: {one.why(self.now)}" for one in self.copies]
+        return [f"{copy}: {copy.why(self.now)}" for copy in self.copies]
 
     @property
     def being_deleted(self) -> StillThere:
         """Without what nobody has deleted."""
-        return attrs.evolve(self, copies=tuple(one for one in self.copies if one.deleted is not None))
+        return attrs.evolve(self, copies=tuple(copy for copy in self.copies if copy.deleted is not None))
 
     def ways_out(self, worker: str) -> list[str]:
         """What to do about those that should have ended."""
-        overdue = (one for one in self.copies if one.is_overdue(self.now))
-        return list(dict.fromkeys(one.way_out(worker, known=one.workload in self.workloads) for one in overdue))
+        overdue = (copy for copy in self.copies if copy.is_overdue(self.now))
+        return list(dict.fromkeys(copy.way_out(worker, known=copy.workload in self.workloads) for copy in overdue))
 
 
 async def still_there(manager: ManagerAccess, worker: str) -> StillThere:
@@ -98,15 +98,15 @@ async def still_there(manager: ManagerAccess, worker: str) -> StillThere:
         raise NotSeen(str(error), passes=True) from error
     # Of a kind that its credentials may not list the daemon has made no copies, unless its settings name the kind.
     named = {kind.resource for kind in chosen_kinds(manager.settings)}
-    if unread := [str(one) for one in seen.not_read if one in named]:
+    if unread := [str(resource) for resource in seen.not_read if resource in named]:
         raise NotSeen(f"the user of its kubeconfig may not list {', '.join(unread)} there")
-    left = tuple(one for one in seen.copies if not _is_given_up(one, worker, cluster, workloads))
+    left = tuple(copy for copy in seen.copies if not _is_given_up(copy, worker, cluster, workloads))
     return StillThere(left, now, frozenset(map(ObjectKey.of, workloads)), seen.pods_unseen)
 
 
-def _is_given_up(one: EndingCopy, worker: str, cluster: Json, workloads: Iterable[Json]) -> bool:
-    own = [workload for workload in workloads if ObjectKey.of(workload) == one.workload]
-    return is_given_up(one.uid, one.created, worker, annotations_of(cluster), own)
+def _is_given_up(copy: EndingCopy, worker: str, cluster: Json, workloads: Iterable[Json]) -> bool:
+    own = [workload for workload in workloads if ObjectKey.of(workload) == copy.workload]
+    return is_given_up(copy.uid, copy.created, worker, annotations_of(cluster), own)
 
 
 @attrs.define
@@ -140,8 +140,8 @@ class EndingWait:
                 left = await self._look()
             except NotSeen as error:
                 if not error.passes or over or time.monotonic() - self._seen > PATIENCE:
-                    told = f"the manager has no job on {self.worker}, but what runs there could not be looked at"
-                    raise WorkerError(f"{told}: {error}; it stays cordoned") from error
+                    known = f"the manager has no job on {self.worker}, but what runs there could not be looked at"
+                    raise WorkerError(f"{known}: {error}; it stays cordoned") from error
             else:
                 if not left.copies:
                     self._tell_unseen(left)
@@ -197,5 +197,5 @@ class EndingWait:
     def _over(self, left: StillThere) -> str:
         """That the time is over, what is there, and what to do."""
         waited = span(timedelta(seconds=time.monotonic() - self._began))
-        told = f"{self.worker} still has what may run, after {waited}; the time is over; it stays cordoned:"
-        return "\n  ".join([told, *left.lines, *left.ways_out(self.worker)])
+        summary = f"{self.worker} still has what may run, after {waited}; the time is over; it stays cordoned:"
+        return "\n  ".join([summary, *left.lines, *left.ways_out(self.worker)])

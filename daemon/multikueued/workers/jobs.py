@@ -38,8 +38,12 @@ def known_kinds(settings: Settings) -> dict[GVK, JobKind]:
 async def running_on(manager: ManagerAccess, worker: str) -> list[Json]:
     """The Workloads that are recorded for a worker and have not ended."""
     listed = (await manager.client.list(WORKLOAD)).items
-    found = [one for one in listed if workloads.cluster_name(one) == worker and not workloads.is_finished(one)]
-    return sorted(found, key=title)
+    running = [
+        workload
+        for workload in listed
+        if workloads.cluster_name(workload) == worker and not workloads.is_finished(workload)
+    ]
+    return sorted(running, key=title)
 
 
 @attrs.frozen
@@ -52,9 +56,9 @@ class Ours:
     @classmethod
     async def read(cls, manager: ManagerAccess) -> Ours:
         """Read them from the manager."""
-        configs = {name_of(one): one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items}
+        configs = {name_of(config): config for config in (await manager.client.list(MULTIKUEUE_CONFIG)).items}
         checks = (await manager.client.list(ADMISSION_CHECK)).items
-        ours = [one for one in checks if dig(one, "spec", "controllerName") == manager.settings.controller_name]
+        ours = [check for check in checks if dig(check, "spec", "controllerName") == manager.settings.controller_name]
         return cls({name_of(check): clusters(configs.get(config_name(check), {})) for check in ours})
 
     def check_of(self, workload: Json) -> str | None:
@@ -69,10 +73,14 @@ class Ours:
 async def pods_of(manager: ManagerAccess, workload: Json) -> list[Json]:
     """The manager's pods behind a Workload of pods; empty for other kinds."""
     references: Iterable[Json] = dig(workload, "metadata", "ownerReferences") or ()
-    names = [one["name"] for one in references if (one.get("apiVersion"), one.get("kind")) == ("v1", "Pod")]
+    names = [
+        reference["name"]
+        for reference in references
+        if (reference.get("apiVersion"), reference.get("kind")) == ("v1", "Pod")
+    ]
     namespace = ObjectKey.of(workload).namespace
-    found = [await read(manager.client, PODS, ObjectKey(namespace, name)) for name in names]
-    return [pod for pod in found if pod is not None]
+    pods = [await read(manager.client, PODS, ObjectKey(namespace, name)) for name in names]
+    return [pod for pod in pods if pod is not None]
 
 
 def never_ends(workload: Json, kind: JobKind | None, pods: Iterable[Json]) -> str:
@@ -131,9 +139,9 @@ async def uncordon(manager: ManagerAccess, worker: str) -> None:
     """
     await _annotate(manager, MULTIKUEUE_CLUSTER, await manager.cluster(worker), CORDON_ANNOTATION, None)
     asked = [
-        one
-        for one in (await manager.client.list(WORKLOAD)).items
-        if annotations_of(one).get(MOVE_FROM_ANNOTATION) == worker
+        workload
+        for workload in (await manager.client.list(WORKLOAD)).items
+        if annotations_of(workload).get(MOVE_FROM_ANNOTATION) == worker
     ]
     for workload in asked:
         await ask_to_leave(manager, workload, None)

@@ -60,7 +60,9 @@ async def grant_logs(manager: ManagerAccess, worker: ApiClient, granting: Granti
     if before is not None and not objects.is_ours(before):
         raise WorkerError(f"the Secret {key} exists on the manager, and this command did not make it: delete it first")
     role = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role))
-    if role is not None and any(set(one.get("verbs") or ()) - {"get", "list"} for one in role.get("rules") or ()):
+    if role is not None and any(
+        set(role_rule.get("verbs") or ()) - {"get", "list"} for role_rule in role.get("rules") or ()
+    ):
         account = f"{joining.side.namespace}/{joining.side.account}"
         raise WorkerError(f"the account {account} may change things on {name}, as the daemon's: use another --account")
     await make_namespace(worker, joining.side.namespace)

@@ -39,8 +39,8 @@ def queues_mismatch(workload: Json, cluster: Json, queues: QueuesOnWorker, ours:
         ours: the names of our AdmissionChecks.
     """
     names = names_by(cluster)
-    if (found := quota_mismatch(workload, queues, names)) is not None:
-        return str(found)
+    if (mismatch := quota_mismatch(workload, queues, names)) is not None:
+        return str(mismatch)
     leads = queues.local[names.local_queue(local_queue_of(workload))]
     flaw = unfit(queues.cluster.values(), (), ours).get(leads) if names.of_manager else None
     return f'ClusterQueue "{leads}" cannot hold copies: {flaw}' if flaw else ""
@@ -118,5 +118,5 @@ class MoveTargets:
 
     async def _read_queues(self, worker: str, client: KubeClient) -> QueuesOnWorker:
         local, cluster = (await client.list(LOCAL_QUEUE)).items, (await client.list(CLUSTER_QUEUE)).items
-        self._queues[worker] = found = QueuesOnWorker.of(local, cluster)
-        return found
+        self._queues[worker] = queues = QueuesOnWorker.of(local, cluster)
+        return queues

@@ -69,7 +69,7 @@ class WorkerSide:
     def token_objects(self, settings: Settings) -> list[Json]:
         """What lets the account ask for tokens of itself."""
         made = self.objects(settings, bound=True)
-        return [one for one in made if one["kind"] in ("Role", "RoleBinding")]
+        return [obj for obj in made if obj["kind"] in ("Role", "RoleBinding")]
 
     def holder_secret(self, name: str) -> Json:
         """An empty Secret that tokens are bound to: they are void once it is deleted."""
@@ -205,8 +205,8 @@ def check_cluster(cluster: Json | None, worker: str) -> None:
     """
     if cluster is None or location(cluster) == secret_name(worker):
         return
-    found = location(cluster)
-    where = f'the Secret "{found}"' if found else "elsewhere"
+    secret = location(cluster)
+    where = f'the Secret "{secret}"' if secret else "elsewhere"
     raise WorkerError(
         f'MultiKueueCluster "{worker}" exists and has its kubeconfig from {where}, which this command did not make: '
         "choose another name, or delete that MultiKueueCluster first"

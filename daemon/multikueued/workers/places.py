@@ -64,10 +64,10 @@ async def cluster_of(manager: ApiClient, worker: str) -> Json:
     Raises:
         WorkerError: there is none.
     """
-    found = await read(manager, MULTIKUEUE_CLUSTER, ObjectKey("", worker))
-    if found is not None:
-        return found
-    known = [name_of(one) for one in (await manager.list(MULTIKUEUE_CLUSTER)).items]
+    cluster = await read(manager, MULTIKUEUE_CLUSTER, ObjectKey("", worker))
+    if cluster is not None:
+        return cluster
+    known = [name_of(cluster) for cluster in (await manager.list(MULTIKUEUE_CLUSTER)).items]
     similar = difflib.get_close_matches(worker, known, 1)
     meant = f": did you mean {similar[0]}?" if similar else f"; there are {', '.join(known)}" if known else ""
     raise WorkerError(f'there is no MultiKueueCluster "{worker}" on the manager{meant}', NOT_FOUND)

@@ -46,10 +46,12 @@ async def remove_worker(
     cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", name))
     if cluster is not None:
         check_by_hand(cluster)
-    configs = [one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items if objects.without_entry(one, name)]
+    configs = [
+        config for config in (await manager.client.list(MULTIKUEUE_CONFIG)).items if objects.without_entry(config, name)
+    ]
     if worker is not None and (others := await check_account(manager, name, worker, side)):
-        told = f'the daemon reaches MultiKueueCluster "{others[0]}" by the account of that context, too'
-        raise WorkerError(f"{told}: leave --worker-context out, and the account stays for it")
+        shared = f'the daemon reaches MultiKueueCluster "{others[0]}" by the account of that context, too'
+        raise WorkerError(f"{shared}: leave --worker-context out, and the account stays for it")
     if cluster is not None:
         await _empty(manager, name, timeout, force=force)
     try:
@@ -83,7 +85,7 @@ async def _empty(manager: ManagerAccess, name: str, timeout: float, *, force: bo
 
 
 def _has_jobs(name: str, running: list[Json]) -> str:
-    listed = "\n".join(f"  {title(one)}" for one in running)
+    listed = "\n".join(f"  {title(workload)}" for workload in running)
     advice = "wait for them with --timeout, move them with worker drain --move, or say --force"
     return f"{name} has jobs: {advice}:\n{listed}"
 
@@ -131,7 +133,7 @@ async def _clear(manager: ManagerAccess, name: str, worker: ApiClient, side: Wor
         (ROLE, ObjectKey(side.namespace, side.role)),
         (SERVICE_ACCOUNT, account),
     ):
-        found = await read(worker, resource, key)
-        if found is not None and objects.is_ours(found):
+        obj = await read(worker, resource, key)
+        if obj is not None and objects.is_ours(obj):
             await remove(worker, resource, key)
     manager.say(f"{name}: the account {account}, its role and its tokens are deleted")

@@ -88,7 +88,8 @@ class Attempts:
     not_before: float = 0.0
     """On the loop's clock."""
     under_way: bool = False
-    told: str = ""
+    logged: str = ""
+    """Why it failed, as it was logged last."""
 
 
 @attrs.frozen
@@ -139,18 +140,20 @@ class Renewer:
 
     def look(self, tasks: anyio.abc.TaskGroup) -> None:
         """Begin what is due."""
-        found = {ObjectKey.of(one.secret): one for one in self.bound()}
-        self._attempts = {key: self._attempts.get(key, Attempts()) for key in found}
-        self.metrics.ends({one.name: one.bound.expires for one in found.values() if one.bound.expires is not None})
-        for key, one in found.items():
+        workers = {ObjectKey.of(worker.secret): worker for worker in self.bound()}
+        self._attempts = {key: self._attempts.get(key, Attempts()) for key in workers}
+        self.metrics.ends(
+            {worker.name: worker.bound.expires for worker in workers.values() if worker.bound.expires is not None}
+        )
+        for key, worker in workers.items():
             attempts = self._attempts[key]
-            if not one.bound.is_due(self.clock()) or attempts.under_way or attempts.not_before > loop_time():
+            if not worker.bound.is_due(self.clock()) or attempts.under_way or attempts.not_before > loop_time():
                 continue
             if not self.enabled:
-                self._tell_off(one, attempts)
+                self._tell_off(worker, attempts)
                 continue
             attempts.under_way = True
-            tasks.start_soon(self._attempt, one, attempts)
+            tasks.start_soon(self._attempt, worker, attempts)
 
     def bound(self) -> Iterable[RenewedWorker]:
         """The workers whose token is bound; of several with one Secret the first."""
@@ -163,61 +166,65 @@ class Renewer:
                 seen.add(key)
                 yield RenewedWorker(cluster, secret, bound)
 
-    async def _attempt(self, one: RenewedWorker, attempts: Attempts) -> None:
+    async def _attempt(self, worker: RenewedWorker, attempts: Attempts) -> None:
         try:
             async with self._limiter:
                 with anyio.fail_after(DEADLINE):
-                    await self._renew(one)
+                    await self._renew(worker)
         except (MultiKueueError, TimeoutError) as error:
             attempts.failures += 1
-            attempts.not_before = loop_time() + retry_in(one.bound, attempts.failures, self.clock(), self.fraction())
-            self._tell_failure(one, attempts, error)
+            attempts.not_before = loop_time() + retry_in(worker.bound, attempts.failures, self.clock(), self.fraction())
+            self._tell_failure(worker, attempts, error)
         else:
-            attempts.failures, attempts.told, attempts.not_before = 0, "", loop_time() + SETTLING
+            attempts.failures, attempts.logged, attempts.not_before = 0, "", loop_time() + SETTLING
         finally:
             attempts.under_way = False
 
-    async def _renew(self, one: RenewedWorker) -> None:
+    async def _renew(self, renewed: RenewedWorker) -> None:
         """
         Raises:
             MultiKueueError: it is not renewed; `_NotWritten` where the manager refuses.
         """
-        config = parse_worker_kubeconfig(kubeconfig_in(one.secret, name_of(one.secret)))
-        async with self.connect(one.name, config) as worker:
-            token, bound = await issue(worker, one.bound, one.bound.life, self.clock)
+        config = parse_worker_kubeconfig(kubeconfig_in(renewed.secret, name_of(renewed.secret)))
+        async with self.connect(renewed.name, config) as worker:
+            token, bound = await issue(worker, renewed.bound, renewed.bound.life, self.clock)
         try:
-            await store(self.client, one.secret, with_token(one.secret, token), bound)
+            await store(self.client, renewed.secret, with_token(renewed.secret, token), bound)
         except ApiError as error:
             raise _NotWritten(str(error)) from error
-        self.metrics.tried(one.name, "renewed")
-        log.info("token renewed", cluster=one.name, until=bound.until)
-        self.emit(one.cluster, "Normal", "TokenRenewed", "Renew", f"its token was renewed, and ends at {bound.until}")
+        self.metrics.tried(renewed.name, "renewed")
+        log.info("token renewed", cluster=renewed.name, until=bound.until)
+        self.emit(
+            renewed.cluster, "Normal", "TokenRenewed", "Renew", f"its token was renewed, and ends at {bound.until}"
+        )
 
-    def _tell_failure(self, one: RenewedWorker, attempts: Attempts, error: Exception) -> None:
+    def _tell_failure(self, worker: RenewedWorker, attempts: Attempts, error: Exception) -> None:
         """A warning when the reason changes; a change of the Secret by somebody else is none."""
         cause = error.__cause__ if isinstance(error, _NotWritten) and error.__cause__ is not None else error
         if isinstance(cause, Conflict):
             return
-        self.metrics.tried(one.name, "failed")
+        self.metrics.tried(worker.name, "failed")
         why = str(error) or f"no answer within {DEADLINE:g} s"
-        advice = remedy(cause, one.name, writing=isinstance(error, _NotWritten)) if isinstance(cause, Exception) else ""
-        if why == attempts.told:
+        advice = (
+            remedy(cause, worker.name, writing=isinstance(error, _NotWritten)) if isinstance(cause, Exception) else ""
+        )
+        if why == attempts.logged:
             return
-        attempts.told = why
-        log.warning("token not renewed", cluster=one.name, ends=one.bound.until, error=why, advice=advice)
-        told = f"its token ends at {one.bound.until} and was not renewed{f': {advice}' if advice else ''}"
-        self.emit(one.cluster, "Warning", "TokenNotRenewed", "Renew", f"{told} ({type(cause).__name__})")
+        attempts.logged = why
+        log.warning("token not renewed", cluster=worker.name, ends=worker.bound.until, error=why, advice=advice)
+        note = f"its token ends at {worker.bound.until} and was not renewed{f': {advice}' if advice else ''}"
+        self.emit(worker.cluster, "Warning", "TokenNotRenewed", "Renew", f"{note} ({type(cause).__name__})")
 
-    def _tell_off(self, one: RenewedWorker, attempts: Attempts) -> None:
-        if attempts.told:
+    def _tell_off(self, worker: RenewedWorker, attempts: Attempts) -> None:
+        if attempts.logged:
             return
-        attempts.told = "off"
+        attempts.logged = "off"
         advice = "set boundTokens.enabled: true in the daemon's settings"
         log.warning(
-            "token not renewed", cluster=one.name, ends=one.bound.until, error="boundTokens is off", advice=advice
+            "token not renewed", cluster=worker.name, ends=worker.bound.until, error="boundTokens is off", advice=advice
         )
-        told = f"its token ends at {one.bound.until}, and nobody renews it: {advice}"
-        self.emit(one.cluster, "Warning", "TokenNotRenewed", "Renew", told)
+        note = f"its token ends at {worker.bound.until}, and nobody renews it: {advice}"
+        self.emit(worker.cluster, "Warning", "TokenNotRenewed", "Renew", note)
 
 
 class _NotWritten(MultiKueueError):

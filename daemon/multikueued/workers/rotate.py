@@ -105,7 +105,7 @@ async def _void(manager: ManagerAccess, worker: ClusterClient, name: str, replac
 
 
 async def _tell_others(manager: ManagerAccess, worker: ClusterClient, name: str, side: WorkerSide, fresh: str) -> None:
-    others = [name_of(one) for one in await account_secrets(worker, side) if name_of(one) != fresh]
+    others = [name_of(secret) for secret in await account_secrets(worker, side) if name_of(secret) != fresh]
     if others:
         manager.say(f"{name}: the account has other tokens, for other managers or left behind: {', '.join(others)}")
 
@@ -113,9 +113,9 @@ async def _tell_others(manager: ManagerAccess, worker: ClusterClient, name: str,
 async def _source(worker: ClusterClient, side: WorkerSide, secret: Json, was: Bound | None) -> Json | None:
     """The Secret on the worker whose deletion makes the token in use void; None: there is none."""
     used = token_in(secret)
-    for one in await account_secrets(worker, side):
-        if (name_of(one) == was.holder) if was is not None else (decoded(one, "token") == used):
-            return one
+    for secret_there in await account_secrets(worker, side):
+        if (name_of(secret_there) == was.holder) if was is not None else (decoded(secret_there, "token") == used):
+            return secret_there
     return None
 
 
@@ -150,14 +150,14 @@ async def _stored(manager: ManagerAccess, name: str) -> Json:
     """
     cluster = await manager.cluster(name)
     check_by_hand(cluster)
-    found = objects.location(cluster)
-    if not found:
+    location = objects.location(cluster)
+    if not location:
         raise WorkerError(
             f'MultiKueueCluster "{name}" does not have its kubeconfig from a Secret: change it where it is'
         )
-    secret = await read(manager.client, SECRET, ObjectKey(manager.namespace, found))
+    secret = await read(manager.client, SECRET, ObjectKey(manager.namespace, location))
     if secret is None:
-        raise WorkerError(f"there is no Secret {manager.namespace}/{found} on the manager: use worker add")
+        raise WorkerError(f"there is no Secret {manager.namespace}/{location} on the manager: use worker add")
     return secret
 
 

@@ -28,15 +28,15 @@ TOKEN_PATIENCE: Final = 30.0
 async def account_secrets(worker: ApiClient, side: WorkerSide) -> list[Json]:
     """The Secrets of the account that this command made: with its tokens, and those that tokens are bound to."""
     listed = (await worker.list(SECRET, namespace=side.namespace)).items
-    return [one for one in listed if objects.is_ours(one) and is_of_account(one, side)]
+    return [secret for secret in listed if objects.is_ours(secret) and is_of_account(secret, side)]
 
 
 def is_of_account(secret: Json, side: WorkerSide) -> bool:
     """Whether a Secret holds a token of the account, or tokens of it are bound to it."""
-    found = annotations_of(secret)
+    annotations = annotations_of(secret)
     if secret.get("type") == objects.TOKEN_TYPE:
-        return found.get(objects.ACCOUNT_ANNOTATION) == side.account
-    return found.get(ACCOUNT) == f"{side.namespace}/{side.account}"
+        return annotations.get(objects.ACCOUNT_ANNOTATION) == side.account
+    return annotations.get(ACCOUNT) == f"{side.namespace}/{side.account}"
 
 
 async def filled(worker: ApiClient, side: WorkerSide, name: str) -> Json:
@@ -71,15 +71,15 @@ async def check_account(manager: ManagerAccess, name: str, worker: ApiClient, si
     account = await read(worker, SERVICE_ACCOUNT, ObjectKey(side.namespace, side.account))
     if account is None:
         return []
-    tokens = {decoded(one, "token") for one in await account_secrets(worker, side)} - {""}
+    tokens = {decoded(secret, "token") for secret in await account_secrets(worker, side)} - {""}
     servers, users = dict[str, str](), list[str]()
     async for user, secret in kubeconfig_secrets(manager):
         servers[user], used = server_in(secret), token_in(secret)
         if used in tokens or dig(claims_of(used), "kubernetes.io", "serviceaccount", "uid") == uid(account):
             users.append(user)
     if users and servers.get(name) not in {servers[user] for user in users}:
-        told = f'the daemon reaches MultiKueueCluster "{users[0]}" by the account of that context'
-        raise WorkerError(f"{told}, and not {name}: correct the name or --worker-context")
+        owner = f'the daemon reaches MultiKueueCluster "{users[0]}" by the account of that context'
+        raise WorkerError(f"{owner}, and not {name}: correct the name or --worker-context")
     return [user for user in users if user != name]
 
 
@@ -113,9 +113,9 @@ def server_in(secret: Json) -> str:
     return _field(secret, "clusters", "cluster", "server")
 
 
-def _field(secret: Json, listed: str, one: str, field: str) -> str:
+def _field(secret: Json, listed: str, part: str, field: str) -> str:
     try:
         document = yaml.load(decoded(secret, KUBECONFIG_KEY), KubernetesLoader)
-        return str(document[listed][0][one].get(field) or "")
+        return str(document[listed][0][part].get(field) or "")
     except (yaml.YAMLError, KeyError, IndexError, TypeError, AttributeError):
         return ""

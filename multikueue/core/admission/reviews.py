@@ -48,9 +48,9 @@ def parse_review(document: Any) -> Review:
     """
     if not isinstance(document, dict):
         raise BadReviewError("the body is not a JSON object")
-    found = f"{document.get('apiVersion')} {document.get('kind')}"
-    if found != f"{API_VERSION} {KIND}":
-        raise BadReviewError(f"expected {API_VERSION} {KIND}, got {found[:100]}: list v1 in admissionReviewVersions")
+    sent = f"{document.get('apiVersion')} {document.get('kind')}"
+    if sent != f"{API_VERSION} {KIND}":
+        raise BadReviewError(f"expected {API_VERSION} {KIND}, got {sent[:100]}: list v1 in admissionReviewVersions")
     request = document.get("request")
     uid, kind = dig(request, "uid"), dig(request, "kind")
     if not isinstance(request, dict) or not isinstance(uid, str) or not uid or not isinstance(kind, dict):

@@ -61,8 +61,8 @@ def _verdict(
     inactive = [name for name in listed if name in known and not is_true(known[name], "Active")]
     if not missing and not inactive:
         return True, "Active", "The admission check is active"
-    found = (("Missing", missing), ("Inactive", inactive))
-    parts = [f"{what} clusters: [{' '.join(names)}]" for what, names in found if names]
+    problems = (("Missing", missing), ("Inactive", inactive))
+    parts = [f"{what} clusters: [{' '.join(names)}]" for what, names in problems if names]
     # One that answers with more than may be read is there: jobs wait for it, and their checks say why.
     hidden = [name for name in inactive if (condition(known[name], "Active") or {}).get("reason") == UNREADABLE]
     usable = len(missing) + len(inactive) - len(hidden) < len(listed)

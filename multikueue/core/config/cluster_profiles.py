@@ -59,8 +59,8 @@ class ProfileAccess:
         if not isinstance(name, str) or not name:
             refuse("getting credentials: missing clusterName in ExecCredential.Spec.Cluster.Config", Cause.UNNAMED)
         if len(name) > LONGEST_NAME or _OBJECT_NAME.fullmatch(name) is None:
-            told = "clusterName in ExecCredential.Spec.Cluster.Config is not an object's name"
-            refuse(f"getting credentials: {told}", Cause.UNNAMED)
+            why = "clusterName in ExecCredential.Spec.Cluster.Config is not an object's name"
+            refuse(f"getting credentials: {why}", Cause.UNNAMED)
         return name
 
 
@@ -97,7 +97,7 @@ def chosen_access(profile: Json | None, name: str, settings: ProfileSettings) ->
     if settings.providers is None:
         refuse("no access provider configured", Cause.NO_PROVIDER)
     offered = offered_clusters(profile)
-    provider = next((one for one in settings.providers if one.name in offered), None)
+    provider = next((known for known in settings.providers if known.name in offered), None)
     if provider is None:
         refuse(f'no matching cluster accessor found for cluster profile "{name}"', Cause.OTHER_PROVIDER)
     if provider.plugin is None and provider.builtin is None:
@@ -112,14 +112,14 @@ def chosen_access(profile: Json | None, name: str, settings: ProfileSettings) ->
 def offered_clusters(profile: Json) -> dict[str, Json]:
     """By provider's name, the cluster as that provider reaches it. Later ones override, and those of the field's old
     name come first."""
-    found: dict[str, Json] = {}
+    clusters: dict[str, Json] = {}
     for field in ("credentialProviders", "accessProviders"):
         entries = dig(profile, "status", field)
         for entry in entries if isinstance(entries, list) else ():
             name, cluster = dig(entry, "name"), dig(entry, "cluster")
             if isinstance(name, str):
-                found[name] = cluster if isinstance(cluster, dict) else {}
-    return found
+                clusters[name] = cluster if isinstance(cluster, dict) else {}
+    return clusters
 
 
 def _extensions(cluster: Json) -> Iterator[tuple[str, Any]]:
@@ -144,14 +144,14 @@ def _with_additions(access: ProfileAccess, extensions: list[tuple[str, Any]]) ->
 def _more_args(content: Any) -> list[str]:
     """A list of texts. A ClusterProfile's definition takes nothing but objects, so it is the member `args` of one."""
     listed = content.get("args") if isinstance(content, dict) else content
-    if not isinstance(listed, list) or not all(_is_word(one) for one in listed):
-        told = 'failed to unmarshal additional CLI args extension: write it as {"args": ["--flag=value"]}'
-        refuse(told, Cause.ADDITIONS)
+    if not isinstance(listed, list) or not all(_is_word(argument) for argument in listed):
+        advice = 'failed to unmarshal additional CLI args extension: write it as {"args": ["--flag=value"]}'
+        refuse(advice, Cause.ADDITIONS)
     return listed
 
 
 def _more_env(content: Any) -> dict[str, str]:
-    if not isinstance(content, dict) or not all(_is_word(one) for pair in content.items() for one in pair):
+    if not isinstance(content, dict) or not all(_is_word(text) for pair in content.items() for text in pair):
         refuse("failed to unmarshal additional env vars extension: write it as names and texts", Cause.ADDITIONS)
     return content
 

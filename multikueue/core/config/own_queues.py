@@ -21,19 +21,19 @@ def unfit(cluster_queues: Iterable[Json], cohorts: Iterable[Json], ours: Collect
         cohorts: its Cohorts, as far as they are known.
         ours: the names of our AdmissionChecks.
     """
-    above = {name_of(one): parent_of(one) for one in cohorts}
-    roots = {name_of(one): _root(cohort_of(one), above) for one in cluster_queues}
+    above = {name_of(cohort): parent_of(cohort) for cohort in cohorts}
+    roots = {name_of(queue): _root(cohort_of(queue), above) for queue in cluster_queues}
     checked = {
-        name_of(one): check
-        for one in cluster_queues
-        if (check := next((name for name in check_names(one) if name in ours), ""))
+        name_of(queue): check
+        for queue in cluster_queues
+        if (check := next((name for name in check_names(queue) if name in ours), ""))
     }
-    found = {name: f'it has AdmissionCheck "{check}", so its jobs go to workers' for name, check in checked.items()}
-    first = {roots[one]: one for one in sorted(checked, reverse=True) if roots[one]}
+    whys = {name: f'it has AdmissionCheck "{check}", so its jobs go to workers' for name, check in checked.items()}
+    first = {roots[name]: name for name in sorted(checked, reverse=True) if roots[name]}
     for name, root in roots.items():
         if name not in checked and (beside := first.get(root)):
-            found[name] = f'it shares cohort "{root}" with ClusterQueue "{beside}", whose jobs go to workers'
-    return found
+            whys[name] = f'it shares cohort "{root}" with ClusterQueue "{beside}", whose jobs go to workers'
+    return whys
 
 
 def _root(cohort: str, above: Mapping[str, str]) -> str:

@@ -68,8 +68,8 @@ def token_in(secret: Json | None, name: str, profile: Json, provider: AccessProv
             told as one that is not there.
     """
     if secret is None or not is_for(secret, profile, provider):
-        told = f'none is owned by ClusterProfile "{name_of(profile)}" or labelled {PROFILE_LABEL}={name_of(profile)}'
-        refuse(f"getting credentials: failed to get secret {name}: {told}", Cause.NO_TOKEN)
+        why = f'none is owned by ClusterProfile "{name_of(profile)}" or labelled {PROFILE_LABEL}={name_of(profile)}'
+        refuse(f"getting credentials: failed to get secret {name}: {why}", Cause.NO_TOKEN)
     encoded = dig(secret, "data", TOKEN)
     if not isinstance(encoded, str) or not encoded:
         refuse(f'getting credentials: secret {name} missing "{TOKEN}" key', Cause.NO_TOKEN)

@@ -77,8 +77,8 @@ def offered(local_queues: frozenset[ObjectKey], worker: WorkerQueues) -> Amounts
         worker: its queues; LocalQueues belong together by namespace and name.
     """
     related = {target for key, target in worker.local_queues if key in local_queues}
-    found = (worker.cluster_queues[name] for name in sorted(related & worker.cluster_queues.keys()))
-    return _sum({resource: amount} for queue in found for resource, amount in _nominal(queue))
+    queues = (worker.cluster_queues[name] for name in sorted(related & worker.cluster_queues.keys()))
+    return _sum({resource: amount} for queue in queues for resource, amount in _nominal(queue))
 
 
 def automate(
@@ -99,19 +99,19 @@ def automate(
         return Automation(conditions=kept if len(kept) < len(conditions(cluster_queue)) else None)
     problem = _problem(cluster_queue, config)
     if problem is not None:
-        return _told(cluster_queue, False, *problem, now)
+        return _stating(cluster_queue, False, *problem, now)
     group = dig(cluster_queue, "spec", "resourceGroups")[0]
     total = _sum(worker or {} for worker in workers)
     uncovered = sorted(total.keys() - set(group["coveredResources"]))
     if uncovered:
         missing = f"manager-side coveredResources is missing resources configured on workers: [{' '.join(uncovered)}]"
-        return _told(cluster_queue, False, "UnsupportedConfiguration", missing, now)
+        return _stating(cluster_queue, False, "UnsupportedConfiguration", missing, now)
     if any(worker is None for worker in workers):
         for resource, amount in _nominal(cluster_queue):
-            total[resource] = max(amount, total.get(resource, _NOTHING), key=lambda one: one.thousandths)
+            total[resource] = max(amount, total.get(resource, _NOTHING), key=lambda quantity: quantity.thousandths)
     message = "ClusterQueue quota is automatically managed based on MultiKueue workers."
-    told = _told(cluster_queue, True, "QuotaAutomated", message, now)
-    return attrs.evolve(told, resource_groups=_changed(group, total))
+    automation = _stating(cluster_queue, True, "QuotaAutomated", message, now)
+    return attrs.evolve(automation, resource_groups=_changed(group, total))
 
 
 def _problem(cluster_queue: Json, config: Json | None) -> tuple[str, str] | None:
@@ -127,7 +127,7 @@ def _problem(cluster_queue: Json, config: Json | None) -> tuple[str, str] | None
     return None
 
 
-def _told(cluster_queue: Json, status: bool, reason: str, message: str, now: datetime) -> Automation:
+def _stating(cluster_queue: Json, status: bool, reason: str, message: str, now: datetime) -> Automation:
     generation = dig(cluster_queue, "metadata", "generation")
     wanted = new_condition(CONDITION, status, reason, message, now=now, generation=generation)
     if says_the_same(condition(cluster_queue, CONDITION), wanted):
@@ -140,9 +140,9 @@ def _changed(group: Json, total: Amounts) -> list[Json] | None:
     flavor = group["flavors"][0]
     covered = group["coveredResources"]
     wanted = {name: total.get(name, _NOTHING) for name in covered}
-    found = [(entry["name"], Quantity.parse(entry["nominalQuota"]).thousandths) for entry in flavor["resources"]]
+    present = [(entry["name"], Quantity.parse(entry["nominalQuota"]).thousandths) for entry in flavor["resources"]]
     plain = all(set(entry) == {"name", "nominalQuota"} for entry in flavor["resources"])
-    if plain and found == [(name, amount.thousandths) for name, amount in wanted.items()]:
+    if plain and present == [(name, amount.thousandths) for name, amount in wanted.items()]:
         return None
     resources = [{"name": name, "nominalQuota": str(amount)} for name, amount in wanted.items()]
     return [{**group, "flavors": [{**flavor, "resources": resources}]}]

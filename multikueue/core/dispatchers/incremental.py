@@ -46,9 +46,9 @@ class Round:
     @classmethod
     def parse(cls, message: str) -> Round | None:
         """Read it; None if the message is somebody else's, or damaged."""
-        found = _MESSAGE.fullmatch(message)
-        since = parse_timestamp(found["since"]) if found else None
-        return cls(int(found["number"]), since) if found and since else None
+        match = _MESSAGE.fullmatch(message)
+        since = parse_timestamp(match["since"]) if match else None
+        return cls(int(match["number"]), since) if match and since else None
 
     def describe(self, names: tuple[str, ...]) -> str:
         """The message. Its time is of the manager's clock, and read by nobody but us."""
@@ -83,8 +83,8 @@ class Incremental:
         del workload
         kept, waiting = candidates.kept, self._waiting(candidates)
         if not waiting:
-            told = Round.parse(candidates.message)
-            return Nomination(kept, message=told.describe(kept) if told and kept else None)
+            noted = Round.parse(candidates.message)
+            return Nomination(kept, message=noted.describe(kept) if noted and kept else None)
         asked = sum(name in kept for name in (*candidates.available, *candidates.awaited))
         current = self._current(candidates, asked, now)
         due = waiting[: max(0, current.number * self.step - asked)]
@@ -113,12 +113,12 @@ class Incremental:
         """The round it is in at `now`, while there are workers left to ask."""
         if not candidates.nominated:
             return Round(1, now)
-        told = Round.parse(candidates.message)
-        if told is None or told.since > now:  # not ours, damaged, or the clock was set back: it begins now
-            return Round(told.number if told else -(-len(candidates.nominated) // self.step), now)
-        if self._remaining(told, now) > 0:
-            return told
-        return Round(max(told.number, asked // self.step) + 1, now)  # a new round always adds a worker
+        noted = Round.parse(candidates.message)
+        if noted is None or noted.since > now:  # not ours, damaged, or the clock was set back: it begins now
+            return Round(noted.number if noted else -(-len(candidates.nominated) // self.step), now)
+        if self._remaining(noted, now) > 0:
+            return noted
+        return Round(max(noted.number, asked // self.step) + 1, now)  # a new round always adds a worker
 
     def _remaining(self, current: Round, now: datetime) -> float:
         return (current.since + self.round - now).total_seconds()

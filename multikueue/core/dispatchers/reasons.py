@@ -92,5 +92,5 @@ def summary(reasons: Mapping[ClusterName, Reason]) -> str:
     together: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         together.setdefault(str(reason), []).append(name)
-    told = "; ".join(f"{' '.join(names)}: {text}" for text, names in together.items())
-    return told if len(told) <= LONGEST_SUMMARY else f"{told[: LONGEST_SUMMARY - 3]}..."
+    text = "; ".join(f"{' '.join(names)}: {reason}" for reason, names in together.items())
+    return text if len(text) <= LONGEST_SUMMARY else f"{text[: LONGEST_SUMMARY - 3]}..."

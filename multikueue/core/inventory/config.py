@@ -79,7 +79,7 @@ def plan_check(snapshot: ConfigSnapshot, now: datetime) -> ConfigPlan:
     if isinstance(snapshot.source, Unknown):
         return _refuse(snapshot, Verdict(False, snapshot.source.reason, snapshot.source.message), now)
     if FINALIZER not in finalizers(check) or is_addons(check):
-        kept = (one for one in finalizers(check) if one not in (ADDON_FINALIZER, FINALIZER))
+        kept = (finalizer for finalizer in finalizers(check) if finalizer not in (ADDON_FINALIZER, FINALIZER))
         memory = attrs.evolve(snapshot.memory, takeover=takeover.tried()) if is_addons(check) else snapshot.memory
         return ConfigPlan((_with_finalizers(check, (*kept, FINALIZER)),), memory=memory)
     return _keep(name, snapshot, now)
@@ -119,11 +119,11 @@ def _keep(name: str, snapshot: ConfigSnapshot, now: datetime) -> ConfigPlan:
     writes = sharing[0] == name_of(check)
     written = tuple(_write(target, snapshot, now, writes=writes))
     released, _ = _released(snapshot, but=name)
-    shared = [one for one in sharing if one != name_of(check)]
+    shared = [other for other in sharing if other != name_of(check)]
     condition = write_condition(check, _verdict(target, shared, snapshot), now)
-    found = gate(target, snapshot, now)
-    entries = write_entries(check, snapshot, target, found, now)
-    waits = [one for one in (target.look_again, found.look_again) if one is not None]
+    waiting = gate(target, snapshot, now)
+    entries = write_entries(check, snapshot, target, waiting, now)
+    waits = [delay for delay in (target.look_again, waiting.look_again) if delay is not None]
     return ConfigPlan(
         (*written, *released, *condition, *entries),
         look_again=min(waits, default=None),
@@ -135,10 +135,14 @@ def _keep(name: str, snapshot: ConfigSnapshot, now: datetime) -> ConfigPlan:
 
 def _sharing(name: str, snapshot: ConfigSnapshot) -> list[str]:
     """The checks of this Placement, the eldest first: that one writes the list, so that there is one writer."""
-    found = [one for one in snapshot.checks.values() if is_placement_check(one) and name_or_empty(one) == name]
-    acting = (one for one in sorted(found, key=check_key) if not is_terminating(one))
+    sharing = [
+        check for check in snapshot.checks.values() if is_placement_check(check) and name_or_empty(check) == name
+    ]
+    acting = (check for check in sorted(sharing, key=check_key) if not is_terminating(check))
     adopts = snapshot.settings.adopt is not Adopt.NONE
-    return [name_of(one) for one in acting if not is_addons(one) or (adopts and FINALIZER not in finalizers(one))]
+    return [
+        name_of(check) for check in acting if not is_addons(check) or (adopts and FINALIZER not in finalizers(check))
+    ]
 
 
 def _write(target: ConfigTarget, snapshot: ConfigSnapshot, now: datetime, *, writes: bool) -> Iterator[Effect]:
@@ -184,7 +188,7 @@ def _released(snapshot: ConfigSnapshot, *, but: str = "") -> tuple[list[Effect],
         if name == but or CONFIG_LABEL not in labels_of(config) or not is_owned(config, check):
             continue
         if others(config, check, snapshot.checks.values()):
-            kept = [one for one in owners(config) if one.get("uid") != uid(check)]
+            kept = [owner for owner in owners(config) if owner.get("uid") != uid(check)]
             effects.append(Patch(MULTIKUEUE_CONFIG, config, {"metadata": {"ownerReferences": kept}}))
         elif usage(name, snapshot.checks.values(), snapshot.workloads).all():
             waits = True
@@ -202,7 +206,7 @@ def _leave(snapshot: ConfigSnapshot) -> tuple[Effect, ...]:
     effects, waits = _released(snapshot)
     if effects or waits:
         return tuple(effects)  # the finalizer goes once the caches show that the configs have gone
-    return (_with_finalizers(check, (one for one in finalizers(check) if one not in ours)),)
+    return (_with_finalizers(check, (finalizer for finalizer in finalizers(check) if finalizer not in ours)),)
 
 
 def _with_finalizers(check: Json, wanted: Iterable[str]) -> Effect:
@@ -267,29 +271,37 @@ def profile_of(cluster: Json) -> str:
 def _foreign(snapshot: ConfigSnapshot) -> Iterator[str]:
     """Selected profiles whose name a worker with another source has."""
     for name in snapshot.source.profiles if isinstance(snapshot.source, Labelled) else ():
-        found = snapshot.clusters.get(name)
-        if found is not None and profile_of(found) != name and labels_of(found).get(INVENTORY_LABEL) != snapshot.name:
+        worker = snapshot.clusters.get(name)
+        if (
+            worker is not None
+            and profile_of(worker) != name
+            and labels_of(worker).get(INVENTORY_LABEL) != snapshot.name
+        ):
             yield name
 
 
 def _workers(target: ConfigTarget, snapshot: ConfigSnapshot) -> Iterator[Effect]:
     """The workers that the config is about to list: made, or mended where they are ours."""
     for name in target.wanted:
-        found, source = snapshot.clusters.get(name), {"clusterProfileRef": {"name": name}}
-        if found is None and name in target.members.target:
+        worker, source = snapshot.clusters.get(name), {"clusterProfileRef": {"name": name}}
+        if worker is None and name in target.members.target:
             gvk = MULTIKUEUE_CLUSTER.gvk
             metadata = {"name": name, "labels": {INVENTORY_LABEL: snapshot.name}}
             made = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata}
             yield Create(MULTIKUEUE_CLUSTER, {**made, "spec": {"clusterSource": source}})
-        elif found is not None and labels_of(found).get(INVENTORY_LABEL) == snapshot.name and profile_of(found) != name:
-            yield Patch(MULTIKUEUE_CLUSTER, found, {"spec": {"clusterSource": {**source, "kubeConfig": None}}})
+        elif (
+            worker is not None
+            and labels_of(worker).get(INVENTORY_LABEL) == snapshot.name
+            and profile_of(worker) != name
+        ):
+            yield Patch(MULTIKUEUE_CLUSTER, worker, {"spec": {"clusterSource": {**source, "kubeConfig": None}}})
 
 
 def _unused(target: ConfigTarget, snapshot: ConfigSnapshot) -> Iterator[Effect]:
     """The workers made for it that no config lists and no Workload runs on any more."""
     listed = {name for config in snapshot.configs.values() for name in clusters(config)}
     busy = listed | set(target.wanted) | snapshot.placed | target.usage.all()
-    for name, found in sorted(snapshot.clusters.items()):
-        ours = labels_of(found).get(INVENTORY_LABEL) == snapshot.name
-        if ours and name not in busy and not is_terminating(found):
-            yield Delete(MULTIKUEUE_CLUSTER, found)
+    for name, worker in sorted(snapshot.clusters.items()):
+        ours = labels_of(worker).get(INVENTORY_LABEL) == snapshot.name
+        if ours and name not in busy and not is_terminating(worker):
+            yield Delete(MULTIKUEUE_CLUSTER, worker)

@@ -35,13 +35,17 @@ class Usage:
 
 def checks_of(config: str, checks: Iterable[Json]) -> list[Json]:
     """The AdmissionChecks that stand for a config: MultiKueue's that name it, and those of its Placement."""
-    return [one for one in checks if config in (name_or_empty(one) if is_placement_check(one) else config_name(one),)]
+    return [
+        check
+        for check in checks
+        if config in (name_or_empty(check) if is_placement_check(check) else config_name(check),)
+    ]
 
 
 def dispatchers_of(config: str, checks: Iterable[Json]) -> set[str]:
     """The controllers that dispatch to the clusters of a config."""
-    found = checks_of(config, checks)
-    return {str(dig(one, "spec", "controllerName")) for one in found if not is_placement_check(one)}
+    standing = checks_of(config, checks)
+    return {str(dig(check, "spec", "controllerName")) for check in standing if not is_placement_check(check)}
 
 
 def usage(config: str, checks: Iterable[Json], known: Iterable[WorkloadUse]) -> Usage:
@@ -52,9 +56,9 @@ def usage(config: str, checks: Iterable[Json], known: Iterable[WorkloadUse]) -> 
         checks: all AdmissionChecks.
         known: Workloads.
     """
-    found = checks_of(config, checks)
-    mine = {str(one["metadata"]["name"]) for one in found}
-    placement = {str(one["metadata"]["name"]) for one in found if is_placement_check(one)}
+    standing = checks_of(config, checks)
+    mine = {str(check["metadata"]["name"]) for check in standing}
+    placement = {str(check["metadata"]["name"]) for check in standing if is_placement_check(check)}
     running, offered, undecided = set[str](), set[str](), False
     for work in known:
         if work.finished or mine.isdisjoint(work.states):
@@ -64,7 +68,7 @@ def usage(config: str, checks: Iterable[Json], known: Iterable[WorkloadUse]) -> 
         elif not _is_held(work, placement):
             offered.update(work.nominated)
             waits = work.open and not work.nominated
-            undecided = undecided or (waits and any(work.states.get(one) == CheckState.READY for one in placement))
+            undecided = undecided or (waits and any(work.states.get(check) == CheckState.READY for check in placement))
     return Usage(frozenset(running), frozenset(offered), undecided)
 
 
@@ -73,7 +77,7 @@ def _is_held(work: WorkloadUse, placement: Iterable[str]) -> bool:
 
     Such a nomination keeps no cluster listed: the Workload waits until that cluster is listed no longer.
     """
-    return work.open and any(work.states.get(one) == CheckState.PENDING for one in placement)
+    return work.open and any(work.states.get(check) == CheckState.PENDING for check in placement)
 
 
 def seen_busy(

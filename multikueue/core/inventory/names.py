@@ -95,9 +95,9 @@ def older_spoke(worker: Json) -> str:
 
     There it is named PLACEMENT-SPOKE; only its Secret tells where the one ends and the other begins.
     """
-    found = _OLDER_SECRET.fullmatch(kubeconfig_location(worker))
+    match = _OLDER_SECRET.fullmatch(kubeconfig_location(worker))
     name = str(dig(worker, "metadata", "name") or "")
-    return found[1] if found is not None and name.endswith(f"-{found[1]}") else ""
+    return match[1] if match is not None and name.endswith(f"-{match[1]}") else ""
 
 
 def is_hub(managed: Json) -> bool:

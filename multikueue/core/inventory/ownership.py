@@ -41,8 +41,8 @@ def placement_name(check: Json) -> str | BadParameters:
 
 def name_or_empty(check: Json) -> str:
     """The name of the Placement; empty if the parameters cannot be used."""
-    found = placement_name(check)
-    return found if isinstance(found, str) else ""
+    name = placement_name(check)
+    return name if isinstance(name, str) else ""
 
 
 def _faults(parameters: Any) -> Iterator[str]:
@@ -65,7 +65,7 @@ def owners(config: Json) -> list[Json]:
 
 def is_owned(config: Json, check: Json) -> bool:
     """Whether this very check is one of a config's owners."""
-    return any(one.get("uid") == uid(check) for one in owners(config))
+    return any(owner.get("uid") == uid(check) for owner in owners(config))
 
 
 def why_foreign(config: Json, placement: str, adopt: Adopt) -> str:
@@ -97,18 +97,20 @@ def reference(check: Json) -> Json:
 
 def with_owner(config: Json | None, check: Json, checks: Mapping[str, Json]) -> list[Json]:
     """The owner references with this check's, and without those of checks that are gone."""
-    alive = {uid(one) for one in checks.values()}
+    alive = {uid(other) for other in checks.values()}
     kept = [
-        one for one in owners(config or {}) if one.get("kind") != ADMISSION_CHECK.gvk.kind or one.get("uid") in alive
+        owner
+        for owner in owners(config or {})
+        if owner.get("kind") != ADMISSION_CHECK.gvk.kind or owner.get("uid") in alive
     ]
     mine = reference(check)
-    return kept if any(one.get("uid") == mine["uid"] for one in kept) else [*kept, mine]
+    return kept if any(owner.get("uid") == mine["uid"] for owner in kept) else [*kept, mine]
 
 
 def others(config: Json, check: Json, checks: Iterable[Json]) -> list[Json]:
     """The owners that a config has beside a check, checks that are gone left out."""
-    alive = {uid(one) for one in checks}
-    return [one for one in owners(config) if one.get("uid") != uid(check) and one.get("uid") in alive]
+    alive = {uid(other) for other in checks}
+    return [owner for owner in owners(config) if owner.get("uid") != uid(check) and owner.get("uid") in alive]
 
 
 def new_config(name: str, labels: Json, annotations: Json, spec: Json, owned_by: list[Json]) -> Json:
@@ -158,7 +160,7 @@ def renamed_scores(
     if adopt is not Adopt.RECIPE_2024:
         return scores
     placed = name_of(placement)
-    return {(worker_name(one, placed, clusters, adopt), name): found for (one, name), found in scores.items()}
+    return {(worker_name(cluster, placed, clusters, adopt), name): score for (cluster, name), score in scores.items()}
 
 
 def is_addons(check: Json) -> bool:

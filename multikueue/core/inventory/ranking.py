@@ -35,13 +35,13 @@ class Scores:
 
 def weights(placement: Json) -> dict[Coordinate, int]:
     """How much each score of an addon counts for a Placement."""
-    found: dict[Coordinate, int] = {}
+    weights: dict[Coordinate, int] = {}
     for entry in dig(placement, "spec", "prioritizerPolicy", "configurations") or []:
         addon = dig(entry, "scoreCoordinate", "addOn") or {}
         weight = entry.get("weight", 1)
         if dig(entry, "scoreCoordinate", "type") == "AddOn" and addon.get("resourceName") and weight:
-            found[str(addon["resourceName"]), str(addon.get("scoreName"))] = int(weight)
-    return found
+            weights[str(addon["resourceName"]), str(addon.get("scoreName"))] = int(weight)
+    return weights
 
 
 def score(
@@ -70,11 +70,11 @@ def score(
     for name in listed:
         objects = {resource: reported.get((name, resource)) for resource, _ in weighted}
         ends = [
-            end for one in objects.values() if (end := parse_timestamp(dig(one, "status", "validUntil"))) is not None
+            end for obj in objects.values() if (end := parse_timestamp(dig(obj, "status", "validUntil"))) is not None
         ]
-        values = {one: _value(objects[one[0]], one[1]) for one in weighted}
+        values = {coordinate: _value(objects[coordinate[0]], coordinate[1]) for coordinate in weighted}
         if all(end > now for end in ends) and all(value is not None for value in values.values()):
-            total = sum(weight * (values[one] or 0) for one, weight in weighted.items())
+            total = sum(weight * (values[coordinate] or 0) for coordinate, weight in weighted.items())
             points[name] = total / sum(map(abs, weighted.values()))
             expiries += ends
     left = min(((end - now).total_seconds() for end in expiries), default=None)

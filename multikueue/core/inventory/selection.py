@@ -38,9 +38,9 @@ class Decision:
 def belongs(decision: Json, placement: Json) -> bool:
     """Whether a PlacementDecision is one of a Placement: by its label or its owner, and not of an earlier Placement."""
     owners = [
-        one for one in dig(decision, "metadata", "ownerReferences") or [] if one.get("kind") == PLACEMENT.gvk.kind
+        owner for owner in dig(decision, "metadata", "ownerReferences") or [] if owner.get("kind") == PLACEMENT.gvk.kind
     ]
-    if owners and all(one.get("uid") != uid(placement) for one in owners):
+    if owners and all(owner.get("uid") != uid(placement) for owner in owners):
         return False
     return bool(owners) or labels_of(decision).get(PLACEMENT_LABEL) == name_of(placement)
 
@@ -64,8 +64,8 @@ def read_decision(placement: Json, decisions: Iterable[Json]) -> Decision:
         placement: the Placement.
         decisions: the PlacementDecisions of its namespace.
     """
-    mine = [one for one in decisions if belongs(one, placement) and not is_terminating(one)]
-    entries = {name_of(one): _entries(one) for one in mine}
+    mine = [decision for decision in decisions if belongs(decision, placement) and not is_terminating(decision)]
+    entries = {name_of(decision): _entries(decision) for decision in mine}
     listed = [entry for part in entries.values() for entry in part]
     scores = {str(entry["clusterName"]): entry["score"] for entry in listed if isinstance(entry.get("score"), int)}
     names = frozenset(str(entry["clusterName"]) for entry in listed)

@@ -42,7 +42,10 @@ class WorkloadUse:
         return cls(
             workload,
             ObjectKey.of(workload),
-            {str(one.get("name")): str(one.get("state") or CheckState.PENDING) for one in workloads.checks(workload)},
+            {
+                str(entry.get("name")): str(entry.get("state") or CheckState.PENDING)
+                for entry in workloads.checks(workload)
+            },
             workloads.is_finished(workload),
             workloads.cluster_name(workload),
             workloads.nominated(workload),

@@ -84,7 +84,9 @@ def write_conflict(check: Json, message: str, now: datetime) -> tuple[Effect, ..
 def _written(check: Json, kind: str, verdict: Verdict, now: datetime) -> tuple[Effect, ...]:
     generation = dig(check, "metadata", "generation")
     wanted = new_condition(kind, verdict.active, verdict.reason, verdict.message, now=now, generation=generation)
-    kept = [one for one in conditions(check) if kind == CONFLICT_CONDITION or one.get("type") != CONFLICT_CONDITION]
+    kept = [
+        entry for entry in conditions(check) if kind == CONFLICT_CONDITION or entry.get("type") != CONFLICT_CONDITION
+    ]
     listed = updated(kept, wanted)
     if listed == conditions(check):
         return ()
@@ -141,7 +143,7 @@ def gate(target: ConfigTarget, snapshot: ConfigSnapshot, now: datetime) -> Waiti
         )
     if target.beside and (left := _unseen(target, now)) > 0:
         return WaitingEntries(CheckState.PENDING, f"MultiKueueConfig {name} has just been written", left)
-    if not any(is_true(snapshot.clusters.get(one) or {}, "Active") for one in members.target):
+    if not any(is_true(snapshot.clusters.get(cluster) or {}, "Active") for cluster in members.target):
         return WaitingEntries(
             CheckState.PENDING, f"No cluster of MultiKueueConfig {name} is active: {', '.join(members.target)}"
         )
@@ -156,7 +158,7 @@ def _unseen(target: ConfigTarget, now: datetime) -> float:
 
 
 def write_entries(
-    check: Json, snapshot: ConfigSnapshot, target: ConfigTarget | None, found: WaitingEntries, now: datetime
+    check: Json, snapshot: ConfigSnapshot, target: ConfigTarget | None, waiting: WaitingEntries, now: datetime
 ) -> Iterator[Effect]:
     """The writes of our entry, at most one a Workload.
 
@@ -169,7 +171,7 @@ def write_entries(
     """
     name, made = name_of(check), list[Apply]()
     for work in snapshot.workloads:
-        wanted = _wanted(work, name, snapshot, target, found) if work.open and name in work.states else None
+        wanted = _wanted(work, name, snapshot, target, waiting) if work.open and name in work.states else None
         if wanted is not None:
             entry = workloads.check(work.object, name) or {}
             if (entry.get("state"), entry.get("message")) != (str(wanted.state), wanted.message):
@@ -178,7 +180,7 @@ def write_entries(
 
 
 def _wanted(
-    work: WorkloadUse, name: str, snapshot: ConfigSnapshot, target: ConfigTarget | None, found: WaitingEntries
+    work: WorkloadUse, name: str, snapshot: ConfigSnapshot, target: ConfigTarget | None, waiting: WaitingEntries
 ) -> WaitingEntries | None:
     """What our entry should say; None: as it does."""
     state = work.states[name]
@@ -190,7 +192,7 @@ def _wanted(
     if state != CheckState.PENDING or _is_rejected(work, name):
         return None  # once Ready it stays so: Kueue takes the admission of a Workload whose check is Pending
     if work.cluster is None:
-        return found
+        return waiting
     return WaitingEntries(CheckState.READY, f"It is on {work.cluster}") if target is not None else None
 
 
@@ -201,11 +203,11 @@ def _leaves(work: WorkloadUse, target: ConfigTarget) -> str:
     if work.cluster is not None:
         return work.cluster if work.cluster in target.members.leaving else ""
     offered = work.nominated if target.beside else ()
-    return next((one for one in offered if one in target.members.leaving), "")
+    return next((cluster for cluster in offered if cluster in target.members.leaving), "")
 
 
 def _is_rejected(work: WorkloadUse, name: str) -> bool:
-    return any(state == CheckState.REJECTED for one, state in work.states.items() if one != name)
+    return any(state == CheckState.REJECTED for check, state in work.states.items() if check != name)
 
 
 def _applied(workload: Json, entry: Json, name: str, wanted: WaitingEntries, now: datetime) -> Json:

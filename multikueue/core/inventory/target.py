@@ -65,9 +65,11 @@ def decided(snapshot: ConfigSnapshot) -> Decision:
     """What selects clusters says now."""
     match snapshot.source:
         case Scheduled(placement, decisions):
-            found = renamed(read_decision(placement, decisions), placement, snapshot.clusters, snapshot.settings.adopt)
-            others = found.names if HUB in snapshot.clusters else found.names - {HUB}
-            return attrs.evolve(found, names=others, without_hub=others != found.names)
+            decision = renamed(
+                read_decision(placement, decisions), placement, snapshot.clusters, snapshot.settings.adopt
+            )
+            others = decision.names if HUB in snapshot.clusters else decision.names - {HUB}
+            return attrs.evolve(decision, names=others, without_hub=others != decision.names)
         case Labelled(profiles):
             return Decision(profiles)
         case unknown:
@@ -101,21 +103,21 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
     if beside and used.undecided:
         work |= present
     busy = seen_busy(memory.busy, work & present if beside else work, present if beside else (), now)
-    waits = lingering({one: at for one, at in busy.items() if one not in work}, now, SETTLE) if beside else {}
+    waits = lingering({name: at for name, at in busy.items() if name not in work}, now, SETTLE) if beside else {}
     # A process that has just begun does not know since when: the span is never shorter for a restart.
     joined = memory.joined if memory.accepted is not None else dict.fromkeys(before or (), now)
     chosen = with_min_dwell(accepted.names or frozenset(), joined, now, settings.min_dwell)
     scores = _scores(snapshot, chosen.names, decision, now)
     ranked, standing = rank(chosen.names, scores), _standing(chosen.names, snapshot)
-    found = members(ranked, present, work | waits.keys(), standing, beside=beside, policy=settings.policy)
-    wanted, order_waits, put_off = _in_order(found, live, listed, scores, snapshot, now)
-    ends = [waits[one] for one in found.kept if one in waits]
+    listing = members(ranked, present, work | waits.keys(), standing, beside=beside, policy=settings.policy)
+    wanted, order_waits, put_off = _in_order(listing, live, listed, scores, snapshot, now)
+    ends = [waits[name] for name in listing.kept if name in waits]
     look_again = _earliest(accepted.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
     return ConfigTarget(
         name,
         live,
         accepted,
-        found,
+        listing,
         wanted,
         scores,
         beside,
@@ -150,25 +152,30 @@ def _scores(snapshot: ConfigSnapshot, names: frozenset[str], decision: Decision,
 def _standing(names: Iterable[str], snapshot: ConfigSnapshot) -> dict[str, int]:
     """How far clusters are from being workers: connected, known, neither."""
     known = {name: snapshot.clusters.get(name) for name in names}
-    return {name: 2 if one is None else 1 - is_true(one, "Active") for name, one in known.items()}
+    return {name: 2 if worker is None else 1 - is_true(worker, "Active") for name, worker in known.items()}
 
 
 def _in_order(
-    found: Members, live: Json | None, listed: tuple[str, ...], scores: Scores, snapshot: ConfigSnapshot, now: datetime
+    listing: Members,
+    live: Json | None,
+    listed: tuple[str, ...],
+    scores: Scores,
+    snapshot: ConfigSnapshot,
+    now: datetime,
 ) -> tuple[tuple[str, ...], float | None, tuple[str, ...]]:
     """The list to have now, the seconds until its order may be better, and the one that is put off."""
-    if not found.target:
+    if not listing.target:
         return (), None, ()
-    selected = listed[: len(found.target)]
-    if live is None or set(selected) != set(found.target) or listed[len(selected) :] != found.kept:
-        return found.wanted, None, ()
-    if selected == found.target:
+    selected = listed[: len(listing.target)]
+    if live is None or set(selected) != set(listing.target) or listed[len(selected) :] != listing.kept:
+        return listing.wanted, None, ()
+    if selected == listing.target:
         return listed, None, ()
     if not has_turned(selected, scores, snapshot.settings.hysteresis):
-        return listed, None, found.wanted
+        return listed, None, listing.wanted
     written = parse_timestamp(annotations_of(live).get(WRITTEN_ANNOTATION))
     left = due_in(written, now, snapshot.settings.order_interval)
-    return (found.wanted, None, ()) if left <= 0 else (listed, left, found.wanted)
+    return (listing.wanted, None, ()) if left <= 0 else (listed, left, listing.wanted)
 
 
 def write(
@@ -207,7 +214,7 @@ def write(
 def difference(before: Iterable[str], after: Iterable[str]) -> str:
     """What a list gains and loses, as `+a -b`; empty: nothing."""
     old, new = set(before), set(after)
-    return " ".join([*(f"+{one}" for one in sorted(new - old)), *(f"-{one}" for one in sorted(old - new))])
+    return " ".join([*(f"+{name}" for name in sorted(new - old)), *(f"-{name}" for name in sorted(old - new))])
 
 
 def remembered(snapshot: ConfigSnapshot, decision: Decision, target: ConfigTarget, now: datetime) -> ConfigSnapshot:
@@ -242,4 +249,4 @@ def statistics(target: ConfigTarget, memory: Memory) -> ConfigStatistics:
 
 
 def _earliest(*delays: float | None) -> float | None:
-    return min((one for one in delays if one is not None), default=None)
+    return min((delay for delay in delays if delay is not None), default=None)

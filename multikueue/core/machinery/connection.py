@@ -222,19 +222,19 @@ def active_status(
     once a worker has been away for a while. Before the first answer or failure only the time of an earlier loss may
     change: it must be on the object before another restart adds to it. See `Connection.active_condition`.
     """
-    found = condition(cluster, "Active")
+    before = condition(cluster, "Active")
     if connection.unheard:
-        return None if found is None or found.get("status") == "True" else _moved(found, connection.lost_since)
+        return None if before is None or before.get("status") == "True" else _moved(before, connection.lost_since)
     wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable, misnamed)
-    if found is not None and says_the_same(found, wanted):
-        return _moved(found, connection.lost_since)
-    return wanted if connection.lost_since is not None else updated([found] if found else [], wanted)[0]
+    if before is not None and says_the_same(before, wanted):
+        return _moved(before, connection.lost_since)
+    return wanted if connection.lost_since is not None else updated([before] if before else [], wanted)[0]
 
 
-def _moved(found: Json, lost_since: datetime | None) -> Json | None:
+def _moved(active: Json, lost_since: datetime | None) -> Json | None:
     """The condition with another time of the loss; None if it has that, or the worker is not lost."""
-    moved = {**found, "lastTransitionTime": timestamp(lost_since)} if lost_since is not None else found
-    return moved if moved != found else None
+    moved = {**active, "lastTransitionTime": timestamp(lost_since)} if lost_since is not None else active
+    return moved if moved != active else None
 
 
 def credentials_status(cluster: Json, digest: str, now: datetime) -> Json | None:
@@ -263,18 +263,18 @@ class Notice:
     note: str
 
 
-def notice(found: Json | None, wanted: Json, facts: ConnectionFacts) -> Notice | None:
+def notice(before: Json | None, wanted: Json, facts: ConnectionFacts) -> Notice | None:
     """The event that goes with a condition about to be written; None if nothing happened but another attempt.
 
     Args:
-        found: the Active condition so far.
+        before: the Active condition so far.
         wanted: the one that takes its place.
         facts: what is known of the connection.
     """
     if wanted["status"] == "True":
         kind, reason = ("Warning", "KindsNotUsable") if facts.unusable else ("Normal", "ClusterConnected")
         return Notice(kind, reason, str(wanted["message"]))
-    if found is not None and found.get("status") == "False" and found.get("reason") == wanted["reason"]:
+    if before is not None and before.get("status") == "False" and before.get("reason") == wanted["reason"]:
         return None
     lost = wanted["reason"] == CONNECTION_FAILED
     return Notice("Warning", "ClusterLost" if lost else str(wanted["reason"]), facts.error)

@@ -86,27 +86,27 @@ def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now
 def connection_facts(cluster: Json) -> ConnectionFacts | None:
     """What a MultiKueueCluster says; None: nothing that can be read."""
     try:
-        found: Any = orjson.loads(str((condition(cluster, FACTS) or {}).get("message") or ""))
+        facts: Any = orjson.loads(str((condition(cluster, FACTS) or {}).get("message") or ""))
     except orjson.JSONDecodeError:
         return None
-    if not isinstance(found, dict) or found.get("active") != _digest(condition(cluster, "Active")):
+    if not isinstance(facts, dict) or facts.get("active") != _digest(condition(cluster, "Active")):
         return None
-    failures, same_as = found.get("failures"), found.get("sameAs")
+    failures, same_as = facts.get("failures"), facts.get("sameAs")
     return ConnectionFacts(
         failures if isinstance(failures, int) else 0,
-        _time(found.get("nextAttempt")),
-        str(found.get("error") or ""),
-        _texts(found.get("unusable")),
-        _time(found.get("movesAt")),
-        found.get("manager") if isinstance(found.get("manager"), bool) else None,
-        str(found.get("cause") or ""),
-        _texts(found.get("causes")),
+        _time(facts.get("nextAttempt")),
+        str(facts.get("error") or ""),
+        _texts(facts.get("unusable")),
+        _time(facts.get("movesAt")),
+        facts.get("manager") if isinstance(facts.get("manager"), bool) else None,
+        str(facts.get("cause") or ""),
+        _texts(facts.get("causes")),
         tuple(map(str, same_as)) if isinstance(same_as, list) else (),
     )
 
 
 def _texts(value: Any) -> dict[str, str]:
-    return {str(key): str(one) for key, one in value.items()} if isinstance(value, dict) else {}
+    return {str(key): str(text) for key, text in value.items()} if isinstance(value, dict) else {}
 
 
 def _time(value: Any) -> datetime | None:

@@ -195,9 +195,9 @@ class LeaseCandidate:
         if self._lease is not None:
             metadata = {**(dig(self._lease, "metadata") or {}), "resourceVersion": resource_version(self._lease)}
             spec = {**self._record, **spec}
-        noted = {key: one for key, one in annotations_of(self._lease or {}).items() if key != LED_UNTIL_ANNOTATION}
+        noted = {key: value for key, value in annotations_of(self._lease or {}).items() if key != LED_UNTIL_ANNOTATION}
         noted |= {LED_UNTIL_ANNOTATION: led_until} if led_until is not None else {}
-        metadata = {key: one for key, one in metadata.items() if key != "annotations"}
+        metadata = {key: value for key, value in metadata.items() if key != "annotations"}
         metadata |= {"annotations": noted} if noted else {}
         return {"apiVersion": LEASE.gvk.api_version, "kind": LEASE.gvk.kind, "metadata": metadata, "spec": spec}
 

@@ -48,8 +48,8 @@ class Message:
 
     def by_worker(self, names: Collection[str]) -> dict[str, str]:
         """What the workers of these names say."""
-        found = (one.partition(": ") for one in self.parts)
-        return {name: why for name, _, why in found if name in names}
+        words = (part.partition(": ") for part in self.parts)
+        return {name: why for name, _, why in words if name in names}
 
 
 def part(worker: str, why: str) -> str:
@@ -73,17 +73,21 @@ def admitted_on(worker: str) -> str:
     return f'The workload was admitted on "{worker}"'
 
 
-def means_the_same(one: str, other: str) -> bool:
+def means_the_same(first: str, second: str) -> bool:
     """Whether two messages differ in nothing but times that are a few seconds apart."""
-    if one == other:
+    if first == second:
         return True
-    times = zip(_TIME.findall(one), _TIME.findall(other), strict=False)
-    return _TIME.sub("", one) == _TIME.sub("", other) and all(_are_near(*pair) for pair in times)
+    times = zip(_TIME.findall(first), _TIME.findall(second), strict=False)
+    return _TIME.sub("", first) == _TIME.sub("", second) and all(_are_near(*pair) for pair in times)
 
 
-def _are_near(one: str, other: str) -> bool:
-    first, second = parse_timestamp(one), parse_timestamp(other)
-    return first is not None and second is not None and abs((first - second).total_seconds()) <= SAME_TIME
+def _are_near(first: str, second: str) -> bool:
+    first_time, second_time = parse_timestamp(first), parse_timestamp(second)
+    return (
+        first_time is not None
+        and second_time is not None
+        and abs((first_time - second_time).total_seconds()) <= SAME_TIME
+    )
 
 
 _CAPACITY: Final = re.compile(

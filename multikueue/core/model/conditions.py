@@ -62,8 +62,8 @@ def changed_at(obj: Json, kind: str) -> datetime | None:
 
 def is_true(obj: Json, kind: str) -> bool:
     """Whether the object's condition of that type has status True."""
-    found = condition(obj, kind)
-    return found is not None and found.get("status") == "True"
+    entry = condition(obj, kind)
+    return entry is not None and entry.get("status") == "True"
 
 
 def new_condition(
@@ -104,7 +104,7 @@ def says_the_same(old: Json | None, new: Json) -> bool:
 def json_message(obj: Json, kind: str) -> Json:
     """The JSON object that is the message of a condition; empty: there is none, or it cannot be read."""
     try:
-        found: Any = orjson.loads(message(obj, kind))
+        facts: Any = orjson.loads(message(obj, kind))
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return facts if isinstance(facts, dict) else {}

@@ -186,7 +186,7 @@ def _digest(spec: Json) -> str:
 
 def _kept_equal(spec: Json) -> Json:
     """The part of a spec in which a copy must equal the Workload."""
-    kept: Json = pruned({one: spec[one] for one in spec if one not in _SYNCED_FIELDS + _IGNORED_FIELDS})
+    kept: Json = pruned({field: spec[field] for field in spec if field not in _SYNCED_FIELDS + _IGNORED_FIELDS})
     return kept
 
 
@@ -204,7 +204,7 @@ def differs_in_spec(workload: Json, remote: Json) -> bool:
     alike = not remade and _SHAPES.of(workload.get("spec") or {}) == _SHAPES.of(remote.get("spec") or {})
     if alike or workloads.cluster_name(workload) is None:
         return not alike
-    here, there = (_kept_equal(unstarted_spec(one)) if remade else _queue(one) for one in (workload, remote))
+    here, there = (_kept_equal(unstarted_spec(either)) if remade else _queue(either) for either in (workload, remote))
     return _counts(workload) != _counts(remote) or _contradict(here, there)
 
 
@@ -222,8 +222,10 @@ def priority_patch(workload: Json, remote: Json) -> Json | None:
     fields = ("priority",) if fixed else _SYNCED_FIELDS
     if all(here.get(field) == there.get(field) for field in fields):
         return None
-    wanted, found = ({one: spec[one] for one in fields if spec.get(one) is not None} for spec in (here, there))
-    return {"metadata": {"uid": uid(remote)}, "spec": merge_patch(found, wanted)}
+    wanted, present = (
+        {field: spec[field] for field in fields if spec.get(field) is not None} for spec in (here, there)
+    )
+    return {"metadata": {"uid": uid(remote)}, "spec": merge_patch(present, wanted)}
 
 
 def _shape(spec: Json) -> tuple[object, ...]:
@@ -305,12 +307,12 @@ def placed(workload: Json, remote: Json) -> Json | None:
     Returns:
         None if nothing awaited has been placed.
     """
-    there = {one.get("name") for one in _assignments(remote) if one.get("topologyAssignment")}
+    there = {assignment.get("name") for assignment in _assignments(remote) if assignment.get("topologyAssignment")}
     flipped = [
-        {**one, "delayedTopologyRequest": "Ready"}
-        if one.get("delayedTopologyRequest") == "Pending" and one.get("name") in there
-        else one
-        for one in _assignments(workload)
+        {**assignment, "delayedTopologyRequest": "Ready"}
+        if assignment.get("delayedTopologyRequest") == "Pending" and assignment.get("name") in there
+        else assignment
+        for assignment in _assignments(workload)
     ]
     if flipped == _assignments(workload):
         return None

@@ -26,9 +26,11 @@ RESOURCE_CLAIM_TEMPLATE: Final = Resource(
 )
 SERVICE_ACCOUNT: Final = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
 PERSISTENT_VOLUME_CLAIM: Final = Resource(GVK("", "v1", "PersistentVolumeClaim"), "persistentvolumeclaims")
-COPIED: Final[Mapping[str, Resource]] = {one.gvk.kind: one for one in (CONFIG_MAP, RESOURCE_CLAIM_TEMPLATE)}
+COPIED: Final[Mapping[str, Resource]] = {
+    resource.gvk.kind: resource for resource in (CONFIG_MAP, RESOURCE_CLAIM_TEMPLATE)
+}
 LOOKED_FOR: Final[Mapping[str, Resource]] = {
-    one.gvk.kind: one for one in (SECRET, SERVICE_ACCOUNT, PERSISTENT_VOLUME_CLAIM)
+    resource.gvk.kind: resource for resource in (SECRET, SERVICE_ACCOUNT, PERSISTENT_VOLUME_CLAIM)
 }
 RESOURCES: Final[Mapping[str, Resource]] = {**COPIED, **LOOKED_FOR}
 MAX_COPIED: Final = 64
@@ -85,12 +87,12 @@ def dependencies_of(workload: Json, config_maps: Iterable[str] = ()) -> tuple[De
         workload: its Workload, whose pod templates name it.
         config_maps: ConfigMaps that the job names elsewhere.
     """
-    found = {("ConfigMap", name): True for name in config_maps if _NAME.fullmatch(name)}
+    needed = {("ConfigMap", name): True for name in config_maps if _NAME.fullmatch(name)}
     for pod_set in dig(workload, "spec", "podSets") or ():
         for kind, name, required in _named(dig(pod_set, "template", "spec") or {}):
             if _NAME.fullmatch(name) and (kind, name) not in _EVERYWHERE:
-                found[kind, name] = found.get((kind, name), False) or required
-    return tuple(sorted(Dependency(kind, name, required) for (kind, name), required in found.items()))
+                needed[kind, name] = needed.get((kind, name), False) or required
+    return tuple(sorted(Dependency(kind, name, required) for (kind, name), required in needed.items()))
 
 
 def _named(spec: Json) -> Iterator[tuple[str, str, bool]]:
@@ -139,17 +141,17 @@ class DependencyMark:
 
     def mark(self, dependency: Dependency, of_content: str) -> str:
         """The mark of a copy with a content of this digest, which it names: a server adds defaults to a content."""
-        told = "\0".join((dependency.kind, dependency.name, of_content)).encode()
-        return f"{hmac.digest(self.key, told, 'sha256').hex()[:32]}.{of_content}"
+        signed = "\0".join((dependency.kind, dependency.name, of_content)).encode()
+        return f"{hmac.digest(self.key, signed, 'sha256').hex()[:32]}.{of_content}"
 
-    def made_of(self, dependency: Dependency, found: Json) -> str:
+    def made_of(self, dependency: Dependency, copy: Json) -> str:
         """The digest of what an object was made of; empty if it is not ours, or somebody has changed it since."""
-        noted = str(annotations_of(found).get(DEPENDENCY_ANNOTATION) or "")
+        noted = str(annotations_of(copy).get(DEPENDENCY_ANNOTATION) or "")
         of_content = noted.rpartition(".")[2]
         if not noted or noted != self.mark(dependency, of_content):
             return ""
         # The spec of a template cannot be changed.
-        changed = dependency.kind == CONFIG_MAP.gvk.kind and digest(content_of(dependency.kind, found)) != of_content
+        changed = dependency.kind == CONFIG_MAP.gvk.kind and digest(content_of(dependency.kind, copy)) != of_content
         return "" if changed else of_content
 
 
@@ -189,52 +191,52 @@ class CopyDecision:
 
 
 def decide(
-    dependency: Dependency, wanted: Json | None, found: Json | None, mark: DependencyMark, users: Users
+    dependency: Dependency, wanted: Json | None, there: Json | None, mark: DependencyMark, users: Users
 ) -> CopyDecision:
     """What to do about one that is copied.
 
     Args:
         dependency: what it is.
         wanted: the manager's object; None: it has none.
-        found: the worker's object of that name; None: it has none.
+        there: the worker's object of that name; None: it has none.
         mark: by which ours are known there.
         users: of the worker's object.
     """
-    made_of = mark.made_of(dependency, found) if found is not None else ""
-    if found is not None and not made_of:
-        return _foreign(dependency, wanted, found)
+    made_of = mark.made_of(dependency, there) if there is not None else ""
+    if there is not None and not made_of:
+        return _foreign(dependency, wanted, there)
     if wanted is None:
         missing = f"{dependency} is neither on the manager cluster nor there"
         return _refuse(missing, Cause.NEED_NOWHERE) if dependency.required else CopyDecision(CopyStep.LEAVE)
-    if found is None:
+    if there is None:
         return CopyDecision(CopyStep.CREATE)
-    owners = dig(found, "metadata", "ownerReferences") or ()
-    if is_terminating(found) or (owners and not users.present):  # one without owners was left by an orphaning deletion
+    owners = dig(there, "metadata", "ownerReferences") or ()
+    if is_terminating(there) or (owners and not users.present):  # one without owners was left by an orphaning deletion
         return CopyDecision(CopyStep.WAIT, f"{dependency} of an earlier job is still being removed there")
     content = content_of(dependency.kind, wanted)
     if made_of == digest(content):
-        if not _holds(content, content_of(dependency.kind, found)):
-            return _foreign(dependency, wanted, found)  # made anew by somebody, with our mark
+        if not _holds(content, content_of(dependency.kind, there)):
+            return _foreign(dependency, wanted, there)  # made anew by somebody, with our mark
         if len(owners) >= MAX_OWNERS:
             return _refuse(f"{dependency} is used by as many jobs there as can share one", Cause.NEED_TOO_MUCH)
         return CopyDecision(CopyStep.SHARE)
     if users.running:
         used = f'{dependency} has other content there, which Workload "{users.running}" uses'
         return _refuse(used, Cause.NEED_IN_USE)
-    if dependency.kind != CONFIG_MAP.gvk.kind or found.get("immutable"):
+    if dependency.kind != CONFIG_MAP.gvk.kind or there.get("immutable"):
         fixed = f"{dependency} of an earlier job there has other content and cannot be changed"
         return CopyDecision(CopyStep.WAIT, fixed)
     return CopyDecision(CopyStep.REPLACE)
 
 
-def _foreign(dependency: Dependency, wanted: Json | None, found: Json) -> CopyDecision:
+def _foreign(dependency: Dependency, wanted: Json | None, there: Json) -> CopyDecision:
     """Of what somebody else has made there, or changed. One that has owners may go with them at any time."""
     if wanted is None and not dependency.required:
         return CopyDecision(CopyStep.LEAVE)
     foreign = f"{dependency} there is not a copy of ours, or was changed, and"
-    if is_terminating(found) or dig(found, "metadata", "ownerReferences"):
+    if is_terminating(there) or dig(there, "metadata", "ownerReferences"):
         return _refuse(f"{foreign} may go with its owners at any time", Cause.NEED_FOREIGN)
-    if wanted is None or _holds(content_of(dependency.kind, wanted), content_of(dependency.kind, found)):
+    if wanted is None or _holds(content_of(dependency.kind, wanted), content_of(dependency.kind, there)):
         return CopyDecision(CopyStep.LEAVE)
     return _refuse(f"{foreign} has other content", Cause.NEED_FOREIGN)
 
@@ -243,13 +245,13 @@ def _refuse(why: str, cause: Cause) -> CopyDecision:
     return CopyDecision(CopyStep.REFUSE, why, cause)
 
 
-def _holds(wanted: Any, found: Any) -> bool:
+def _holds(wanted: Any, present: Any) -> bool:
     """Whether a content is that, beside defaults that a server has added."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return all(field in found and _holds(value, found[field]) for field, value in wanted.items())
-    if isinstance(wanted, list) and isinstance(found, list):
-        return len(wanted) == len(found) and all(map(_holds, wanted, found))
-    return bool(wanted == found)
+    if isinstance(wanted, dict) and isinstance(present, dict):
+        return all(field in present and _holds(value, present[field]) for field, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(present, list):
+        return len(wanted) == len(present) and all(map(_holds, wanted, present))
+    return bool(wanted == present)
 
 
 def copy_for(
@@ -280,21 +282,21 @@ def copy_for(
     }
 
 
-def owning_patch(found: Json, owner: Json) -> Json | None:
+def owning_patch(there: Json, owner: Json) -> Json | None:
     """Merge patch that gives a copy one more owner; None if it has it."""
-    owners = dig(found, "metadata", "ownerReferences") or []
-    if any(one.get("uid") == owner["uid"] for one in owners):
+    owners = dig(there, "metadata", "ownerReferences") or []
+    if any(reference.get("uid") == owner["uid"] for reference in owners):
         return None
-    return {"metadata": {**_precondition(found), "ownerReferences": [*owners, owner]}}
+    return {"metadata": {**_precondition(there), "ownerReferences": [*owners, owner]}}
 
 
-def replacing_patch(dependency: Dependency, wanted: Json, found: Json, mark: DependencyMark, owner: Json) -> Json:
+def replacing_patch(dependency: Dependency, wanted: Json, there: Json, mark: DependencyMark, owner: Json) -> Json:
     """Merge patch that gives a copy, which no job uses any more, another content, and one more owner."""
-    before, after = (content_of(dependency.kind, one) for one in (found, wanted))
-    patch: Json = {**merge_patch(before, after), **(owning_patch(found, owner) or {"metadata": _precondition(found)})}
+    before, after = (content_of(dependency.kind, obj) for obj in (there, wanted))
+    patch: Json = {**merge_patch(before, after), **(owning_patch(there, owner) or {"metadata": _precondition(there)})}
     patch["metadata"]["annotations"] = {DEPENDENCY_ANNOTATION: mark.mark(dependency, digest(after))}
     return patch
 
 
-def _precondition(found: Json) -> Json:
-    return {field: found["metadata"][field] for field in ("uid", "resourceVersion")}
+def _precondition(there: Json) -> Json:
+    return {field: there["metadata"][field] for field in ("uid", "resourceVersion")}

@@ -71,27 +71,27 @@ def earlier_runs_in(workload: Json, name: str | None) -> tuple[EarlierRun, ...]:
         workload: the manager's.
         name: of our check on it.
     """
-    told = condition(workload, WAITS) or {}
+    waits = condition(workload, WAITS) or {}
     entry = check(workload, name) if name is not None else None
-    if name is None or entry is None or told.get("reason") != FOR_EARLIER_RUN:
+    if name is None or entry is None or waits.get("reason") != FOR_EARLIER_RUN:
         return ()
     facts = json_message(workload, WAITS)
     sent_back = not has_quota(workload) and facts.get("tried") == retry_count(workload, name) - 1
     if not sent_back and facts.get("message") != digest(str(entry.get("message") or "")):
         return ()
     runs = facts.get("runs")
-    return tuple(_read(one) for one in runs if isinstance(one, dict)) if isinstance(runs, list) else ()
+    return tuple(_read(run) for run in runs if isinstance(run, dict)) if isinstance(runs, list) else ()
 
 
-def _read(told: Json) -> EarlierRun:
-    worker, kind, name, uid = (str(told.get(field) or "") for field in ("worker", "kind", "name", "uid"))
-    listed = told.get("finalizers")
+def _read(run: Json) -> EarlierRun:
+    worker, kind, name, uid = (str(run.get(field) or "") for field in ("worker", "kind", "name", "uid"))
+    listed = run.get("finalizers")
     finalizers = tuple(map(str, listed)) if isinstance(listed, list) else ()
-    return EarlierRun(worker, kind, name, uid, _time(told.get("deleted")), _time(told.get("due")), finalizers)
+    return EarlierRun(worker, kind, name, uid, _time(run.get("deleted")), _time(run.get("due")), finalizers)
 
 
-def _time(told: Any) -> datetime | None:
-    return parse_timestamp(told) if isinstance(told, str) else None
+def _time(text: Any) -> datetime | None:
+    return parse_timestamp(text) if isinstance(text, str) else None
 
 
 def _text(runs: Sequence[EarlierRun], message: str, tried: int) -> str:

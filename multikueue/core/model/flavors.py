@@ -87,7 +87,7 @@ class Pods:
         affinity = dig(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution") or {}
         terms = [term.get("matchExpressions") or () for term in affinity.get("nodeSelectorTerms") or ()]
         selector, tolerations = spec.get("nodeSelector") or {}, spec.get("tolerations") or ()
-        values = [one.get("values") or () for term in terms for one in term]
+        values = [requirement.get("values") or () for term in terms for requirement in term]
         if sum(map(len, (selector, tolerations, terms, *terms, *values))) > MOST_DEMANDS:
             return None
         return cls(
@@ -98,10 +98,10 @@ class Pods:
 
     def match(self, labels: Mapping[str, str], keys: Collection[str]) -> bool:
         """Whether nodes with these labels will do, where only these keys count."""
-        if not all(one.holds(labels) for one in self.selector if one.key in keys):
+        if not all(requirement.holds(labels) for requirement in self.selector if requirement.key in keys):
             return False
-        terms = ((one for one in term if one.key in keys) for term in self.terms)
-        return not self.terms or any(all(one.holds(labels) for one in term) for term in terms)
+        terms = ((requirement for requirement in term if requirement.key in keys) for term in self.terms)
+        return not self.terms or any(all(requirement.holds(labels) for requirement in term) for term in terms)
 
 
 @attrs.frozen(cache_hash=True)
@@ -130,7 +130,7 @@ class Flavor:
         return cls(
             name_of(obj),
             tuple(sorted(dict(labels).items())),
-            tuple(one for one in map(Toleration.of, taints) if one.effect in _EXCLUDING),
+            tuple(taint for taint in map(Toleration.of, taints) if taint.effect in _EXCLUDING),
             tuple(map(Toleration.of, tolerations)),
             bool(dig(obj, "spec", "topologyName")),
         )
@@ -138,7 +138,7 @@ class Flavor:
     def tolerated(self, pods: Pods) -> bool:
         """Whether its taints keep no such pods away."""
         known = (*pods.tolerations, *self.tolerations)
-        return all(any(one.tolerates(taint) for one in known) for taint in self.taints)
+        return all(any(toleration.tolerates(taint) for toleration in known) for taint in self.taints)
 
     def takes(self, pods: Pods, keys: Collection[str]) -> bool:
         """Whether such pods may use it, where only these keys of labels count."""
@@ -147,13 +147,13 @@ class Flavor:
 
 def flavors(objects: Iterable[Json]) -> dict[str, Flavor]:
     """The ResourceFlavors that can be read, by name."""
-    return {one.name: one for obj in objects if has_name(obj) and (one := Flavor.of(obj)) is not None}
+    return {flavor.name: flavor for obj in objects if has_name(obj) and (flavor := Flavor.of(obj)) is not None}
 
 
 def flavor_names(cluster_queue: Json) -> list[str]:
     """The flavors that a ClusterQueue names, in order."""
     groups = dig(cluster_queue, "spec", "resourceGroups") or ()
-    return list(dict.fromkeys(str(one.get("name")) for group in groups for one in group.get("flavors") or ()))
+    return list(dict.fromkeys(str(flavor.get("name")) for group in groups for flavor in group.get("flavors") or ()))
 
 
 def _is_beyond(value: str, operator: str, bound: str) -> bool:
@@ -172,5 +172,5 @@ def usable(names: tuple[str, ...], known: tuple[Flavor, ...], pods: Pods) -> tup
         known: what is known of these.
         pods: what they demand.
     """
-    keys, by_name = {key for one in known for key, _ in one.labels}, {one.name: one for one in known}
+    keys, by_name = {key for flavor in known for key, _ in flavor.labels}, {flavor.name: flavor for flavor in known}
     return tuple(name for name in names if name not in by_name or by_name[name].takes(pods, keys))

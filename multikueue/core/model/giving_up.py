@@ -18,11 +18,11 @@ from multikueue.core.model.objects import annotations_of, finalizers_of
 
 def given_up(workload: Json) -> dict[str, set[str]]:
     """The UIDs by worker that the annotation on a Workload names."""
-    found: dict[str, set[str]] = {}
+    uids: dict[str, set[str]] = {}
     for entry in annotations_of(workload).get(GIVE_UP_ANNOTATION, "").split(","):
         worker, _, of = entry.strip().partition("/")
-        found.setdefault(worker, set()).add(of)
-    return found
+        uids.setdefault(worker, set()).add(of)
+    return uids
 
 
 def is_given_up(
@@ -40,7 +40,7 @@ def is_given_up(
     before = parse_timestamp(annotations.get(GIVE_UP_BEFORE_ANNOTATION))
     if before is not None and made is not None and made < before:
         return True
-    return any(of in given_up(one).get(worker, ()) for one in workloads)
+    return any(of in given_up(workload).get(worker, ()) for workload in workloads)
 
 
 def detached_at(annotations: Mapping[str, str]) -> datetime | None:

@@ -19,8 +19,8 @@ MARGIN: Final = timedelta(seconds=60)
 
 def longest_grace(templates: Iterable[Json]) -> timedelta:
     """The longest grace period of pods of these templates; Kubernetes' default where one does not say."""
-    graces = (dig(one, "spec", "terminationGracePeriodSeconds") for one in templates)
-    seconds = max((one if isinstance(one, int) else DEFAULT_GRACE for one in graces), default=DEFAULT_GRACE)
+    graces = (dig(template, "spec", "terminationGracePeriodSeconds") for template in templates)
+    seconds = max((grace if isinstance(grace, int) else DEFAULT_GRACE for grace in graces), default=DEFAULT_GRACE)
     return timedelta(seconds=min(seconds, MAX_GRACE))
 
 

@@ -60,12 +60,12 @@ class Marks:
 
     def proof(self, copy: Json, workload: Json, cluster: str, of_attempt: str = "") -> Proof:
         """What the mark of a copy says of an attempt at a Workload, the present one unless told otherwise."""
-        found, wanted = mark_of(copy), of_attempt or WORKLOADS.of(workload).attempt
-        if found in ("", wanted):
+        mark, wanted = mark_of(copy), of_attempt or WORKLOADS.of(workload).attempt
+        if mark in ("", wanted):
             return Proof.NONE
-        if found == self.of(workload, wanted, cluster):
+        if mark == self.of(workload, wanted, cluster):
             return Proof.EXACT
-        ours = found.startswith(_fingerprint(self.key)) or _PLAIN.fullmatch(found)
+        ours = mark.startswith(_fingerprint(self.key)) or _PLAIN.fullmatch(mark)
         return Proof.OTHER if ours else Proof.NONE
 
     def of_job(self, workload: Json, cluster: str) -> str:
@@ -120,8 +120,8 @@ def mark_of(copy: Json) -> str:
 
 @functools.lru_cache(maxsize=2_048)  # plans of one Workload ask for the same few marks again and again
 def _mark(key: bytes, of: str, of_attempt: str, cluster: str) -> str:
-    told = "\0".join(("mark", of, of_attempt, cluster)).encode()
-    return _fingerprint(key) + hmac.digest(key, told, "sha256").hex()[:32]
+    signed = "\0".join(("mark", of, of_attempt, cluster)).encode()
+    return _fingerprint(key) + hmac.digest(key, signed, "sha256").hex()[:32]
 
 
 @functools.lru_cache(maxsize=64)

@@ -211,9 +211,9 @@ def pruned(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {}
         for key, item in value.items():
-            found = pruned(item) if isinstance(item, _PARTS) else item
-            if found is not None and (found or not isinstance(found, _PARTS)):
-                kept[key] = found
+            kept_item = pruned(item) if isinstance(item, _PARTS) else item
+            if kept_item is not None and (kept_item or not isinstance(kept_item, _PARTS)):
+                kept[key] = kept_item
         return kept
     return [pruned(item) for item in value] if isinstance(value, list) else value
 

@@ -32,12 +32,14 @@ def one_line(text: str) -> str:
     """
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
-    return " ".join("".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in text).split())
+    return " ".join(
+        "".join(" " if unicodedata.category(character)[0] in "CZ" else character for character in text).split()
+    )
 
 
 def without_controls(text: str) -> str:
     """A text of several lines with nothing but these and tabs: any other character that is not seen becomes `�`."""
-    return "".join("�" if is_hidden(one) else one for one in text) if has_hidden(text) else text
+    return "".join("�" if is_hidden(character) else character for character in text) if has_hidden(text) else text
 
 
 def has_hidden(text: str) -> bool:
@@ -45,9 +47,9 @@ def has_hidden(text: str) -> bool:
     return not (text.isascii() and text.isprintable()) and any(map(is_hidden, text))
 
 
-def is_hidden(one: str) -> bool:
+def is_hidden(character: str) -> bool:
     """Whether a character is not to be seen, and neither a line's end nor a tab."""
-    return one not in "\n\t" and unicodedata.category(one) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+    return character not in "\n\t" and unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def without_addresses(text: str) -> str:

@@ -64,7 +64,7 @@ def last_place(workload: Json) -> ClusterName | None:
 
 def former_places(workload: Json) -> set[str]:
     """The workers of the placements that are over, as far as they are kept."""
-    return {one["worker"] for one in placements(workload) if "worker" in one}
+    return {placement["worker"] for placement in placements(workload) if "worker" in placement}
 
 
 def is_fault(copy: Json) -> bool:

@@ -38,25 +38,25 @@ class RefusalFacts:
     """What that is about, as `kind` and `name`; see `DependencyUnavailable`."""
 
     @property
-    def told(self) -> Json:
+    def as_json(self) -> Json:
         """As JSON."""
         return {"cause": self.cause, **self.about}
 
     @property
     def annotations(self) -> dict[str, str]:
         """As an event of the refusal has it."""
-        return {REFUSAL_ANNOTATION: orjson.dumps(self.told).decode()} if self.cause else {}
+        return {REFUSAL_ANNOTATION: orjson.dumps(self.as_json).decode()} if self.cause else {}
 
     @classmethod
-    def read(cls, told: Any) -> RefusalFacts:
+    def read(cls, facts: Any) -> RefusalFacts:
         """From JSON; of anything else nothing is known. Nor if it is about what no job needs: a person may be told to
         delete that, and whoever may create events says what it is."""
-        if not isinstance(told, dict):
+        if not isinstance(facts, dict):
             return cls()
-        about = {key: str(told[key]) for key in _ABOUT if key in told}
+        about = {key: str(facts[key]) for key in _ABOUT if key in facts}
         if about and (about.get("kind") not in RESOURCES or "/" in about.get("name", "")):
             return cls()
-        return cls(str(told.get("cause") or ""), about)
+        return cls(str(facts.get("cause") or ""), about)
 
 
 def refusals_condition(facts: Mapping[str, RefusalFacts], message: str, now: datetime) -> Json | None:
@@ -67,12 +67,12 @@ def refusals_condition(facts: Mapping[str, RefusalFacts], message: str, now: dat
         message: the check's, as it is written.
         now: the manager's wall clock.
     """
-    told: dict[str, Json] = {}
-    for worker, one in facts.items():
-        more = {**told, worker: one.told}
-        if one.cause and len(_text(message, more)) <= _MOST:
-            told = more
-    return new_condition(REFUSALS, True, "Refused", _text(message, told), now=now) if told else None
+    workers: dict[str, Json] = {}
+    for worker, refusal in facts.items():
+        more = {**workers, worker: refusal.as_json}
+        if refusal.cause and len(_text(message, more)) <= _MOST:
+            workers = more
+    return new_condition(REFUSALS, True, "Refused", _text(message, workers), now=now) if workers else None
 
 
 def refusals_in(workload: Json, message: str) -> dict[str, RefusalFacts]:
@@ -84,8 +84,8 @@ def refusals_in(workload: Json, message: str) -> dict[str, RefusalFacts]:
     """
     facts = json_message(workload, REFUSALS)
     workers = facts.get("workers") if facts.get("message") == digest(message) else None
-    told = workers.items() if isinstance(workers, dict) else ()
-    return {name: RefusalFacts.read(one) for name, one in told if isinstance(one, dict)}
+    entries = workers.items() if isinstance(workers, dict) else ()
+    return {name: RefusalFacts.read(entry) for name, entry in entries if isinstance(entry, dict)}
 
 
 def _text(message: str, workers: Mapping[str, Json]) -> str:

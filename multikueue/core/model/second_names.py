@@ -60,7 +60,7 @@ class ClusterNames:
     def same_as(self, name: str) -> list[str]:
         """The other names of a cluster."""
         group = self._first(name)
-        return sorted(one for one in {*self.seconds, group} if one != name and self._first(one) == group)
+        return sorted(other for other in {*self.seconds, group} if other != name and self._first(other) == group)
 
     def _first(self, name: str) -> str:
         return self.seconds[name].first if name in self.seconds else name
@@ -80,13 +80,13 @@ def cluster_names(
         uids: by name, which cluster it leads to, as far as this process knows. It may have names that are gone.
         shown: the pairs of which one has shown what was made through the other.
     """
-    known, void = {name_of(one): one for one in clusters}, {*shown}
+    known, void = {name_of(cluster): cluster for cluster in clusters}, {*shown}
     uids, said = dict(uids), _said_different(known)
     for name, cluster in known.items():
         before = second_name(cluster)
         if before is None or before.first not in known:
             continue
-        of_both = {uids.setdefault(one, before.uid) for one in (name, before.first)}
+        of_both = {uids.setdefault(either, before.uid) for either in (name, before.first)}
         if before.because is Because.NOT_DIFFERENT and len(of_both) == 1:
             void.add(frozenset((name, before.first)))
 
@@ -100,7 +100,7 @@ def cluster_names(
     for name in sorted(uids, key=rank):
         others = firsts.setdefault(uids[name], [])
         pairs = {other: frozenset((other, name)) for other in others}
-        first = next((one for one in others if pairs[one] not in said or pairs[one] in void), None)
+        first = next((other for other in others if pairs[other] not in said or pairs[other] in void), None)
         if first is None:
             others.append(name)
             apart.update(pairs.values())
@@ -112,15 +112,17 @@ def cluster_names(
 
 def _said_different(clusters: Mapping[str, Json]) -> set[frozenset[str]]:
     """The pairs that either of the two names as different."""
-    listed = {name: annotations_of(one).get(DIFFERENT_ANNOTATION, "").split(",") for name, one in clusters.items()}
+    listed = {
+        name: annotations_of(cluster).get(DIFFERENT_ANNOTATION, "").split(",") for name, cluster in clusters.items()
+    }
     return {frozenset((name, other.strip())) for name, others in listed.items() for other in others if other.strip()}
 
 
-def second_name_status(cluster: Json, found: SecondName, now: datetime) -> Json | None:
+def second_name_status(cluster: Json, second: SecondName, now: datetime) -> Json | None:
     """The condition to write on a second name; None if it says the same already."""
-    text = orjson.dumps({"first": found.first, "uid": found.uid}).decode()
+    text = orjson.dumps({"first": second.first, "uid": second.uid}).decode()
     generation = dig(cluster, "metadata", "generation")
-    wanted = new_condition(SECOND_NAME, True, found.because, text, now=now, generation=generation)
+    wanted = new_condition(SECOND_NAME, True, second.because, text, now=now, generation=generation)
     return None if says_the_same(condition(cluster, SECOND_NAME), wanted) else wanted
 
 
@@ -128,11 +130,11 @@ def second_name(cluster: Json) -> SecondName | None:
     """What a MultiKueueCluster says; None: it is no second name."""
     if not is_true(cluster, SECOND_NAME):
         return None
-    found, reason = json_message(cluster, SECOND_NAME), dig(condition(cluster, SECOND_NAME), "reason")
-    if not (found.get("first") and found.get("uid")):
+    facts, reason = json_message(cluster, SECOND_NAME), dig(condition(cluster, SECOND_NAME), "reason")
+    if not (facts.get("first") and facts.get("uid")):
         return None
     because = Because.NOT_DIFFERENT if reason == Because.NOT_DIFFERENT else Because.SAME_CLUSTER
-    return SecondName(str(found["first"]), str(found["uid"]), because)
+    return SecondName(str(facts["first"]), str(facts["uid"]), because)
 
 
 def held_as_second(first: str) -> str:
@@ -142,5 +144,5 @@ def held_as_second(first: str) -> str:
 
 def hold_of(cluster: Json) -> str:
     """Why a MultiKueueCluster gets nothing new: it is cordoned, or a second name; empty: it does."""
-    found = second_name(cluster)
-    return cordon_of(annotations_of(cluster)) or (held_as_second(found.first) if found is not None else "")
+    second = second_name(cluster)
+    return cordon_of(annotations_of(cluster)) or (held_as_second(second.first) if second is not None else "")

@@ -235,11 +235,11 @@ def outline(obj: Json) -> Json:
     Args:
         obj: it has a name.
     """
-    found = obj["metadata"]
-    kept = {field: found[field] for field, schema in _METADATA.items() if field in found}
-    metadata = {field: value for field, value in kept.items() if value is not None and _fits(value, _METADATA[field])}
-    told = {field: obj[field] for field in ("apiVersion", "kind") if type(obj.get(field)) is str}
-    return {**told, "metadata": {"name": found["name"], **metadata}}
+    metadata = obj["metadata"]
+    kept = {field: metadata[field] for field, schema in _METADATA.items() if field in metadata}
+    fitting = {field: value for field, value in kept.items() if value is not None and _fits(value, _METADATA[field])}
+    kind = {field: obj[field] for field in ("apiVersion", "kind") if type(obj.get(field)) is str}
+    return {**kind, "metadata": {"name": metadata["name"], **fitting}}
 
 
 def _unidentified(obj: Json) -> str:
@@ -248,7 +248,7 @@ def _unidentified(obj: Json) -> str:
 
 
 def _flaw(obj: Json, schema: Schema) -> str:
-    return "" if _fits(obj, schema) else _told(obj, schema, "")
+    return "" if _fits(obj, schema) else _misfit(obj, schema, "")
 
 
 def _fits(value: Any, schema: Schema) -> bool:
@@ -269,9 +269,9 @@ def _fits(value: Any, schema: Schema) -> bool:
 
 
 def _has_fields(value: Json, schema: Schema) -> bool:
-    found = value.get
+    get = value.get
     for field, inner in schema.items():
-        inside = found(field)
+        inside = get(field)
         if inside is None or type(inside) is inner:
             continue
         if type(inner) is type or not _fits(inside, inner):
@@ -281,14 +281,14 @@ def _has_fields(value: Json, schema: Schema) -> bool:
     return False
 
 
-def _told(value: Any, schema: Schema, path: str) -> str:
+def _misfit(value: Any, schema: Schema, path: str) -> str:
     """Where it does not fit first."""
     if type(schema) is dict and type(value) is dict:
         fields = ((value.get(field), inner, f"{path}.{field}" if path else field) for field, inner in schema.items())
-        return next(_told(*one) for one in fields if one[0] is not None and not _fits(one[0], one[1]))
+        return next(_misfit(*field) for field in fields if field[0] is not None and not _fits(field[0], field[1]))
     if type(schema) is list and type(value) is list:
         entries = ((entry, f"{path}[{index}]") for index, entry in enumerate(value))
-        return next(_told(entry, schema[0], where) for entry, where in entries if not _fits(entry, schema[0]))
+        return next(_misfit(entry, schema[0], where) for entry, where in entries if not _fits(entry, schema[0]))
     return f"{path or 'it'} has an unexpected form ({_WORDS.get(type(value), 'no JSON')})"
 
 

@@ -72,7 +72,7 @@ def _first(values: list[Any], most: int) -> list[Any]:
 def _smallest(values: Json, most: int) -> Json:
     sizes = {key: _size(value) + len(key) for key, value in values.items()}
     kept: Json = {}
-    for key in sorted(sizes, key=lambda one: sizes[one]):
+    for key in sorted(sizes, key=lambda name: sizes[name]):
         part = values[key] if sizes[key] <= most else small_part(values[key], most // 2)
         size = sizes[key] if part is values[key] else _size(part) + len(key)
         if size > most:
@@ -136,5 +136,8 @@ def _slim_pod_sets(spec: Json, left: int) -> Json:
     pod_sets = spec.get("podSets")
     if not isinstance(pod_sets, list):
         return spec
-    slim = [{**one, "template": small_part(one["template"], left)} if "template" in one else one for one in pod_sets]
+    slim = [
+        {**pod_set, "template": small_part(pod_set["template"], left)} if "template" in pod_set else pod_set
+        for pod_set in pod_sets
+    ]
     return {**spec, "podSets": slim}

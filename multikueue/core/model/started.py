@@ -37,9 +37,9 @@ def without_start(value: Any) -> Any:
         return value
     made = {key: without_start(item) for key, item in value.items()}
     for field, marks in _MARKS.items():
-        found = made.get(field)
-        if isinstance(found, dict) and not marks.isdisjoint(found):
-            put(made, field, {key: item for key, item in found.items() if key not in marks})
+        present = made.get(field)
+        if isinstance(present, dict) and not marks.isdisjoint(present):
+            put(made, field, {key: item for key, item in present.items() if key not in marks})
     if isinstance(made.get("schedulingGates"), list):
         put(made, "schedulingGates", lasting_gates(made["schedulingGates"]))
     return made
@@ -47,7 +47,7 @@ def without_start(value: Any) -> Any:
 
 def lasting_gates(gates: list[Any]) -> list[Any]:
     """The scheduling gates of a pod that mean the same on every cluster: not the topology's, and not our own."""
-    return [one for one in gates if not str(dig(one, "name")).startswith((TOPOLOGY_GATE, OWN_PREFIX))]
+    return [gate for gate in gates if not str(dig(gate, "name")).startswith((TOPOLOGY_GATE, OWN_PREFIX))]
 
 
 def restore(template: Json, pod_set: Json, kept: tuple[str, ...] = ()) -> None:
@@ -100,8 +100,8 @@ def _unstarted(pod_set: Json) -> Json:
 def _is_marked(holder: Json) -> bool:
     """Whether these metadata, or what stands for them, have a mark."""
     for field, marks in _MARKS.items():  # twice as fast as `any` of a generator, and asked of each part of a job
-        found = holder.get(field)
-        if isinstance(found, dict) and not marks.isdisjoint(found):
+        present = holder.get(field)
+        if isinstance(present, dict) and not marks.isdisjoint(present):
             return True
     return False
 

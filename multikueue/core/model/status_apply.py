@@ -63,9 +63,9 @@ def admission_status(workload: Json, changes: Json) -> Json:
     return _identified(workload, {field: value for field, value in owned.items() if value is not None})
 
 
-def check_status(workload: Json, entry: Json, *told: Json) -> Json:
+def check_status(workload: Json, entry: Json, *beside: Json) -> Json:
     """The object to apply under our own manager name: one check's entry, and conditions of ours if there are any."""
-    return _identified(workload, {"admissionChecks": [entry], **({"conditions": [*told]} if told else {})})
+    return _identified(workload, {"admissionChecks": [entry], **({"conditions": [*beside]} if beside else {})})
 
 
 def owned_conditions(workload: Json) -> list[Json]:

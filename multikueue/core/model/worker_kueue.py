@@ -79,14 +79,14 @@ class WorkerKueue:
 
     def without(self, dropped: Iterable[str]) -> WorkerKueue:
         """What is known once its answer to a copy lacks fields that were sent; see `dropped_fields`."""
-        found = {_INDEX.sub("[*]", path) for path in dropped}
-        return attrs.evolve(self, missing=self.missing | found.intersection(FIELDS))
+        fields = {_INDEX.sub("[*]", path) for path in dropped}
+        return attrs.evolve(self, missing=self.missing | fields.intersection(FIELDS))
 
 
 def version_of(image: str) -> Version | None:
     """The version that the tag of an image tells; None: none."""
-    found = _TAG.search(image.partition("@")[0].rpartition("/")[2])
-    return (int(found[1]), int(found[2])) if found is not None else None
+    tag = _TAG.search(image.partition("@")[0].rpartition("/")[2])
+    return (int(tag[1]), int(tag[2])) if tag is not None else None
 
 
 KUEUE: Final = "multikueue.dev/KueueComplete"
@@ -103,12 +103,12 @@ def kueue_status(cluster: Json, kueue: WorkerKueue, now: datetime) -> Json | Non
         kueue: what is known of the worker's.
         now: the manager's wall clock.
     """
-    found, lacks = condition(cluster, KUEUE), "; ".join(kueue.lacks)
-    if not lacks and (found is None or not kueue.read):
+    before, lacks = condition(cluster, KUEUE), "; ".join(kueue.lacks)
+    if not lacks and (before is None or not kueue.read):
         return None
     said = (False, "Older", f"{kueue.name} there lacks {lacks}") if lacks else (True, "Complete", f"{kueue.name} there")
     wanted = new_condition(KUEUE, *said, now=now, generation=dig(cluster, "metadata", "generation"))
-    return None if says_the_same(found, wanted) else wanted
+    return None if says_the_same(before, wanted) else wanted
 
 
 TOLD: Final = 5
@@ -133,20 +133,22 @@ def told_dropped(cluster: str, resource: Resource, sent: Json, stored: Json) -> 
         sent: the copy.
         stored: what the worker answered.
     """
-    found = dropped_fields(sent, stored)
-    if not found:
+    dropped = dropped_fields(sent, stored)
+    if not dropped:
         return ""
-    more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""
+    more = f" and {len(dropped) - TOLD} more" if len(dropped) > TOLD else ""
     kind = resource.gvk.kind
     return (
-        f'worker cluster "{cluster}" has left {", ".join(found[:TOLD])}{more} out of {kind} "{name_of(sent)}", which '
+        f'worker cluster "{cluster}" has left {", ".join(dropped[:TOLD])}{more} out of {kind} "{name_of(sent)}", which '
         f"runs there without: its API of {kind} is older than the manager's, or a webhook there removes them"
     )
 
 
 def topology_of(workload: Json) -> Json:
     """A Workload with nothing but how its pods are to be placed: of the rest its worker's job has what it needs."""
-    requests = [{"topologyRequest": one.get("topologyRequest")} for one in dig(workload, "spec", "podSets") or ()]
+    requests = [
+        {"topologyRequest": pod_set.get("topologyRequest")} for pod_set in dig(workload, "spec", "podSets") or ()
+    ]
     return {"metadata": workload["metadata"], "spec": {"podSets": requests}}
 
 
@@ -160,5 +162,5 @@ def _missing(path: str, sent: Any, stored: Any) -> Iterator[str]:
             elif value:
                 yield f"{path}.{field}"
     elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
-        for number, (one, other) in enumerate(zip(sent, stored, strict=True)):
-            yield from _missing(f"{path}[{number}]", one, other)
+        for number, (item, stored_item) in enumerate(zip(sent, stored, strict=True)):
+            yield from _missing(f"{path}[{number}]", item, stored_item)

@@ -117,8 +117,8 @@ def namespace_on(workload: Json, worker: str, siblings: Sequence[Json] = ()) -> 
     if not siblings:
         return namespaces_on_workers(workload).get(worker) or namespace_of(workload)
     # A slice may be replaced before it has got a copy, and says nothing then.
-    sharing = (one for one in siblings if cluster_name(one) == worker and may_run(one))
-    said = (namespaces_on_workers(one).get(worker) for one in (*sharing, workload))
+    sharing = (sibling for sibling in siblings if cluster_name(sibling) == worker and may_run(sibling))
+    said = (namespaces_on_workers(sharer).get(worker) for sharer in (*sharing, workload))
     return next(filter(None, said), namespace_of(workload))
 
 
@@ -150,10 +150,10 @@ def origin_key(copy: Json) -> ObjectKey:
 def _recorded(noted: str) -> tuple[tuple[str, str], ...] | None:
     """None: it cannot be read."""
     try:
-        found = json.loads(noted)
+        places = json.loads(noted)
     except (ValueError, RecursionError):
         return None
-    return tuple(found.items()) if _is_of_texts(found) and all(map(_NAME.fullmatch, found.values())) else None
+    return tuple(places.items()) if _is_of_texts(places) and all(map(_NAME.fullmatch, places.values())) else None
 
 
 @functools.lru_cache(maxsize=256)
@@ -175,11 +175,11 @@ def _read(namespaces: str | None, queues: str | None, of_manager: bool) -> Worke
 
 def _shared(mapped: Mapping[str, str] | None) -> str:
     """Why copies on the manager itself would have the names of what they are made of, or of others' jobs."""
-    told = "it is the manager itself, so copies need namespaces of their own: "
+    why = "it is the manager itself, so copies need namespaces of their own: "
     if mapped is None:
-        return f'{told}name them in its annotation {NAMESPACES_ANNOTATION}, as {{"team-a": "local-team-a"}}'
+        return f'{why}name them in its annotation {NAMESPACES_ANNOTATION}, as {{"team-a": "local-team-a"}}'
     taken = next((name for name in mapped if _is_image(mapped, name)), None)
-    return "" if taken is None else f'{told}its annotation {NAMESPACES_ANNOTATION} has "{taken}" on both sides'
+    return "" if taken is None else f'{why}its annotation {NAMESPACES_ANNOTATION} has "{taken}" on both sides'
 
 
 def _is_image(mapped: Mapping[str, str], name: str) -> bool:
@@ -189,14 +189,14 @@ def _is_image(mapped: Mapping[str, str], name: str) -> bool:
 
 def _texts(annotation: str) -> dict[str, str]:
     try:
-        found = json.loads(annotation, object_pairs_hook=_distinct)
+        names = json.loads(annotation, object_pairs_hook=_distinct)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"it is no JSON: {error}") from None
-    if not _is_of_texts(found):
+    if not _is_of_texts(names):
         raise ValueError('it must be an object of names, as {"team-a": "mk-team-a"}')
-    return dict(found)
+    return dict(names)
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -205,8 +205,8 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return dict(pairs)
 
 
-def _is_of_texts(found: object) -> bool:
-    return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
+def _is_of_texts(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(value, str) for value in value.values())
 
 
 def _queue_flaws(queues: Mapping[str, str]) -> Iterator[str]:
@@ -219,7 +219,7 @@ def _flaws(mapped: Mapping[str, str]) -> Iterator[str]:
     """Why two namespaces could get one, or one none that a server takes."""
     for name, image in mapped.items():
         alike = name.count("*") == image.count("*") < 2
-        if not alike or not all(_NAME.fullmatch(one.replace("*", "x")) for one in (name, image)):
+        if not alike or not all(_NAME.fullmatch(either.replace("*", "x")) for either in (name, image)):
             yield f'"{name}": "{image}" are not two names, nor two with one * each'
         elif len(image) > MAX_NAME:
             yield f'"{image}" is longer than {MAX_NAME}'
@@ -234,13 +234,13 @@ def _flaws(mapped: Mapping[str, str]) -> Iterator[str]:
             if _overlap(image, others):
                 yield f'"{other}" and "{name}" can lead to one namespace there'
         for exact, taken in mapped.items():
-            found = _filling(image, taken)
-            if "*" not in exact and found is not None and (here := name.replace("*", found)) not in mapped:
+            filling = _filling(image, taken)
+            if "*" not in exact and filling is not None and (here := name.replace("*", filling)) not in mapped:
                 yield f'"{exact}" and "{here}", as of "{name}", would be one namespace there'
 
 
-def _overlap(one: str, other: str) -> bool:
-    (before, after), (first, last) = one.split("*"), other.split("*")
+def _overlap(image: str, other: str) -> bool:
+    (before, after), (first, last) = image.split("*"), other.split("*")
     starts = before.startswith(first) or first.startswith(before)
     return starts and (after.endswith(last) or last.endswith(after))
 
@@ -249,9 +249,9 @@ def _image(mapped: Mapping[str, str], namespace: str) -> str:
     """What a mapping makes of a namespace: the name alone goes before patterns, the longest of which counts."""
     if namespace in mapped:
         return mapped[namespace]
-    for name in sorted((one for one in mapped if "*" in one), key=len, reverse=True):
-        if (found := _filling(name, namespace)) is not None:
-            return mapped[name].replace("*", found)
+    for name in sorted((pattern for pattern in mapped if "*" in pattern), key=len, reverse=True):
+        if (filling := _filling(name, namespace)) is not None:
+            return mapped[name].replace("*", filling)
     return ""
 
 

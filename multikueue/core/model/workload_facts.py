@@ -140,12 +140,12 @@ class WorkloadFacts(CommonFacts):
 
 def _true_ones(workload: Json) -> dict[str, Json]:
     """The conditions with status True, by type; of several of one type the first counts."""
-    listed = {str(one.get("type")): one for one in reversed(conditions(workload))}
-    return {kind: one for kind, one in listed.items() if one.get("status") == "True"}
+    listed = {str(entry.get("type")): entry for entry in reversed(conditions(workload))}
+    return {kind: entry for kind, entry in listed.items() if entry.get("status") == "True"}
 
 
 def _named_gate(listed: list[Json] | None) -> Json | None:
-    return next((one for one in listed or [] if one.get("name") == PREEMPTION_GATE), None)
+    return next((gate for gate in listed or [] if gate.get("name") == PREEMPTION_GATE), None)
 
 
 def _copy_facts(copy: Json) -> CopyFacts:

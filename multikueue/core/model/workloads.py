@@ -111,11 +111,11 @@ def was_rejected(workload: Json) -> bool:
 def verdict(workload: Json) -> Rejection | None:
     """Why our check was Rejected last; None: it was not, it was by an older version, or the Workload was made active
     again since. Its deactivation, by Kueue, is the one change of its spec that may follow."""
-    found = condition(workload, VERDICT) or {}
-    generation, judged = dig(workload, "metadata", "generation"), found.get("observedGeneration")
+    rejection = condition(workload, VERDICT) or {}
+    generation, judged = dig(workload, "metadata", "generation"), rejection.get("observedGeneration")
     if not isinstance(generation, int) or not isinstance(judged, int) or generation - judged > 1:
         return None
-    return next((one for one in Rejection if one == found.get("reason")), None)
+    return next((known for known in Rejection if known == rejection.get("reason")), None)
 
 
 def is_live(workload: Json) -> bool:
@@ -243,19 +243,23 @@ def owner(workload: Json) -> Owner | None:
 
 def job_reference(workload: Json) -> Json | None:
     """What names the job behind the Workload, as an event does; None: its UID is not known."""
-    found = owner(workload)
-    uid_of_job = owner_names(workload, found.gvk).get(found.name) if found is not None else None
-    if found is None or uid_of_job is None:
+    job = owner(workload)
+    uid_of_job = owner_names(workload, job.gvk).get(job.name) if job is not None else None
+    if job is None or uid_of_job is None:
         return None
-    metadata = {"namespace": workload["metadata"]["namespace"], "name": found.name, "uid": uid_of_job}
-    return {"apiVersion": found.gvk.api_version, "kind": found.gvk.kind, "metadata": metadata}
+    metadata = {"namespace": workload["metadata"]["namespace"], "name": job.name, "uid": uid_of_job}
+    return {"apiVersion": job.gvk.api_version, "kind": job.gvk.kind, "metadata": metadata}
 
 
 def owner_names(workload: Json, gvk: GVK) -> dict[str, str]:
     """The UIDs of a Workload's owners of one kind, by name."""
     references = dig(workload, "metadata", "ownerReferences") or []
     wanted = (gvk.api_version, gvk.kind)
-    return {one["name"]: one["uid"] for one in references if (one["apiVersion"], one["kind"]) == wanted}
+    return {
+        reference["name"]: reference["uid"]
+        for reference in references
+        if (reference["apiVersion"], reference["kind"]) == wanted
+    }
 
 
 def owner_uids(workload: Json) -> set[str]:

@@ -27,15 +27,15 @@ def status_controllers(job: Json) -> tuple[str, ...]:
 
     A subresource's writer is noted apart, so this tells nothing of kinds without `/status`.
     """
-    return tuple(dict.fromkeys(_found(dig(job, "metadata", "managedFields"))))
+    return tuple(dict.fromkeys(_controllers_in(dig(job, "metadata", "managedFields"))))
 
 
 def with_status_controllers_only(job: Json) -> Json:
     """The job with what `status_controllers` reads of `managedFields`, as a rule nothing; changes its argument."""
-    found = status_controllers(job)
+    managers = status_controllers(job)
     job["metadata"].pop("managedFields", None)
-    if found:
-        job["metadata"]["managedFields"] = [{"manager": name, "subresource": "status"} for name in found]
+    if managers:
+        job["metadata"]["managedFields"] = [{"manager": name, "subresource": "status"} for name in managers]
     return job
 
 
@@ -45,7 +45,7 @@ def drop_managed_fields(obj: Json) -> Json:
     return obj
 
 
-def _found(entries: Any) -> Iterator[str]:
+def _controllers_in(entries: Any) -> Iterator[str]:
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("subresource") == "status":
             name = str(entry.get("manager") or "")

@@ -312,8 +312,8 @@ def why_not_movable(situation: Situation) -> str:
 
 
 def _nowhere_to_go(situation: Situation) -> str:
-    others = (one for one in situation.workers if one.can_run and one.name != situation.facts.leaves)
-    return "" if any(not withheld(situation)[one.name] for one in others) else "no other worker can be offered it now"
+    able = (worker.name for worker in situation.workers if worker.can_run and worker.name != situation.facts.leaves)
+    return "no other worker can be offered it now" if all(withheld(situation)[name] for name in able) else ""
 
 
 def end_move(situation: Situation) -> Iterator[Effect]:

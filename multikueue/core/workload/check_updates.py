@@ -295,8 +295,8 @@ def give_up(situation: Situation, given_up: GiveUp) -> Effect:
 
 def rejections(nomination: Nomination) -> Iterator[Effect]:
     """Count why workers are not offered it: that another is better is no reason against one."""
-    counted = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
-    if counted:
+    whys = ((name, reason.why) for name, reason in nomination.reasons.items())
+    if counted := tuple((name, why.value) for name, why in whys if why is not Why.NOT_BEST):
         yield effects.CountRejections(counted)
 
 

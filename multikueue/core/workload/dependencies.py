@@ -38,7 +38,7 @@ def _needed(situation: Situation) -> tuple[Dependency, ...]:
         return ()
     job, adapter = situation.job, situation.snapshot.adapter
     named = adapter.config_maps(job) if job is not None and adapter is not None else ()
-    return tuple(one for one in dependencies_of(situation.workload, named) if one.kind in kinds)
+    return tuple(dependency for dependency in dependencies_of(situation.workload, named) if dependency.kind in kinds)
 
 
 def _beside(situation: Situation, needed: tuple[Dependency, ...], steps: tuple[Effect, ...]) -> Iterator[Effect]:
@@ -65,8 +65,8 @@ def _missing(
     situation: Situation, needed: tuple[Dependency, ...], steps: tuple[Effect, ...]
 ) -> Iterator[effects.DependencyEffect]:
     """What an earlier plan could not do, or this process does not know of."""
-    copied = tuple(one for one in needed if one.is_copied)
-    changed = {one.cluster for one in steps if isinstance(one, _CHANGES)}
+    copied = tuple(dependency for dependency in needed if dependency.is_copied)
+    changed = {step.cluster for step in steps if isinstance(step, _CHANGES)}
     for worker in situation.workers if copied else ():
         copy = situation.current(worker)
         if copy is None or is_terminating(copy) or not worker.in_sight or worker.name in changed:
@@ -98,13 +98,13 @@ def _owning_job(situation: Situation, worker: Worker) -> Json | None:
 def _create(
     situation: Situation, cluster: ClusterName, copy: ObjectKey, needed: tuple[Dependency, ...]
 ) -> Iterator[effects.CreateDependencies]:
-    if copied := tuple(one for one in needed if one.is_copied):
+    if copied := tuple(dependency for dependency in needed if dependency.is_copied):
         mark = _mark(situation, cluster, copy.namespace)
         yield effects.CreateDependencies(cluster, copy, copied, mark, situation.settings.origin)
 
 
 def _claims(needed: tuple[Dependency, ...]) -> tuple[Dependency, ...]:
-    return tuple(one for one in needed if one.resource == RESOURCE_CLAIM_TEMPLATE)
+    return tuple(dependency for dependency in needed if dependency.resource == RESOURCE_CLAIM_TEMPLATE)
 
 
 def _mark(situation: Situation, cluster: ClusterName, namespace: str) -> DependencyMark:

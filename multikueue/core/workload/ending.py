@@ -127,7 +127,7 @@ def _is_made_there(situation: Situation, worker: Worker, job: Json) -> bool:
     was made anew under another name.
     """
     local, own, marks = situation.snapshot.jobs.get(name_of(job)), situation.snapshot.workload or {}, situation.marks
-    known = {one.name for one in situation.workers if one.reachable or not one.removed}
+    known = {other.name for other in situation.workers if other.reachable or not other.removed}
     names = names_of(situation, worker) | {*filter(None, (situation.last_worker, *former_places(own)))} - known
     return any(marks.made_copy(job, local, name) or marks.made_job(job, own, name) for name in names)
 
@@ -137,7 +137,7 @@ def end_of_gone(situation: Situation) -> Plan | None:
     nothing tells it once its copies are gone.
     """
     for worker in situation.workers if situation.snapshot.refused_for < SYNC_GRACE else ():
-        made = [one.object for one in worker.jobs if _is_made_there(situation, worker, one.object)]
+        made = [job.object for job in worker.jobs if _is_made_there(situation, worker, job.object)]
         if own_end(situation, made) is not None:
             # of one worker: there is one write of a job at a time
             return Plan(shown) if (shown := tuple(sync_status(situation, made))) else None
@@ -203,7 +203,7 @@ def delete_expired(situation: Situation) -> Plan | None:
     due = adapter.expires_at(job, changed_at(situation.workload, "Finished") or situation.now)
     if due is None:
         return None
-    gone = (worker is None or worker.in_sight) and all(one.is_empty or not one.reachable for one in situation.workers)
+    gone = (worker is None or worker.in_sight) and all(other.is_empty for other in situation.workers if other.reachable)
     left = due - situation.now
     # However many wait for one worker: the longer it is away, the more rarely each looks, a quarter too late at most.
     again = max(left, timedelta(0) if gone else max(END_SHOWN, -left / 4))

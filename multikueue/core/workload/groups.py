@@ -67,10 +67,10 @@ def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     name = name_of(job)
     named = prebuilt_workload(job)
     known = [] if _is_anothers(snapshot, job) else [*snapshot.siblings, *filter(None, [snapshot.workload])]
-    members = [one for one in known if (owner := workloads.owner(one)) is not None and owner.name == name]
-    if any(workloads.component_index(one) is not None for one in members):
+    members = [part for part in known if (owner := workloads.owner(part)) is not None and owner.name == name]
+    if any(workloads.component_index(member) is not None for member in members):
         return _of_group(members, worker, named)
-    if any(workloads.is_elastic(one) for one in members):
+    if any(workloads.is_elastic(member) for member in members):
         return _of_slices(members, named)
     if not members and worker.workload is not None and workloads.component_index(worker.workload) is not None:
         return snapshot.key.name  # the last of a deleted group, as its copy tells: no other one removes the job
@@ -82,11 +82,11 @@ def _of_group(members: list[Json], worker: Worker, named: str) -> str:
 
     A member that has quota again after its own eviction joins the job that the others run, and does not replace it.
     """
-    held = [one for one in members if workloads.holds(one, worker.name)]
-    pool = [one for one in held if workloads.cluster_name(one) == worker.name] or held or members
-    if any(name_of(one) == named for one in pool):
+    held = [member for member in members if workloads.holds(member, worker.name)]
+    pool = [member for member in held if workloads.cluster_name(member) == worker.name] or held or members
+    if any(name_of(member) == named for member in pool):
         return named
-    return name_of(min(pool, key=lambda one: (workloads.component_index(one) or 0, name_of(one))))
+    return name_of(min(pool, key=lambda member: (workloads.component_index(member) or 0, name_of(member))))
 
 
 def _of_slices(members: list[Json], named: str) -> str:
@@ -95,13 +95,13 @@ def _of_slices(members: list[Json], named: str) -> str:
     Kueue finishes the old slice a moment before the new one has quota. In between the job stays with the old one:
     a slice that has not yet had quota takes nothing, or the running job would go with what it lacks.
     """
-    present = [one for one in members if not workloads.is_replaced(one) and not is_terminating(one)]
+    present = [part for part in members if not workloads.is_replaced(part) and not is_terminating(part)]
     successors = [
-        one for one in present if workloads.has_quota(one) or workloads.is_finished(one) or is_true(one, "Evicted")
+        part for part in present if workloads.has_quota(part) or workloads.is_finished(part) or is_true(part, "Evicted")
     ]
-    if any(name_of(one) == named for one in present) or not successors:
+    if any(name_of(part) == named for part in present) or not successors:
         return named
-    return name_of(max(successors, key=lambda one: (dig(one, "metadata", "creationTimestamp") or "", name_of(one))))
+    return name_of(max(successors, key=lambda part: (dig(part, "metadata", "creationTimestamp") or "", name_of(part))))
 
 
 def tell_split(situation: Situation) -> Plan | None:
@@ -122,7 +122,7 @@ def must_wait(situation: Situation) -> bool:
         return False
     if len(situation.group) + 1 < situation.adapter.expected_workloads(job):
         return True
-    coming = [facts for one in situation.group if (facts := WORKLOADS.of(one)).is_active and not facts.is_finished]
+    coming = [facts for part in situation.group if (facts := WORKLOADS.of(part)).is_active and not facts.is_finished]
     places = (facts.component_index for facts in coming)
     is_later = index < 0 or any(place is not None and 0 <= place < index for place in places)
     return is_later and not situation.group_workers
@@ -131,8 +131,8 @@ def must_wait(situation: Situation) -> bool:
 def creates_for_group(situation: Situation) -> bool:
     """Whether this Workload is the one of its group that creates the job: the first of those on its worker."""
     index = situation.facts.component_index
-    here = (one for one in situation.group if cluster_name(one) == situation.assigned_to)
-    return index is None or all(index < (component_index(one) or 0) for one in here)
+    here = (part for part in situation.group if cluster_name(part) == situation.assigned_to)
+    return index is None or all(index < (component_index(part) or 0) for part in here)
 
 
 def missing_on(situation: Situation, worker: Worker) -> list[Json]:

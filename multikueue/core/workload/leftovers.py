@@ -155,7 +155,7 @@ def _held(job: Json) -> str:
 
 def _others_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     yield from unseen(situation, worker)
-    jobs = [one for one in worker.all_jobs if worker.in_sight and may_be_ours(situation, worker, one.object)]
+    jobs = [job for job in worker.all_jobs if worker.in_sight and may_be_ours(situation, worker, job.object)]
     unproven = [job for job in jobs if situation.whose(worker, job.object) is Whose.UNPROVEN]
     yield from (_leftover(worker, job, _FOREIGN) for job in unproven)
     # Somebody has erased the record of this attempt's own, on a worker that gets nothing more.
@@ -191,16 +191,16 @@ def _leftover(worker: Worker, job: JobCopy, why: str) -> Leftover:
 
 def tell_held_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[Effect]:
     """Tell what keeps an admitted Workload from being recorded; of what is being deleted `overdue` tells in time."""
-    for one in left:
-        if not is_terminating(one.object):
-            yield AnnounceWorkload("Warning", f"Waiting for {one}")
+    for leftover in left:
+        if not is_terminating(leftover.object):
+            yield AnnounceWorkload("Warning", f"Waiting for {leftover}")
     for why in _whys_not_given_up(situation, left) if left else ():
         yield AnnounceWorkload("Warning", f"Waiting for {left[0]}: {why}")
 
 
 def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[str]:
     """What is wrong with an annotation that was to give up something of this, and gives up nothing."""
-    names = {one.worker for one in left}
+    names = {leftover.worker for leftover in left}
     if noted := annotations_of(situation.workload).get(GIVE_UP_ANNOTATION):
         named = given_up(situation.workload)
         if not any(named.get(worker.name, set()).intersection(map(uid, worker.copies)) for worker in situation.workers):

@@ -55,7 +55,8 @@ def guarded_plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, disp
         seen = snapshot.with_workers(lambda worker: hidden(worker, _UNUSABLE) if worker.copies else worker)
         decided = plan(seen, now, settings, dispatcher)
         for shown in (worker for worker in snapshot.workers if worker.copies):
-            more = attrs.evolve(seen, workers=tuple(shown if one.name == shown.name else one for one in seen.workers))
+            workers = tuple(shown if worker.name == shown.name else worker for worker in seen.workers)
+            more = attrs.evolve(seen, workers=workers)
             try:
                 decided, seen = plan(more, now, settings, dispatcher), more
             except Exception as error:

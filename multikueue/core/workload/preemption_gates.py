@@ -49,11 +49,11 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
     in_turn = situation.settings.orchestrated_preemption
     copies = [(worker, copy) for worker in asked if (copy := situation.current(worker)) is not None]
-    offered = [one for one in copies if (in_turn or one[0].copy.has_gate) and _stays(situation, *one)]
+    offered = [pair for pair in copies if (in_turn or pair[0].copy.has_gate) and _stays(situation, *pair)]
     closed = [(worker, copy) for worker, copy in offered if worker.copy.has_gate and worker.copy.opened_at is None]
     if not in_turn:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
-    if any(isinstance(flight := one.in_flight, WritingStatus) and flight.may_preempt for one in asked):
+    if any(isinstance(flight := worker.in_flight, WritingStatus) and flight.may_preempt for worker in asked):
         return Plan()  # a turn that begins does not show yet: its answer brings us back
     turns: dict[str, Effect] = {
         worker.name: _open(situation, worker, copy) for worker, copy in closed if worker.copy.is_blocked
@@ -61,11 +61,11 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     gateless = [worker for worker in asked if awaits_turn(situation, worker)]
     unheard = _unheard_for(situation, asked) if gateless else None
     if unheard is None:
-        turns |= {one.name: CreateWorkload(one.name, situation.copy_for(one)) for one in gateless}
+        turns |= {worker.name: CreateWorkload(worker.name, situation.copy_for(worker)) for worker in gateless}
     if not turns:
         return Plan(look_again=unheard)
     timeout, now = situation.settings.preemption_timeout, situation.now
-    began = [one.copy.opened_at if one.copy.has_gate else one.copy.created_at for one, _ in offered]
+    began = [worker.copy.opened_at if worker.copy.has_gate else worker.copy.created_at for worker, _ in offered]
     running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
@@ -76,9 +76,8 @@ def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
     """For how many seconds to wait for the word of those that have room, or a gate; None: for nobody any more."""
     reserved = situation.facts.reserved_at or situation.now
     left = situation.settings.preemption_timeout - (situation.now - reserved)
-    silent = any(
-        condition(situation.current(one) or {}, "QuotaReserved") is None for one in asked if not one.kueue.drops_gates
-    )
+    copies = (situation.current(worker) or {} for worker in asked if not worker.kueue.drops_gates)
+    silent = any(condition(copy, "QuotaReserved") is None for copy in copies)
     return left.total_seconds() if silent and left.total_seconds() > 0 else None
 
 
@@ -90,6 +89,6 @@ def _stays(situation: Situation, worker: Worker, copy: Json) -> bool:
 
 def _open(situation: Situation, worker: Worker, copy: Json) -> ApplyStatus:
     entry = {"name": PREEMPTION_GATE, "position": "Open", "lastTransitionTime": timestamp(situation.now)}
-    others = [one for one in dig(copy, "status", "preemptionGates") or [] if one.get("name") != PREEMPTION_GATE]
+    others = [gate for gate in dig(copy, "status", "preemptionGates") or [] if gate.get("name") != PREEMPTION_GATE]
     body = admission_status(copy, {"preemptionGates": [*others, entry]})
     return ApplyStatus(worker.name, body, ADMISSION_MANAGER)

@@ -60,7 +60,7 @@ def with_words(
     """
     if not situation.facts.has_quota or situation.state not in (CheckState.PENDING, CheckState.READY):
         return decided
-    if any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in decided.effects):
+    if any(isinstance(effect, ApplyStatus | PatchWorkload) and effect.cluster == MANAGER for effect in decided.effects):
         return decided  # the next plan, after that write, has the words
     tail = tells(situation) if tells is not None else Tail()
     decided = decided.within(tail.again)
@@ -198,9 +198,9 @@ def _word_of(copy: Json, facts: CopyFacts) -> str:
 
 def _word_of_checks(copy: Json) -> str:
     """Of a copy with quota: which of the worker's own admission checks it waits for."""
-    waiting = [one for one in workloads.checks(copy) if one.get("state") != workloads.CheckState.READY]
-    words = [f'admission check "{one.get("name")}" is {one.get("state")} {one.get("message") or ""}' for one in waiting]
-    return "; ".join(one.strip() for one in words) or message(copy, "Admitted")
+    waiting = [check for check in workloads.checks(copy) if check.get("state") != workloads.CheckState.READY]
+    words = (f'"{check.get("name")}" is {check.get("state")} {check.get("message") or ""}' for check in waiting)
+    return "; ".join(f"admission check {word.strip()}" for word in words) or message(copy, "Admitted")
 
 
 def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:

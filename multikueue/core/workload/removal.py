@@ -38,7 +38,7 @@ from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 
 def remove_but(situation: Situation, worker: Worker, keep: Callable[[Json], bool]) -> Iterator[Effect]:
     """Remove all copies on a worker but those to keep."""
-    jobs = tuple(one for one in worker.jobs if not keep(one.object))
+    jobs = tuple(job for job in worker.jobs if not keep(job.object))
     workload = None if worker.workload is None or keep(worker.workload) else worker.workload
     return remove(situation, attrs.evolve(worker, jobs=jobs, workload=workload)) if jobs or workload else iter(())
 
@@ -119,7 +119,7 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     facts, adapter = worker.copy, situation.snapshot.adapter
     if not facts.has_quota or facts.is_finished or facts.is_terminating or (since := stops_since(worker)) is None:
         return timedelta(0)
-    suspended = adapter is not None and any(adapter.is_stopped_here(one.object) for one in worker.jobs)
+    suspended = adapter is not None and any(adapter.is_stopped_here(job.object) for job in worker.jobs)
     limit = STOP + suspended * min(pod_grace(worker.workload or {}), situation.settings.pod_grace_limit)
     return timedelta(0) if situation.snapshot.quiet_for >= limit else _left(limit, situation.now - since)
 
@@ -176,7 +176,7 @@ def delete_workload(situation: Situation, worker: Worker, copy: Json) -> Iterato
     if not is_terminating(copy):
         yield DeleteWorkload(worker.name, ObjectKey.of(copy), uid(copy), resource_version(copy))
     elif WORKLOAD_FINALIZER in finalizers_of(copy) and not has_jobs and not finalizer_left(situation, copy):
-        yield _patch_finalizers(worker, copy, [one for one in finalizers_of(copy) if one != WORKLOAD_FINALIZER])
+        yield _patch_finalizers(worker, copy, [name for name in finalizers_of(copy) if name != WORKLOAD_FINALIZER])
 
 
 def _patch_finalizers(worker: Worker, copy: Json, finalizers: list[str]) -> Effect:

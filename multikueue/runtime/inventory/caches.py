@@ -87,15 +87,15 @@ class HubCaches:
     @classmethod
     def shared(
         cls,
-        found: Informer,
+        workloads: Informer,
         checks: Informer,
         configs: Informer,
         clusters: Informer,
         occupied: Callable[[str], bool],
     ) -> HubCaches:
         """Those that a manager has; before they run."""
-        found.add_indexes(HUB_INDEXES)
-        return cls(found, checks, configs, clusters, occupied=occupied)
+        workloads.add_indexes(HUB_INDEXES)
+        return cls(workloads, checks, configs, clusters, occupied=occupied)
 
     def all(self) -> Sequence[Informer]:
         """All of them."""
@@ -174,14 +174,14 @@ class OcmCaches:
     async def run(self) -> None:
         """Follow them until cancelled."""
         async with anyio.create_task_group() as tasks:
-            for one in (self.placements, self.decisions, self.scores):
-                tasks.start_soon(one.run)
+            for informer in (self.placements, self.decisions, self.scores):
+                tasks.start_soon(informer.run)
 
     def source(self, check: Json) -> Source | None:
         """What selects the clusters of a check; None: that is being read."""
         name = name_or_empty(check)
-        unread = [one for one in (self.placements, self.decisions, self.scores) if not one.status.synced]
-        if any(not one.status.failures for one in unread):
+        unread = [informer for informer in (self.placements, self.decisions, self.scores) if not informer.status.synced]
+        if any(not informer.status.failures for informer in unread):
             return None
         if not self.placements.status.synced:
             return Unknown("PlacementError", f"Failed to get placement {name}: {self.placements.status.last_error}")
@@ -194,9 +194,9 @@ class OcmCaches:
         return Scheduled(placement, tuple(self.decisions.values()), dict(self._scores()))
 
     def _scores(self) -> Iterator[tuple[Coordinate, Json]]:
-        for found in self.scores.values():
-            key = ObjectKey.of(found)
-            yield (key.namespace, key.name), found
+        for score in self.scores.values():
+            key = ObjectKey.of(score)
+            yield (key.namespace, key.name), score
 
 
 def profile_informer(

@@ -56,7 +56,7 @@ class PlacementHandlers:
         """An AdmissionCheck came, went or changed."""
         if is_placement_check(old) or is_placement_check(new):
             self.checks.enqueue(key)
-        for check in (one for one in (old, new) if one is not None):
+        for check in (version for version in (old, new) if version is not None):
             self._enqueue(name_or_empty(check) if is_placement_check(check) else config_name(check))
 
     def placement_changed(self, key: ObjectKey, _old: Json | None, _new: Json | None) -> None:
@@ -65,13 +65,13 @@ class PlacementHandlers:
 
     def decision_changed(self, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """A PlacementDecision came, went or changed."""
-        for name in {name for one in (old, new) if one is not None for name in placements_of(one)}:
+        for name in {name for decision in (old, new) if decision is not None for name in placements_of(decision)}:
             self._enqueue(name)
 
     def config_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """A MultiKueueConfig came, went or changed."""
         self._enqueue(key.name)
-        for owner in (owner for one in (old, new) if one is not None for owner in owners(one)):
+        for owner in (owner for config in (old, new) if config is not None for owner in owners(config)):
             if owner.get("kind") == ADMISSION_CHECK.gvk.kind:
                 self.checks.enqueue(ObjectKey("", str(owner.get("name"))))
 
@@ -92,7 +92,7 @@ class PlacementHandlers:
         self.hub.forget(key)
         if old is not None and new is not None and _of_workload(old) == _of_workload(new) and not self._waits(new):
             return
-        names = {name for one in (old, new) if one is not None for name in check_names(one)}
+        names = {name for workload in (old, new) if workload is not None for name in check_names(workload)}
         for name in sorted(names):
             check = self.hub.checks.get(ObjectKey("", name))
             if check is not None:
@@ -100,9 +100,11 @@ class PlacementHandlers:
 
     def _waits(self, workload: Json) -> bool:
         """Whether our entry is to be written: a write of another may have come before ours, which was refused then."""
-        pending = [one.get("name") for one in workloads.checks(workload) if one.get("state") == CheckState.PENDING]
-        found = (self.hub.checks.get(ObjectKey("", str(name))) for name in pending)
-        return workloads.has_quota(workload) and any(map(is_placement_check, found))
+        pending = [
+            entry.get("name") for entry in workloads.checks(workload) if entry.get("state") == CheckState.PENDING
+        ]
+        checks = (self.hub.checks.get(ObjectKey("", str(name))) for name in pending)
+        return workloads.has_quota(workload) and any(map(is_placement_check, checks))
 
     def _enqueue(self, config: str, after: float = 0.0) -> None:
         """Decide again about all that fills a config."""
@@ -110,7 +112,7 @@ class PlacementHandlers:
             return
         for check in self._placement_checks():
             owned = self.hub.configs.get(ObjectKey("", config))
-            named = owned is not None and any(one.get("name") == name_of(check) for one in owners(owned))
+            named = owned is not None and any(owner.get("name") == name_of(check) for owner in owners(owned))
             if named or name_or_empty(check) == config:
                 self.checks.enqueue(ObjectKey.of(check), after)
         if config in self.filled:

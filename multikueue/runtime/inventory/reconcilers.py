@@ -66,11 +66,11 @@ class PlacementReconciler:
 
     def _snapshot(self, check: Json, source: Source) -> ConfigSnapshot:
         name = name_of(check)
-        owned = (one for one in self.hub.configs.values() if _names(one, check))
+        owned = (config for config in self.hub.configs.values() if _names(config, check))
         concerned = dict.fromkeys((name_or_empty(check), *map(name_of, owned)))
-        found = self.hub.held_by(name)  # also where its parameters name nothing
+        workloads = self.hub.held_by(name)  # also where its parameters name nothing
         for config in concerned:
-            found |= self.hub.work_of(config)
+            workloads |= self.hub.work_of(config)
         return ConfigSnapshot(
             source,
             self.settings,
@@ -78,7 +78,7 @@ class PlacementReconciler:
             checks=_by_name(self.hub.checks),
             configs=_by_name(self.hub.configs),
             clusters=_by_name(self.hub.clusters),
-            workloads=tuple(found.values()),
+            workloads=tuple(workloads.values()),
             memory=self._memory.get(name, Memory()),
         )
 
@@ -138,7 +138,7 @@ class InventoryReconciler:
         if source is None:
             return Action.done()  # its informer has it decided about once it is read
         workers = _by_name(self.hub.clusters)
-        made = {name for name, one in workers.items() if labels_of(one).get(INVENTORY_LABEL) == key.name}
+        made = {name for name, worker in workers.items() if labels_of(worker).get(INVENTORY_LABEL) == key.name}
         occupied = frozenset(filter(self.hub.occupied, made))
         snapshot = ConfigSnapshot(
             source,
@@ -163,9 +163,9 @@ class InventoryReconciler:
 
 
 def _by_name(informer: Informer) -> dict[str, Json]:
-    return {name_of(one): one for one in informer.values()}
+    return {name_of(obj): obj for obj in informer.values()}
 
 
 def _names(config: Json, check: Json) -> bool:
     references = dig(config, "metadata", "ownerReferences") or []
-    return any(one.get("uid") == dig(check, "metadata", "uid") for one in references)
+    return any(reference.get("uid") == dig(check, "metadata", "uid") for reference in references)

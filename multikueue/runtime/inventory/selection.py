@@ -60,7 +60,7 @@ class PlacementSelection:
         """See `PlacementSelector`."""
 
         def decided(_key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            named = [set(_listed(one)) for one in (old, new) if one is not None]
+            named = [set(_listed(decision)) for decision in (old, new) if decision is not None]
             for name in sorted(set.union(*named) if len(named) < 2 else named[0] ^ named[1]):
                 on_cluster(name)
 

@@ -100,12 +100,12 @@ class SpokeReader:
 
     def _workers(self, name: str, *, selected: bool) -> Iterator[SpokeWorker]:
         cache = self.caches[MULTIKUEUE_CLUSTER]
-        keys = {ObjectKey.of(one) for one in self.hub.clusters.values() if name in spokes_of(one)}
+        keys = {ObjectKey.of(worker) for worker in self.hub.clusters.values() if name in spokes_of(worker)}
         lingers = self._lingers(name, used=selected or any(self._in_use(key.name) for key in keys))
         for key in sorted({*keys, ObjectKey("", name)}):
-            found = cache.get(key)
-            if found is not None and name in spokes_of(found):
-                yield SpokeWorker(found, in_use=lingers or self._in_use(key.name))
+            worker = cache.get(key)
+            if worker is not None and name in spokes_of(worker):
+                yield SpokeWorker(worker, in_use=lingers or self._in_use(key.name))
 
     def _in_use(self, worker: str) -> bool:
         return self.hub.occupied(worker) or any(worker in clusters(config) for config in self.hub.configs.values())

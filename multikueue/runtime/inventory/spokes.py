@@ -72,23 +72,23 @@ class SpokeReconciler:
             return Action.done()  # once it is, all are looked at
         spoke = await self.reader.read(key.name)
         now = self.clock()
-        found = plan_spoke(spoke, self.settings, now)
+        plan = plan_spoke(spoke, self.settings, now)
         tries = self._refusals.get(key.name, 0)
         if not tries:
-            self._report(spoke, found)
-        failed = await self.executor.execute(found.effects, partial(self._written, key.name))
+            self._report(spoke, plan)
+        failed = await self.executor.execute(plan.effects, partial(self._written, key.name))
         if failed is not None and isinstance(failed[1], Forbidden) and not isinstance(failed[0], Announce):
-            self._report(spoke, attrs.evolve(found, problem=_forbidden(failed[0], failed[1])))
+            self._report(spoke, attrs.evolve(plan, problem=_forbidden(failed[0], failed[1])))
             self._refusals[key.name] = tries + 1
             return Action.after(min(FORBIDDEN * 2 ** min(tries, 8), LONGEST))
         if tries:
             del self._refusals[key.name]
-            self._report(spoke, found)
+            self._report(spoke, plan)
         if failed is not None:
             raise failed[1]
-        expires = (found.again - now).total_seconds() if found.again is not None else None
-        rereads = self.settings.source is ConnectionSource.KUBECONFIG and (spoke.wanted or found.draining)
-        return Action.earliest(expires, DRAINING if found.draining else None, REREAD if rereads else None)
+        expires = (plan.again - now).total_seconds() if plan.again is not None else None
+        rereads = self.settings.source is ConnectionSource.KUBECONFIG and (spoke.wanted or plan.draining)
+        return Action.earliest(expires, DRAINING if plan.draining else None, REREAD if rereads else None)
 
     def _written(self, spoke: str, effect: Write, obj: Json) -> None:
         """Remember a write until the caches show it, log it, and say so in an event."""
@@ -104,22 +104,22 @@ class SpokeReconciler:
             note = f"MultiKueueCluster {key} of ManagedCluster {spoke} {what}"
             self.events.emit(obj, "Normal", f"MultiKueueCluster{verb.capitalize()}", action, note)
 
-    def _report(self, spoke: Spoke, found: SpokePlan) -> None:
+    def _report(self, spoke: Spoke, plan: SpokePlan) -> None:
         """Log a problem when it comes and when it is over, and say it in an event; what is left is told once."""
-        self._tell_left(spoke, found.left)
+        self._tell_left(spoke, plan.left)
         before = self.problems.pop(spoke.name, "")
-        if found.problem:
-            self.problems[spoke.name] = found.problem
-        if found.problem == before:
+        if plan.problem:
+            self.problems[spoke.name] = plan.problem
+        if plan.problem == before:
             return
-        if not found.problem:
+        if not plan.problem:
             log.info("spoke ready", spoke=spoke.name)
             return
-        log.info("spoke not ready", spoke=spoke.name, why=found.problem)
-        reason = "Conflict" if found.conflict is not None else "WorkerNotReady"
-        for regarding in (spoke.managed, found.conflict):
+        log.info("spoke not ready", spoke=spoke.name, why=plan.problem)
+        reason = "Conflict" if plan.conflict is not None else "WorkerNotReady"
+        for regarding in (spoke.managed, plan.conflict):
             if regarding is not None:
-                self.events.emit(regarding, "Warning", reason, "Connect", found.problem)
+                self.events.emit(regarding, "Warning", reason, "Connect", plan.problem)
 
     def _tell_left(self, spoke: Spoke, left: str) -> None:
         before = self._left.pop(spoke.name, "")
@@ -200,7 +200,7 @@ class Spokes:
 
     def _changed(self, resource: Resource, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """Something that the manager's own caches show has changed."""
-        for name in dict.fromkeys(self._concerned(resource, key, [one for one in (old, new) if one is not None])):
+        for name in dict.fromkeys(self._concerned(resource, key, [obj for obj in (old, new) if obj is not None])):
             self.enqueue(name)
 
     def _concerned(self, resource: Resource, key: ObjectKey, objects: Iterable[Json]) -> Iterator[str]:

@@ -50,8 +50,8 @@ class PenaltyReconciler:
                     self._note(worker, key.namespace, failed=False)
 
     def _note(self, worker: ClusterName, owner: str, *, failed: bool) -> None:
-        key, one = ObjectKey("", worker), WorkerVerdict(owner, failed, self.clock())
-        self._ended[key] = together(self._ended.get(key, ()), one)
+        key, verdict = ObjectKey("", worker), WorkerVerdict(owner, failed, self.clock())
+        self._ended[key] = together(self._ended.get(key, ()), verdict)
         self.queue.enqueue(key, PACE)
 
     async def reconcile(self, key: ObjectKey) -> Action:
@@ -66,7 +66,7 @@ class PenaltyReconciler:
                 log.info("failures on a worker", cluster=key.name, noted=wanted or "none since a success")
             except NotFound:  # what it carried has gone with it
                 pass
-        left = tuple(one for one in self._ended.pop(key, ()) if one not in ended)
+        left = tuple(verdict for verdict in self._ended.pop(key, ()) if verdict not in ended)
         if left:
             self._ended[key] = left
         return Action.done()

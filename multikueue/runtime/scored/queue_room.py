@@ -111,7 +111,7 @@ class WorkerRooms:
             self.look()
 
     def _until_due(self) -> float:
-        left = (one.due - loop_time() for one in self._figures.values() if one.changed)
+        left = (figures.due - loop_time() for figures in self._figures.values() if figures.changed)
         return max(BATCH, min((ROUND, *left)))
 
     def look(self) -> None:
@@ -124,7 +124,11 @@ class WorkerRooms:
                 self._read(name)
         for name in self._figures.keys() - there:
             del self._figures[name]
-        moved = {one for one in set(self._followers.values()) if self._company(one.namespace, one.job) != one}
+        moved = {
+            company
+            for company in set(self._followers.values())
+            if self._company(company.namespace, company.job) != company
+        }
         for key in [key for key, company in self._followers.items() if company in moved]:
             del self._followers[key]
             self.host.enqueue(key)
@@ -137,7 +141,7 @@ class WorkerRooms:
     def starving(self) -> int:
         """How many are held for too long (`starts.starves`)."""
         now = self.host.process.clock()
-        return sum(starves(one.reserved, self._latest.get(one.queue), now) for one in self.ledger.waiting())
+        return sum(starves(entry.reserved, self._latest.get(entry.queue), now) for entry in self.ledger.waiting())
 
     def planned(self, key: ObjectKey, claim: object) -> None:
         """See `Figures`. What a Workload got that waits no more is counted until the figures show it."""
@@ -162,7 +166,7 @@ class WorkerRooms:
         """Pods of its shape have got nodes: that ends what was noted before."""
         facts, shape = self._facts(place), request.shape
         if facts is not None and shape in facts.unplaced and facts.unplaced[shape] < since:
-            self._set_unplaced(place, facts, {one: at for one, at in facts.unplaced.items() if one != shape})
+            self._set_unplaced(place, facts, {other: at for other, at in facts.unplaced.items() if other != shape})
 
     def _facts(self, place: Place) -> QueueFacts | None:
         figures = self._figures.get(place[0])
@@ -242,8 +246,8 @@ class WorkerRooms:
         return Company(namespace, job)
 
     def _informers(self, worker: ClusterName) -> WorkerInformers | None:
-        found = self.host.workers.get(worker)
-        return found.known if found is not None else None
+        client = self.host.workers.get(worker)
+        return client.known if client is not None else None
 
     def _state(self, worker: ClusterName) -> Known:
         """Whether its figures can be used."""
@@ -263,12 +267,12 @@ class WorkerRooms:
                 if earlier.state is not Known.ODD:
                     log.error("figures of a worker cannot be read", cluster=worker, exc_info=error)
                 figures.unused = Known.ODD
-        figures.state, found = self._state(worker), figures.facts or {}
-        for name in {**before, **found}:
-            self.ledger.set_queue((worker, name), found.get(name))
+        figures.state, facts = self._state(worker), figures.facts or {}
+        for name in {**before, **facts}:
+            self.ledger.set_queue((worker, name), facts.get(name))
         same = figures.targets == earlier.targets and (earlier.state or Known.AWAITED) is figures.state
-        if not same or {name: one.terms for name, one in before.items()} != {
-            name: one.terms for name, one in found.items()
+        if not same or {name: queue.terms for name, queue in before.items()} != {
+            name: queue.terms for name, queue in facts.items()
         }:
             for key in self.ledger.held({(worker, name) for name in before} if same else ()):
                 self.host.enqueue(key)
@@ -282,8 +286,8 @@ class WorkerRooms:
         if size > FIGURES:
             figures.unused = Known.TOO_MANY
         else:
-            found = dict(self._queues(worker, informers, before))
-            figures.targets, figures.facts = dict(queues.targets()), found
+            facts = dict(self._queues(worker, informers, before))
+            figures.targets, figures.facts = dict(queues.targets()), facts
 
     def _queues(
         self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts]
@@ -325,12 +329,12 @@ def _own_queue_room(name: str, informers: WorkerInformers, manager: ManagerClust
     queues, identity = informers.queues, informers.identity
     if not identity.may_be_manager:
         return None
-    ours = {name_of(one) for one in manager.checks.values() if manager.is_ours(one)}
+    ours = {name_of(check) for check in manager.checks.values() if manager.is_ours(check)}
     queue = queues.cluster_queues.get(ObjectKey("", name))
     leads_away = queue is not None and not ours.isdisjoint(check_names(queue))
     if identity.is_manager:
         flaw = unfit(list(queues.cluster_queues.values()), queues.readable_cohorts or (), ours).get(name)
-        told = f"ClusterQueue {name} there cannot hold copies: {flaw}"
-        return Room(obstacle=Reason(Why.NEVER_STARTS if leads_away else Why.QUEUE_UNFIT, told)) if flaw else None
-    told = f"ClusterQueue {name} there has our check, and it is not known yet whether the worker is the manager itself"
-    return Room(obstacle=Reason(Why.QUEUE_UNFIT, told)) if leads_away else None
+        why = f"ClusterQueue {name} there cannot hold copies: {flaw}"
+        return Room(obstacle=Reason(Why.NEVER_STARTS if leads_away else Why.QUEUE_UNFIT, why)) if flaw else None
+    why = f"ClusterQueue {name} there has our check, and it is not known yet whether the worker is the manager itself"
+    return Room(obstacle=Reason(Why.QUEUE_UNFIT, why)) if leads_away else None

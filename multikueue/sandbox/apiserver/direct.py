@@ -96,13 +96,13 @@ class DirectClient:
     async def schema(self, gvk: GVK) -> Json | None:
         """The schema of a kind; see `Describer`."""
         rows = await self._types(f"get openapi of {gvk}", OPENAPI)
-        found = next((one.custom for one in rows if GVK(one.group, one.version, one.kind) == gvk), None)
-        return clone(found.schema) if found is not None else None
+        definition = next((row.custom for row in rows if GVK(row.group, row.version, row.kind) == gvk), None)
+        return clone(definition.schema) if definition is not None else None
 
     async def served(self) -> Set[GVK] | None:
         """The kinds of all groups but the core; see `Describer`."""
         rows = await self._types("get apigroups", APIS)
-        return frozenset(GVK(one.group, one.version, one.kind) for one in rows if one.group)
+        return frozenset(GVK(row.group, row.version, row.kind) for row in rows if row.group)
 
     async def _types(self, what: str, faulty: str) -> list[ResourceType]:
         """What is served, in a call that faults know by a name."""

@@ -125,8 +125,8 @@ def fate(job: Json, options: RunnerOptions, seed: int, start: int) -> Fate:
 def trap_of(obj: Json, options: RunnerOptions) -> float:
     """Seconds for which the pods of a job, or a pod, go on after SIGTERM if nobody kills them."""
     templates = (obj, dig(obj, "spec", "template"))
-    noted = (annotations_of(one).get(TRAP_ANNOTATION, "") for one in templates if one)
-    return next((told for told in map(parse_duration, noted) if told is not None), options.trap)
+    noted = (annotations_of(template).get(TRAP_ANNOTATION, "") for template in templates if template)
+    return next((seconds for seconds in map(parse_duration, noted) if seconds is not None), options.trap)
 
 
 def parse_duration(text: str) -> float | None:

@@ -87,7 +87,7 @@ class JobRunner:
         self._rows = {POD_RESOURCE: POD, **{kind.resource: kind for kind in kinds if not isinstance(kind, SetKind)}}
         self._sets = {kind.resource: kind for kind in kinds if isinstance(kind, SetKind)}
         held = dict.fromkeys((POD_RESOURCE, *(JOB for kind in kinds if kind.makes_jobs)))
-        self._jobs = {one: Newest(owners) if one in held else Newest() for one in {**self._rows, **held}}
+        self._jobs = {resource: Newest(owners) if resource in held else Newest() for resource in {**self._rows, **held}}
         self._recorder = Recorder(self.client, self.clock, self.events)
         self._performer = Performer(self.client, self._recorder, self._observe)
         self._controller = Controller("job-runner", self, concurrency=self.concurrency)

@@ -63,7 +63,9 @@ def declared_course(row: JobKind, example: Json) -> Stages:
     if not isinstance(rule, DeclaredEnding):
         return BY_CONDITIONS
     fields = {"Succeeded": ("finished", rule.finished), "Failed": ("failed", rule.failed)}
-    said = {reason: (field, found.text) for reason, (field, found) in fields.items() if found is not None}
+    said = {
+        reason: (field, expression.text) for reason, (field, expression) in fields.items() if expression is not None
+    }
     texts, ends = " ".join(text for _, text in said.values()), dict[str, Json]()
     for status in itertools.islice(_candidates(texts), MOST):
         if (outcome := _outcome(rule, {**example, "status": status})) is not None:
@@ -134,9 +136,9 @@ def _texts_in(status: Json) -> Iterator[_Path]:
 
 def _candidates(text: str) -> Iterator[Json]:
     """Statuses that have to do with what these expressions read and hold, those with few fields first."""
-    literals = [one or other for one, other in _TEXT.findall(text)]
+    literals = [single or double for single, double in _TEXT.findall(text)]
     bare = _TEXT.sub("''", text)
-    numbers = [int(found) + more for found in _NUMBER.findall(bare) for more in (0, 1)]
+    numbers = [int(number) + more for number in _NUMBER.findall(bare) for more in (0, 1)]
     values = list({repr(value): value for value in (*literals, *numbers, *_USUAL)}.values())
     entries: dict[_Path, str] = {}
     for dotted, variable in _STATUS.findall(bare):
@@ -150,7 +152,7 @@ def _values_of(variable: str, bare: str, values: Sequence[Any]) -> Sequence[Any]
     if not variable:
         return values
     dotted = re.findall(rf"(?<![\w.]){variable}((?:\.[A-Za-z_]\w*\b(?!\s*\())+)", bare)
-    fields = {tuple(found.split(".")[1:]): values for found in dotted}
+    fields = {tuple(path.split(".")[1:]): values for path in dotted}
     return [[entry] for entry in itertools.islice(_objects(fields), MOST)]
 
 
@@ -158,7 +160,7 @@ def _objects(fields: dict[_Path, Sequence[Any]]) -> Iterator[Json]:
     """Every object that has some of these fields, with one of its values each."""
     leaves = [path for path in fields if not any(other[: len(path)] == path for other in fields if other != path)]
     for made in itertools.product(*((_LEFT_OUT, *fields[path]) for path in leaves)):
-        found: Json = {}
+        status: Json = {}
         for path, value in zip(leaves, made, strict=True):
-            found = found if value is _LEFT_OUT else with_value(found, path, value)
-        yield found
+            status = status if value is _LEFT_OUT else with_value(status, path, value)
+        yield status

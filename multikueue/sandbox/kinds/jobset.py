@@ -37,8 +37,8 @@ class JobSetStages(Stages):
             first["failed"] = 1
             for entry in others:
                 entry["failed"] = 0
-            told = f" (first failed job: {job['metadata']['name']}-{first['name']}-0)"
-            status["conditions"][-1]["message"] = stage.message + told
+            culprit = f" (first failed job: {job['metadata']['name']}-{first['name']}-0)"
+            status["conditions"][-1]["message"] = stage.message + culprit
         return status
 
 

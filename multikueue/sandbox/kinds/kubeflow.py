@@ -28,7 +28,7 @@ class TrainingStages(Stages):
         """Counters that are 0 are left out; most kinds say of each role how its pods are found."""
         status = super()._status(job, stage, moment)
         if stage is self.suspended and find(conditions(job), "Running") is None:  # it has never run
-            status["conditions"] = [one for one in status["conditions"] if one["type"] != "Running"]
+            status["conditions"] = [condition for condition in status["conditions"] if condition["type"] != "Running"]
         counts: dict[str, Json] = {
             role: {name: count for name, count in entry.items() if count}
             for role, entry in status["replicaStatuses"].items()
@@ -180,15 +180,15 @@ _CONTAINERS: Final = {
 
 def _pod_labels(kind: str, job: Json, role: str, number: int) -> dict[str, str]:
     """What the operator labels pods with. One of them is the master, whose log its SDK reads."""
-    found = {
+    labels = {
         "job-name": job["metadata"]["name"],
         "operator-name": f"{kind.lower()}-controller",
         "replica-type": role,
         "replica-index": str(number),
     }
     if role in ("chief", "master") or (kind == "JAXJob" and not number):
-        found["job-role"] = "master"
-    return {f"training.kubeflow.org/{name}": value for name, value in found.items()}
+        labels["job-role"] = "master"
+    return {f"training.kubeflow.org/{name}": value for name, value in labels.items()}
 
 
 def _kind(version: str, kind: str, replicas: str, operator: str, *roles: str) -> SandboxKind:

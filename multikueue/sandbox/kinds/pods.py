@@ -95,8 +95,11 @@ def _with_containers(pod: Json, status: Json, moment: Moment) -> Json:
 def container_statuses(pod: Json, state: Json) -> list[Json]:
     """The statuses of a pod's containers, all in one state."""
     running = "running" in state
-    told = {"ready": running, "started": running, "restartCount": 0, "state": state, "imageID": ""}
-    return [{"name": one["name"], "image": one["image"], **told} for one in dig(pod, "spec", "containers") or []]
+    shared = {"ready": running, "started": running, "restartCount": 0, "state": state, "imageID": ""}
+    return [
+        {"name": container["name"], "image": container["image"], **shared}
+        for container in dig(pod, "spec", "containers") or []
+    ]
 
 
 class OnePod(PodSets):
@@ -121,9 +124,9 @@ class OnePod(PodSets):
         """See `PodSets`."""
         filled = clone(template)
         for field in ("labels", "annotations"):
-            found = dig(filled, "metadata", field)
-            if found:
-                job["metadata"][field] = {**found, **(job["metadata"].get(field) or {})}
+            texts = dig(filled, "metadata", field)
+            if texts:
+                job["metadata"][field] = {**texts, **(job["metadata"].get(field) or {})}
         job["spec"] = {**filled["spec"], **job["spec"]}
 
 
@@ -175,13 +178,13 @@ class PodGroupKind(PodKind):
 def gate(metadata: Json, spec: Json) -> None:
     """Mark a pod or a pod template as Kueue's webhook does with new pods, in place."""
     metadata.setdefault("labels", {})[MANAGED_LABEL] = "true"
-    others = [one for one in spec.get("schedulingGates") or [] if one != GATE]
+    others = [other for other in spec.get("schedulingGates") or [] if other != GATE]
     spec["schedulingGates"] = [*others, dict(GATE)]
 
 
 def is_gated(pod: Json) -> bool:
     """Whether Kueue has yet to start it."""
-    return any(one.get("name") == ADMISSION_GATE for one in dig(pod, "spec", "schedulingGates") or [])
+    return any(entry.get("name") == ADMISSION_GATE for entry in dig(pod, "spec", "schedulingGates") or [])
 
 
 def group_of(pod: Json) -> str:

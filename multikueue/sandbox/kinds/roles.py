@@ -31,7 +31,7 @@ class PodSets(ABC):
 
     def counts(self, job: Json) -> Mapping[str, int]:
         """How many of each role the status of the job counts, by the role's name in the job."""
-        return {one["name"]: one["count"] for one in self.read(job)}
+        return {entry["name"]: entry["count"] for entry in self.read(job)}
 
     def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
         """Put what Kueue wants into the job, in place; nothing, where Kueue does not change it.

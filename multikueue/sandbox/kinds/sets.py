@@ -169,7 +169,10 @@ def pod_sets(members: Sequence[Member]) -> list[Json]:
     roles: dict[str, list[Member]] = {}
     for member in members:
         roles.setdefault(member.role, []).append(member)
-    return [pod_set(role, len(found), clone(found[0].template)) for role, found in roles.items()]
+    return [
+        pod_set(role, len(members_of_role), clone(members_of_role[0].template))
+        for role, members_of_role in roles.items()
+    ]
 
 
 def _numbered(job: Json) -> list[Member]:
@@ -210,8 +213,8 @@ def _plain(job: Json) -> Sequence[Json]:
 
 def _leader_and_workers(job: Json) -> Sequence[Json]:
     shape = job["spec"].setdefault("leaderWorkerTemplate", {})
-    found: list[Json] = [shape.setdefault("workerTemplate", {})]
-    return [*found, shape["leaderTemplate"]] if "leaderTemplate" in shape else found
+    templates: list[Json] = [shape.setdefault("workerTemplate", {})]
+    return [*templates, shape["leaderTemplate"]] if "leaderTemplate" in shape else templates
 
 
 DEPLOYMENT: Final = SetKind(

@@ -47,9 +47,9 @@ class Stage:
         status, listed = job.get("status") or {}, conditions(job)
         # What is False may as well not be there, unless nothing else tells.
         telling = {kind: wanted for kind, wanted in self.conditions.items() if wanted != "False"}
-        told = telling or ({} if self.fields else self.conditions)
+        decisive = telling or ({} if self.fields else self.conditions)
         fits = all(status.get(field) == value for field, value in self.fields.items())
-        return fits and all(self._says(find(listed, kind), wanted) for kind, wanted in told.items())
+        return fits and all(self._says(find(listed, kind), wanted) for kind, wanted in decisive.items())
 
     def _says(self, condition: Json | None, wanted: str) -> bool:
         if condition is None or condition.get("status") != wanted:
@@ -113,7 +113,7 @@ class Stages:
         """See `Course`."""
         for stage, reason in ((self.succeeded, "Succeeded"), (self.failed, "Failed")):
             if stage is not None and stage.shown(job):
-                return Ending(reason, _told(job, stage) or stage.message)
+                return Ending(reason, _message_of(job, stage) or stage.message)
         return None
 
     def is_active(self, job: Json) -> bool:
@@ -172,11 +172,11 @@ def _filled_in(condition: Json, job: Json) -> Json:
     return {**condition, "message": message}
 
 
-def _told(job: Json, stage: Stage) -> str:
+def _message_of(job: Json, stage: Stage) -> str:
     """The message of the condition that says so, or of the status."""
     kinds = [kind for kind, value in stage.conditions.items() if value != "False"]
-    found = find(conditions(job), kinds[-1]) if kinds else job.get("status")
-    return str(dig(found, "message") or dig(job, "status", "message") or "")
+    source = find(conditions(job), kinds[-1]) if kinds else job.get("status")
+    return str(dig(source, "message") or dig(job, "status", "message") or "")
 
 
 BY_CONDITIONS = Stages(

@@ -38,12 +38,12 @@ class TrainJobPods(PodSets):
 
     def running(self, job: Json) -> list[Json]:
         """See `PodSets`."""
-        found = self.read(job)
+        pod_sets = self.read(job)
         for template in _patched(job):
             for part, fields in (("metadata", ("labels", "annotations")), ("spec", ("nodeSelector",))):
                 for field in fields:
-                    merge_into(found[0]["template"].setdefault(part, {}), field, dig(template, part, field) or {})
-        return found
+                    merge_into(pod_sets[0]["template"].setdefault(part, {}), field, dig(template, part, field) or {})
+        return pod_sets
 
     def counts(self, job: Json) -> Mapping[str, int]:
         """See `PodSets`. All nodes are pods of one Job."""

@@ -113,13 +113,13 @@ class Scheduler:
         for candidate in outcome.blocked:
             yield from self._block(candidate.key)
         given |= {candidate.key for candidate in outcome.blocked}
-        for candidate in self.stores.ledger.untold(local_queues):
+        for candidate in self.stores.ledger.unexplained(local_queues):
             message = outcome.refusals.get(candidate.shape)
             if message is not None and candidate.key not in given:
                 yield from self._wait(candidate.key, message)
 
     def _refuse(self, local_queues: list[ObjectKey]) -> Iterator[Step]:
-        for candidate in self.stores.ledger.untold(local_queues):
+        for candidate in self.stores.ledger.unexplained(local_queues):
             yield from self._wait(candidate.key, NAMESPACE_MISMATCH)
 
     def _admit(self, queue: str, candidate: Candidate, assignment: Assignment) -> Iterator[Step]:
@@ -149,8 +149,8 @@ class Scheduler:
     def _replaced(self, workload: Json) -> Json | None:
         """The slice whose place it takes, if there is one."""
         key = replaced_key(workload)
-        found = self.stores.workload(key) if key is not None else None
-        return found if found is not None and takes_place_of(workload, found) else None
+        replaced = self.stores.workload(key) if key is not None else None
+        return replaced if replaced is not None and takes_place_of(workload, replaced) else None
 
     def _preempt(self, queue: str, winner: ObjectKey, loser: Holder) -> Iterator[Step]:
         preemptor, victim = self.stores.workload(winner), self.stores.workload(loser.key)

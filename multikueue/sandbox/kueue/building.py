@@ -72,7 +72,7 @@ def unit_workload(unit: Unit) -> Json:
         "name": unit.key.name,
         "namespace": unit.key.namespace,
         "finalizers": [WORKLOAD_FINALIZER],
-        "ownerReferences": [owned_by(*one, controller=unit.kind is None and not unit.group) for one in unit.owners],
+        "ownerReferences": [owned_by(*owner, controller=unit.kind is None and not unit.group) for owner in unit.owners],
     }
     if unit.kind is not None:
         metadata["annotations"] = _owner_annotations(unit, unit.kind, owner["metadata"]["name"])
@@ -84,8 +84,8 @@ def unit_workload(unit: Unit) -> Json:
 
 
 def _limit(job: Json) -> Json:
-    told = labels_of(job).get(MAX_TIME_LABEL) or ""
-    return {"maximumExecutionTimeSeconds": int(told)} if told.isdecimal() else {}
+    seconds = labels_of(job).get(MAX_TIME_LABEL) or ""
+    return {"maximumExecutionTimeSeconds": int(seconds)} if seconds.isdecimal() else {}
 
 
 def _owner_annotations(unit: Unit, kind: SetKind, name: str) -> Json:

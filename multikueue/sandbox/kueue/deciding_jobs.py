@@ -166,8 +166,8 @@ def _resized(situation: JobSituation, workload: Json) -> Decision | None:
     if situation.replaced is not None:
         return NOTHING  # it has quota, and is about to take the other's place
     slice_ = build_workload(kind, job, situation.priority, replaces=workload)
-    told = f"Created Workload: {ObjectKey.of(slice_)}"
-    return Step(Create(WORKLOAD, slice_), (situation.note("CreatedWorkload", told),))
+    message = f"Created Workload: {ObjectKey.of(slice_)}"
+    return Step(Create(WORKLOAD, slice_), (situation.note("CreatedWorkload", message),))
 
 
 def _awaiting_slice(situation: JobSituation, workload: Json) -> Decision | None:
@@ -184,14 +184,14 @@ def _different(situation: JobSituation, workload: Json) -> Decision | None:
         return admission(finished(workload, "OutOfSync", message, situation.now))
     if kind.is_suspended(job) and not has_quota(workload):
         fresh = build_workload(kind, job, situation.priority)
-        told = f"Updated not matching Workload for suspended job: {ObjectKey.of(workload)}"
-        return Step(Replace(WORKLOAD, {**workload, "spec": fresh["spec"]}), (situation.note("UpdatedWorkload", told),))
+        event = f"Updated not matching Workload for suspended job: {ObjectKey.of(workload)}"
+        return Step(Replace(WORKLOAD, {**workload, "spec": fresh["spec"]}), (situation.note("UpdatedWorkload", event),))
     stopped = situation.stopped("No matching Workload; restoring pod templates according to existent Workload")
     if stopped is not None:
         return stopped
-    told = f"Deleted not matching Workload: {ObjectKey.of(workload)}"
+    event = f"Deleted not matching Workload: {ObjectKey.of(workload)}"
     return without_finalizer(workload) or Step(
-        Delete(WORKLOAD, ObjectKey.of(workload), uid(workload)), (situation.note("DeletedWorkload", told),)
+        Delete(WORKLOAD, ObjectKey.of(workload), uid(workload)), (situation.note("DeletedWorkload", event),)
     )
 
 
@@ -215,8 +215,8 @@ def _to_finish(situation: JobSituation, workload: Json) -> Decision | None:
     if ending is None:
         return None
     result = finished(workload, ending.reason, ending.message, situation.now)
-    told = f"Workload '{ObjectKey.of(workload)}' is declared finished"
-    return admission(result, situation.note("FinishedWorkload", told))
+    message = f"Workload '{ObjectKey.of(workload)}' is declared finished"
+    return admission(result, situation.note("FinishedWorkload", message))
 
 
 def _pods_ready(situation: JobSituation, workload: Json) -> Decision | None:

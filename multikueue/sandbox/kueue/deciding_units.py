@@ -66,8 +66,8 @@ def _to_create(unit: Unit) -> Decision | None:
     if len(_live(unit)) < _total(unit) if unit.set is None else not unit.members:
         return None
     workload = unit_workload(unit)
-    told = f"Created Workload: {ObjectKey.of(workload)}"
-    return Step(Create(WORKLOAD, workload), (_note(owners[0][1], "CreatedWorkload", told),))
+    message = f"Created Workload: {ObjectKey.of(workload)}"
+    return Step(Create(WORKLOAD, workload), (_note(owners[0][1], "CreatedWorkload", message),))
 
 
 def _to_hold(situation: UnitSituation, _workload: Json | None = None) -> Decision | None:
@@ -126,8 +126,8 @@ def _on_hold(situation: UnitSituation, workload: Json) -> Decision | None:
     if has_quota(workload) and not unit.members:
         return admission(unreserved(workload, ON_HOLD, "scaled to zero; workload on hold", situation.now))
     if is_on_hold(workload) and unit.members:
-        told = "Workload no longer on hold; waiting for quota reservation"
-        return admission(unreserved(workload, WAITS, told, situation.now))
+        message = "Workload no longer on hold; waiting for quota reservation"
+        return admission(unreserved(workload, WAITS, message, situation.now))
     return None
 
 
@@ -163,13 +163,13 @@ def _deleted(pod: Json) -> Step:
 def _to_adopt(situation: UnitSituation, workload: Json) -> Decision | None:
     unit = situation.unit
     known = dig(workload, "metadata", "ownerReferences") or []
-    missing = [one for one in unit.owners if uid(one[1]) not in {owner["uid"] for owner in known}]
+    missing = [owner for owner in unit.owners if uid(owner[1]) not in {reference["uid"] for reference in known}]
     if not missing:
         return None
     alone = unit.set is None and not unit.group
     if alone and known:
         return NOTHING  # another pod's: not ours to touch
-    added = [owned_by(*one, controller=alone) for one in missing]
+    added = [owned_by(*owner, controller=alone) for owner in missing]
     metadata = {**workload["metadata"], "ownerReferences": [*known, *added]}
     if alone:
         metadata["labels"] = {**labels_of(workload), JOB_UID_LABEL: uid(missing[0][1])}
@@ -219,8 +219,8 @@ def _to_start(situation: UnitSituation, workload: Json) -> Decision | None:
         POD.pods.inject(result, {"main": injection})
     except TemplateConflictError as conflict:
         return admission(finished(workload, "FailedToStart", str(conflict), situation.now))
-    told = f"Admitted by clusterQueue {dig(workload, 'status', 'admission', 'clusterQueue')}"
-    return Step(Replace(POD_RESOURCE, result), (_note(gated, "Started", told),))
+    message = f"Admitted by clusterQueue {dig(workload, 'status', 'admission', 'clusterQueue')}"
+    return Step(Replace(POD_RESOURCE, result), (_note(gated, "Started", message),))
 
 
 def _taken_away(pods: Iterable[Json], now: datetime) -> Decision | None:
@@ -238,8 +238,8 @@ def _live(unit: Unit) -> list[Json]:
 
 
 def _total(unit: Unit) -> int:
-    told = annotations_of(unit.there[0]).get(POD_GROUP_TOTAL_ANNOTATION, "") if unit.group else ""
-    return int(told) if told.isdecimal() else 1
+    total = annotations_of(unit.there[0]).get(POD_GROUP_TOTAL_ANNOTATION, "") if unit.group else ""
+    return int(total) if total.isdecimal() else 1
 
 
 def _note(about: Json, reason: str, note: str) -> Note:

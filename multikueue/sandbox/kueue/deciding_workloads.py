@@ -190,8 +190,8 @@ def _refused(situation: Situation) -> Decision | None:
         result = with_condition(
             workload, "DeactivationTarget", True, ADMISSION_CHECK, f"Admission check(s): {names}, were rejected", now
         )
-        told = f"Deactivating workload because AdmissionCheck for {rejected[0]['name']} was Rejected: "
-        note = Note(CONTROLLER, workload, "AdmissionCheckRejected", told + rejected[0]["message"], "Warning")
+        beginning = f"Deactivating workload because AdmissionCheck for {rejected[0]['name']} was Rejected: "
+        note = Note(CONTROLLER, workload, "AdmissionCheckRejected", beginning + rejected[0]["message"], "Warning")
         return admission(result, note)
     if not has_quota(workload):
         return None
@@ -218,8 +218,8 @@ def _out_of_time(situation: Situation) -> Decision | None:
     result = with_condition(
         workload, "DeactivationTarget", True, OUT_OF_TIME, "exceeding the maximum execution time", situation.now
     )
-    told = f"The maximum execution time ({limit}s) exceeded"
-    return admission(without_past_time(result), Note(CONTROLLER, workload, OUT_OF_TIME, told, "Warning"))
+    message = f"The maximum execution time ({limit}s) exceeded"
+    return admission(without_past_time(result), Note(CONTROLLER, workload, OUT_OF_TIME, message, "Warning"))
 
 
 def _without_ready_pods(situation: Situation) -> Decision | None:
@@ -228,7 +228,7 @@ def _without_ready_pods(situation: Situation) -> Decision | None:
     ready = condition(workload, "PodsReady") or {}
     if limit is None or not is_admitted(workload) or is_evicted(workload) or ready.get("status") == "True":
         return None
-    waited = min(seconds_since(one, now) for one in (condition(workload, "Admitted"), ready) if one)
+    waited = min(seconds_since(entry, now) for entry in (condition(workload, "Admitted"), ready) if entry)
     if waited < limit.total_seconds():
         return Rest(after=limit.total_seconds() - waited)
     message = f"Exceeded the PodsReady timeout {ObjectKey.of(workload)}"

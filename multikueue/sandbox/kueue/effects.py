@@ -87,4 +87,4 @@ NOTHING = Rest()
 
 def first_of(decisions: Iterable[Decision | None]) -> Decision:
     """What the first rule says that has something to say."""
-    return next((one for one in decisions if one is not None), NOTHING)
+    return next((decision for decision in decisions if decision is not None), NOTHING)

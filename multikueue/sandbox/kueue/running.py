@@ -205,7 +205,9 @@ def _goes_unnoticed(workload: Json) -> bool:
     """Whether nobody looks at the pods of an evicted Workload before one of them changes: a group's is found by an
     annotation, any other by its controller."""
     owners = dig(workload, "metadata", "ownerReferences") or []
-    of_pods = bool(owners) and all(one["kind"] == POD_RESOURCE.gvk.kind and not one.get("controller") for one in owners)
+    of_pods = bool(owners) and all(
+        owner["kind"] == POD_RESOURCE.gvk.kind and not owner.get("controller") for owner in owners
+    )
     goes = is_evicted(workload) or not is_active(workload)
     return of_pods and goes and GROUP_WORKLOAD_ANNOTATION not in annotations_of(workload)
 

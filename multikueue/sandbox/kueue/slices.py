@@ -25,9 +25,9 @@ def replaced_key(workload: Json) -> ObjectKey | None:
 def current_slice(slices: Iterable[Json]) -> Json | None:
     """Of a job's Workloads that have not finished, the one that no other replaces."""
     there = list(slices)
-    replaced = {replaced_key(one) for one in there}
-    last = [one for one in there if ObjectKey.of(one) not in replaced]
-    return max(last, key=lambda one: str(one["metadata"].get("creationTimestamp") or ""), default=None)
+    replaced = {replaced_key(workload) for workload in there}
+    last = [workload for workload in there if ObjectKey.of(workload) not in replaced]
+    return max(last, key=lambda workload: str(workload["metadata"].get("creationTimestamp") or ""), default=None)
 
 
 def counts(pod_sets: Iterable[Json]) -> list[int]:

@@ -23,7 +23,9 @@ def start(kind: SandboxKind, job: Json, injections: dict[str, Injection]) -> Rep
     """
     result = kind.with_suspend(job, False)
     kind.pods.inject(result, injections)
-    kind.pods.resize(result, {name: one.count for name, one in injections.items() if one.count is not None})
+    kind.pods.resize(
+        result, {name: injection.count for name, injection in injections.items() if injection.count is not None}
+    )
     return Replace(kind.resource, result)
 
 

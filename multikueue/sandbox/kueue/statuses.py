@@ -210,9 +210,9 @@ def _closed(gate: Json, now: datetime) -> Json:
 
 def _counted(workload: Json, reason: str, cause: str) -> list[Json]:
     listed = dig(workload, "status", "schedulingStats", "evictions") or []
-    result, found = [], False
+    result, known = [], False
     for entry in listed:
         same = entry.get("reason") == reason and entry.get("underlyingCause", "") == cause
-        found = found or same
+        known = known or same
         result.append({**entry, "count": entry["count"] + 1} if same else entry)
-    return result if found else [*result, {"reason": reason, "underlyingCause": cause, "count": 1}]
+    return result if known else [*result, {"reason": reason, "underlyingCause": cause, "count": 1}]

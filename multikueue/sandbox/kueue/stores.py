@@ -163,19 +163,17 @@ class Stores:
         """The gated pods behind a Workload."""
         pods = self.objects[POD_RESOURCE]
         for kind in self.sets:
-            for found in self.objects[kind.resource].by(key):
-                part = set_workloads(kind, found)[key]
-                place = (kind.parent, ObjectKey.of(found), part)
-                return Unit(key, tuple(pods.by(place)), kind, found, part)
+            for owner in self.objects[kind.resource].by(key):
+                part = set_workloads(kind, owner)[key]
+                place = (kind.parent, ObjectKey.of(owner), part)
+                return Unit(key, tuple(pods.by(place)), kind, owner, part)
         return Unit(key, tuple(pods.by(key)))
 
     def is_surplus(self, key: ObjectKey, workload: Json) -> bool:
         """Whether it was made for a part that its set does not have any more."""
         owners = {reference["uid"] for reference in dig(workload, "metadata", "ownerReferences") or []}
-        sets = [
-            (kind, found) for kind in self.sets for owner in owners for found in self.objects[kind.resource].by(owner)
-        ]
-        return any(key not in set_workloads(kind, found) for kind, found in sets)
+        sets = [(kind, obj) for kind in self.sets for owner in owners for obj in self.objects[kind.resource].by(owner)]
+        return any(key not in set_workloads(kind, obj) for kind, obj in sets)
 
     def units_of(self, resource: Resource, obj: Json) -> Iterable[ObjectKey]:
         """The Workloads that a gated pod or a set of them belongs to."""
@@ -187,10 +185,10 @@ class Stores:
         if isinstance(place, ObjectKey):
             return (place,)
         parent, owner, part = cast(tuple[str, ObjectKey, str], place)
-        found = self.objects[sets[parent].resource].get(owner) if parent in sets else None
-        if found is None:
+        owning = self.objects[sets[parent].resource].get(owner) if parent in sets else None
+        if owning is None:
             return ()
-        return [key for key, of in set_workloads(sets[parent], found).items() if of == part]
+        return [key for key, of in set_workloads(sets[parent], owning).items() if of == part]
 
     @property
     def sets(self) -> list[SetKind]:
@@ -223,20 +221,20 @@ class Stores:
         if is_elastic(job):
             return current_slice(self.ledger.workloads.by(uid(job)))
         name = workload_name(kind.resource.gvk, job["metadata"]["name"], uid(job))
-        found = self.workload(ObjectKey(namespace, name))
-        owned = any(reference["uid"] == uid(job) for reference in dig(found, "metadata", "ownerReferences") or [])
-        return found if owned else None
+        workload = self.workload(ObjectKey(namespace, name))
+        owned = any(reference["uid"] == uid(job) for reference in dig(workload, "metadata", "ownerReferences") or [])
+        return workload if owned else None
 
     def replaced_of(self, workload: Json | None) -> Json | None:
         """The slice that a Workload replaces, if that has not finished."""
         key = None if workload is None else replaced_key(workload)
-        found = None if key is None else self.workload(key)
-        return None if found is None or is_finished(found) else found
+        replaced = None if key is None else self.workload(key)
+        return None if replaced is None or is_finished(replaced) else replaced
 
     def priority_of(self, job: Json) -> int | None:
         """The value of the job's priority class: 0 if it names none, None if there is no such class."""
         name = priority_class(job)
         if not name:
             return 0
-        found = self.objects[WORKLOAD_PRIORITY_CLASS].get(ObjectKey("", name))
-        return None if found is None else int(found["value"])
+        chosen = self.objects[WORKLOAD_PRIORITY_CLASS].get(ObjectKey("", name))
+        return None if chosen is None else int(chosen["value"])

@@ -75,7 +75,9 @@ def pod_place(pod: Json) -> Hashable:
     A LeaderWorkerSet has its pods made by StatefulSets, one for all leaders and one a group: a label names the set.
     """
     namespace, parent = pod["metadata"]["namespace"], annotations_of(pod).get(PARENT_ANNOTATION)
-    owner = next((one for one in dig(pod, "metadata", "ownerReferences") or [] if one.get("controller")), None)
+    owner = next(
+        (reference for reference in dig(pod, "metadata", "ownerReferences") or [] if reference.get("controller")), None
+    )
     if parent not in (None, "", "deployment") and owner is not None:
         name = labels_of(pod).get(LWS_NAME) or owner["name"]
         return (parent, ObjectKey(namespace, name), labels_of(pod).get(LWS_GROUP, ""))

@@ -129,5 +129,5 @@ class OcmHub:
 
     def _bound_namespaces(self, changed: str) -> set[str]:
         """The namespaces with a binding, and the one of what has changed."""
-        found = {key.namespace for key in self._keys(SET_BINDING)}
-        return found | ({changed} if changed else set())
+        namespaces = {key.namespace for key in self._keys(SET_BINDING)}
+        return namespaces | ({changed} if changed else set())

@@ -55,7 +55,7 @@ def manifests(permission: Json) -> Iterator[tuple[Resource, Json]]:
 def _bound(binding: Json, kind: str, name: str) -> Json:
     subjects = binding.get("subjects") or ([binding["subject"]] if binding.get("subject") else [])
     reference = {"apiGroup": _GROUP, "kind": kind, "name": name, **(binding.get("roleRef") or {})}
-    return {"roleRef": reference, "subjects": [_subject(one) for one in subjects]}
+    return {"roleRef": reference, "subjects": [_subject(subject) for subject in subjects]}
 
 
 def _subject(subject: Json) -> Json:

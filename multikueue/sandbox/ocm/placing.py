@@ -53,16 +53,16 @@ class PlacementReconciler:
         if annotations_of(placement).get(UNSCHEDULED_ANNOTATION) == "true":
             return Action.done()
         decisions = await self._decisions(key.namespace)
-        own = [one for one in decisions if is_owned_by(one, placement)]
-        others = [one for one in decisions if one not in own]
+        own = [decision for decision in decisions if is_owned_by(decision, placement)]
+        others = [decision for decision in decisions if decision not in own]
         now = self.clock()
         decided = decide(placement, await self._inventory(key.namespace, own, others), now)
         for part in decided.slices:
             await self._write(placement, part)
         names = {part.name for part in decided.slices}
-        for one in own:
-            if name_of(one) not in names:
-                await remove(self.client, DECISION, one)
+        for decision in own:
+            if name_of(decision) not in names:
+                await remove(self.client, DECISION, decision)
                 await anyio.sleep(self.pause)
         status = {**decided.status(), "conditions": list(decided.conditions)}
         await write_status(self.client, PLACEMENT, placement, status)
@@ -75,11 +75,11 @@ class PlacementReconciler:
         clusters = (await self.client.list(MANAGED_CLUSTER)).items
         bindings = (await self.client.list(SET_BINDING, namespace=namespace)).items
         scores = (await self.client.list(SCORE)).items
-        taken = {(labels_of(one)[PLACEMENT_LABEL], name) for one in others for name in clusters_of(one)}
+        taken = {(labels_of(decision)[PLACEMENT_LABEL], name) for decision in others for name in clusters_of(decision)}
         return Inventory(
             clusters,
             bound_sets(bindings),
-            frozenset(name for one in own for name in clusters_of(one)),
+            frozenset(name for decision in own for name in clusters_of(decision)),
             Counter(name for _, name in taken),
             {(score["metadata"]["namespace"], name_of(score)): score for score in scores},
         )
@@ -102,4 +102,4 @@ class PlacementReconciler:
 
 def clusters_of(decision: Json) -> list[str]:
     """The clusters that a PlacementDecision names."""
-    return [one["clusterName"] for one in dig(decision, "status", "decisions") or []]
+    return [entry["clusterName"] for entry in dig(decision, "status", "decisions") or []]

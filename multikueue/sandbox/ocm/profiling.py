@@ -83,20 +83,22 @@ class ProfileReconciler:
             name_of(cluster): cluster for cluster in clusters if in_sets(cluster, bound) and not is_terminating(cluster)
         }
         ours = await self.client.list(PROFILE, namespace=namespace, label_selector=f"{MANAGER_LABEL}={MANAGER}")
-        for one in ours.items:
-            if name_of(one) not in wanted:
-                await remove(self.client, PROFILE, one)
+        for existing in ours.items:
+            if name_of(existing) not in wanted:
+                await remove(self.client, PROFILE, existing)
         for name, cluster in wanted.items():
             await self._write(namespace, name, cluster)
         return Action.done()
 
     async def _write(self, namespace: str, name: str, cluster: Json) -> None:
         made = profile(namespace, name)
-        if found := labels_of(cluster).get(SET_LABEL):
-            made["metadata"]["labels"][PROFILE_SET_LABEL] = found
+        if cluster_set := labels_of(cluster).get(SET_LABEL):
+            made["metadata"]["labels"][PROFILE_SET_LABEL] = cluster_set
         there = await ensure(self.client, PROFILE, made)
         status = profile_status(cluster, there)
         if name in self.spokes:
-            others = [one for one in dig(there, "status", "accessProviders") or [] if one["name"] != MANAGER]
+            others = [
+                provider for provider in dig(there, "status", "accessProviders") or [] if provider["name"] != MANAGER
+            ]
             status["accessProviders"] = [*others, access_provider(name, self.spokes[name])]
         await write_status(self.client, PROFILE, there, status)

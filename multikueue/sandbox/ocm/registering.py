@@ -78,8 +78,8 @@ class ClusterReconciler:
     async def _detach(self, name: str) -> None:
         """Take away what lets others reach a cluster that leaves, at once."""
         for kind in (ACCOUNT, PERMISSION):
-            for one in (await self.client.list(kind, namespace=name)).items:
-                await remove(self.client, kind, one)
+            for obj in (await self.client.list(kind, namespace=name)).items:
+                await remove(self.client, kind, obj)
 
     async def _tainted(self, cluster: Json, name: str, *, available: bool) -> Json:
         taints = dig(cluster, "spec", "taints") or []
@@ -95,18 +95,18 @@ class ClusterReconciler:
     def _conditions(self, *, joined: bool, available: bool) -> list[Json]:
         now = self.clock()
         accepted = ("HubClusterAdminAccepted", "Accepted by hub cluster admin")
-        found = [new_condition("HubAcceptedManagedCluster", True, *accepted, now=now)]
+        conditions = [new_condition("HubAcceptedManagedCluster", True, *accepted, now=now)]
         if not joined:
-            return found
-        found.append(
+            return conditions
+        conditions.append(
             new_condition("ManagedClusterJoined", True, "ManagedClusterJoined", "Managed cluster joined", now=now)
         )
         if available:
             said = ("ManagedClusterAvailable", "Managed cluster is available")
-            return [*found, new_condition("ManagedClusterConditionAvailable", True, *said, now=now)]
+            return [*conditions, new_condition("ManagedClusterConditionAvailable", True, *said, now=now)]
         late = ("ManagedClusterLeaseUpdateStopped", "Registration agent stopped updating its lease.")
         unknown = new_condition("ManagedClusterConditionAvailable", False, *late, now=now)
-        return [*found, {**unknown, "status": "Unknown"}]
+        return [*conditions, {**unknown, "status": "Unknown"}]
 
 
 @attrs.define(eq=False)

@@ -56,4 +56,4 @@ async def remove(client: ApiClient, resource: Resource, obj: Json) -> None:
 
 def is_owned_by(obj: Json, owner: Json) -> bool:
     """Whether an object has this owner."""
-    return any(one["uid"] == uid(owner) for one in dig(obj, "metadata", "ownerReferences") or [])
+    return any(reference["uid"] == uid(owner) for reference in dig(obj, "metadata", "ownerReferences") or [])

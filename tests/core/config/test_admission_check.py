@@ -31,10 +31,10 @@ def known(**active: bool | None) -> dict[str, Json]:
     }
 
 
-def verdict(found: Json, fleet: Json | None, workers: dict[str, Json]) -> tuple[Any, ...]:
-    told = active_condition(found, fleet, workers, NOW)
-    assert (told["type"], told["observedGeneration"]) == ("Active", 4)
-    return told["status"], told["reason"], told["message"]
+def verdict(check: Json, fleet: Json | None, workers: dict[str, Json]) -> tuple[Any, ...]:
+    active = active_condition(check, fleet, workers, NOW)
+    assert (active["type"], active["observedGeneration"]) == ("Active", 4)
+    return active["status"], active["reason"], active["message"]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_one_usable_cluster_is_enough(workers: dict[str, Json], expected: tuple[
 def test_workers_that_answer_with_too_much_leave_it_active() -> None:
     """Jobs wait for them with a reason; an inactive check would stop every queue that has it."""
     unread = {"status": {"conditions": [condition("Active", "AnswersUnreadable", status=False)]}}
-    told = ("True", "SomeActiveClusters", "Inactive clusters: [w1 w2]")
-    assert verdict(check(GOOD), config("w1", "w2"), {"w1": unread, "w2": unread}) == told
+    expected = ("True", "SomeActiveClusters", "Inactive clusters: [w1 w2]")
+    assert verdict(check(GOOD), config("w1", "w2"), {"w1": unread, "w2": unread}) == expected
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_a_profile_that_does_not_exist_is_told(
     named: str | None, profiles: tuple[str, ...] | None, active: str
 ) -> None:
     fleet = {**config("w1"), "metadata": {"name": "fleet", "annotations": {PROFILE_ANNOTATION: named} if named else {}}}
-    told = active_condition(check(GOOD), fleet, known(w1=True), NOW, profiles)
-    assert told["status"] == active
-    assert ('no dispatch profile "cheap"' in told["message"]) is (active == "False")
+    condition = active_condition(check(GOOD), fleet, known(w1=True), NOW, profiles)
+    assert condition["status"] == active
+    assert ('no dispatch profile "cheap"' in condition["message"]) is (active == "False")
 
 
 def test_the_config_is_found_by_a_good_reference_only() -> None:

@@ -55,18 +55,18 @@ def profile(*providers: Json, old: tuple[Json, ...] = (), uid: str = "p-uid") ->
     }
 
 
-def chosen(found: Json | None, *allowed: AccessProvider) -> ProfileAccess:
-    return chosen_access(found, "c1", ProfileSettings(allowed))
+def chosen(profile: Json | None, *allowed: AccessProvider) -> ProfileAccess:
+    return chosen_access(profile, "c1", ProfileSettings(allowed))
 
 
-def refusal(found: Json | None, settings: ProfileSettings | None) -> tuple[str, str]:
+def refusal(profile: Json | None, settings: ProfileSettings | None) -> tuple[str, str]:
     with pytest.raises(ClusterProfileError) as caught:
-        chosen_access(found, "c1", enabled(settings))
+        chosen_access(profile, "c1", enabled(settings))
     return caught.value.reason, str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("found", "settings", "reason", "message"),
+    ("read", "settings", "reason", "message"),
     [
         (
             profile(provider("aws")),
@@ -103,13 +103,13 @@ def refusal(found: Json | None, settings: ProfileSettings | None) -> tuple[str, 
     ids=["off", "not found", "none configured", "empty list", "another provider", "without exec"],
 )
 def test_what_is_wrong_is_told_in_kueues_words(
-    found: Json | None, settings: ProfileSettings | None, reason: str, message: str
+    read: Json | None, settings: ProfileSettings | None, reason: str, message: str
 ) -> None:
-    assert refusal(found, settings) == (reason, message)
+    assert refusal(read, settings) == (reason, message)
 
 
 @pytest.mark.parametrize(
-    ("found", "settings", "cause"),
+    ("read", "settings", "cause"),
     [
         (profile(), None, Cause.PROFILES_OFF),
         (None, ProfileSettings(()), Cause.PROFILE_MISSING),
@@ -117,25 +117,25 @@ def test_what_is_wrong_is_told_in_kueues_words(
         (profile(provider("aws")), ProfileSettings(()), Cause.OTHER_PROVIDER),
     ],
 )
-def test_programs_are_told_a_cause(found: Json | None, settings: ProfileSettings | None, cause: Cause) -> None:
+def test_programs_are_told_a_cause(read: Json | None, settings: ProfileSettings | None, cause: Cause) -> None:
     with pytest.raises(ClusterProfileError) as caught:
-        chosen_access(found, "c1", enabled(settings))
+        chosen_access(read, "c1", enabled(settings))
     assert caught.value.cause is cause
 
 
 def test_the_order_of_the_settings_decides_and_other_providers_are_ignored() -> None:
-    found = profile(provider("other"), provider("open-cluster-management"), provider("aws"))
+    offering = profile(provider("other"), provider("open-cluster-management"), provider("aws"))
 
-    assert chosen(found, PLUGIN, OCM).provider == PLUGIN
-    assert chosen(found, OCM, PLUGIN).provider == OCM
+    assert chosen(offering, PLUGIN, OCM).provider == PLUGIN
+    assert chosen(offering, OCM, PLUGIN).provider == OCM
 
 
 def test_a_provider_in_the_new_list_overrides_the_one_in_the_old_and_the_last_of_a_name_wins() -> None:
     old = provider("aws", server="https://old"), provider("reader", server="https://reader")
-    found = profile(provider("aws", server="https://first"), provider("aws", server="https://last"), old=old)
+    offering = profile(provider("aws", server="https://first"), provider("aws", server="https://last"), old=old)
 
-    assert chosen(found, PLUGIN).cluster["server"] == "https://last"
-    assert chosen(found, READER).cluster["server"] == "https://reader"
+    assert chosen(offering, PLUGIN).cluster["server"] == "https://last"
+    assert chosen(offering, READER).cluster["server"] == "https://reader"
 
 
 def test_the_plugins_extension_is_its_config_and_no_other_reaches_it() -> None:
@@ -161,9 +161,9 @@ def test_what_a_profile_adds_is_ignored_by_default_also_when_it_cannot_be_read()
 def test_arguments_of_a_profile_are_taken_where_the_policy_says_so(content: Any) -> None:
     """The definition of ClusterProfile takes objects only, so Kueue's form, a list, cannot be stored."""
     appends = attrs.evolve(PLUGIN, args_policy="Append")
-    found = profile(provider("aws", extension(ARGS_EXTENSION, content)))
+    offering = profile(provider("aws", extension(ARGS_EXTENSION, content)))
 
-    assert [chosen(found, appends).more_args for _ in range(2)] == [("--more",)] * 2, "nothing accumulates"
+    assert [chosen(offering, appends).more_args for _ in range(2)] == [("--more",)] * 2, "nothing accumulates"
     assert appends.plugin is not None
     assert appends.plugin.args == ("--own",)
 
@@ -206,10 +206,10 @@ def test_no_variable_is_taken_that_the_operator_does_not_list(name: str) -> None
 )
 def test_additions_that_cannot_be_read_are_told_without_quoting_them(name: str, content: Any, message: str) -> None:
     takes = attrs.evolve(PLUGIN, args_policy="Append", env_policy="Replace")
-    reason, told = refusal(profile(provider("aws", extension(name, content))), ProfileSettings((takes,)))
+    reason, said = refusal(profile(provider("aws", extension(name, content))), ProfileSettings((takes,)))
 
     assert reason == "BadClusterProfile"
-    assert told.startswith(message)
+    assert said.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ def test_additions_that_cannot_be_read_are_told_without_quoting_them(name: str, 
 def test_a_built_in_provider_reads_the_secret_that_the_reference_plugin_reads(
     builtin: AccessProvider, name: str
 ) -> None:
-    found = profile(provider(builtin.name, extension(EXEC_EXTENSION, {"clusterName": "spoke-1"})))
-    assert secret_name(chosen(found, builtin)) == name
+    offering = profile(provider(builtin.name, extension(EXEC_EXTENSION, {"clusterName": "spoke-1"})))
+    assert secret_name(chosen(offering, builtin)) == name
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ ABSENT = (
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("secret", "message"),
     [
         (None, ABSENT),
         (secret(), ABSENT),
@@ -314,10 +314,10 @@ ABSENT = (
     ],
     ids=["absent", "foreign", "no key", "not base64", "not one word", "empty"],
 )
-def test_a_secret_without_a_token_for_the_profile_is_told_and_never_quoted(found: Json | None, message: str) -> None:
+def test_a_secret_without_a_token_for_the_profile_is_told_and_never_quoted(secret: Json | None, message: str) -> None:
     """A foreign one is told as one that is absent: messages are no way to find out which Secrets there are."""
     with pytest.raises(ClusterProfileError) as caught:
-        token_in(found, "n/s", profile(), OCM)
+        token_in(secret, "n/s", profile(), OCM)
     assert (caught.value.reason, str(caught.value)) == ("BadClusterProfile", message)
 
 

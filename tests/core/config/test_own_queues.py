@@ -33,6 +33,6 @@ def cohort(name: str, parent: str) -> Json:
 def test_a_queue_for_copies_has_no_check_of_ours_and_nothing_in_common_with_one(
     pool: Json, cohorts: list[Json], words: str
 ) -> None:
-    found = unfit([pool, queue("tenant", "here", "ours")], cohorts, {"ours"})
-    assert words in found.get("pool", "")
-    assert bool(words) is ("pool" in found)
+    whys = unfit([pool, queue("tenant", "here", "ours")], cohorts, {"ours"})
+    assert words in whys.get("pool", "")
+    assert bool(words) is ("pool" in whys)

@@ -32,12 +32,16 @@ def flavor(name: str = "default", **amounts: str) -> Json:
     return {"name": name, "resources": [{"name": key, "nominalQuota": value} for key, value in amounts.items()]}
 
 
-def queue(*flavors: Json, told: list[Json] | None = None) -> Json:
+def queue(*flavors: Json, conditions: list[Json] | None = None) -> Json:
     """A ClusterQueue with one resource group."""
     flavors = flavors or (flavor(cpu="1", memory="1Gi"),)
     covered = [entry["name"] for entry in flavors[0]["resources"]]
     group = {"coveredResources": covered, "flavors": list(flavors)}
-    return {"metadata": {"generation": 3}, "spec": {"resourceGroups": [group]}, "status": {"conditions": told or []}}
+    return {
+        "metadata": {"generation": 3},
+        "spec": {"resourceGroups": [group]},
+        "status": {"conditions": conditions or []},
+    }
 
 
 def read(amounts: Mapping[str, str]) -> Amounts:
@@ -45,16 +49,16 @@ def read(amounts: Mapping[str, str]) -> Amounts:
 
 
 def result(
-    found: Json, *workers: Mapping[str, str] | None, config: Json | None = AUTOMATED, check: str | None = "mk"
+    cluster_queue: Json, *workers: Mapping[str, str] | None, config: Json | None = AUTOMATED, check: str | None = "mk"
 ) -> Automation:
-    return automate(found, check, config, [None if worker is None else read(worker) for worker in workers], NOW)
+    return automate(cluster_queue, check, config, [None if worker is None else read(worker) for worker in workers], NOW)
 
 
 def verdict(automation: Automation) -> tuple[str, str, str]:
-    told = condition({"status": {"conditions": automation.conditions}}, CONDITION)
-    assert told is not None
-    assert told["observedGeneration"] == 3
-    return told["status"], told["reason"], told["message"]
+    entry = condition({"status": {"conditions": automation.conditions}}, CONDITION)
+    assert entry is not None
+    assert entry["observedGeneration"] == 3
+    return entry["status"], entry["reason"], entry["message"]
 
 
 def amounts(automation: Automation) -> dict[str, Any]:
@@ -70,7 +74,7 @@ class TestListedWorkers:
         """Of these, where some are second names of others."""
         config: Json = {**AUTOMATED, "spec": {**AUTOMATED["spec"], "clusters": [*names]}}
         said = {name: second_name_status({}, SecondName(first, "u"), NOW) for name, first in firsts.items()}
-        return listed_workers(config, {name: {"status": {"conditions": [one]}} for name, one in said.items()})
+        return listed_workers(config, {name: {"status": {"conditions": [entry]}} for name, entry in said.items()})
 
     def test_a_cluster_counts_once_whatever_it_is_called(self) -> None:
         assert self.listed("w2", "w1", "w3", w2="w1") == ["w1", "w3"]
@@ -91,24 +95,24 @@ class TestSums:
         )
 
     def test_what_no_worker_has_is_zero_and_limits_are_dropped(self) -> None:
-        found = queue(flavor(cpu="1", memory="1Gi"))
-        found["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = "3"
-        done = result(found, {"cpu": "1"})
+        cluster_queue = queue(flavor(cpu="1", memory="1Gi"))
+        cluster_queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = "3"
+        done = result(cluster_queue, {"cpu": "1"})
         assert amounts(done) == {"cpu": "1", "memory": "0"}
         assert done.resource_groups is not None
         assert "borrowingLimit" not in str(done.resource_groups)
 
     def test_limits_alone_are_dropped_too(self) -> None:
-        found = queue(flavor(cpu="1"))
-        found["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = "0"
-        assert amounts(result(found, {"cpu": "1"})) == {"cpu": "1"}
+        cluster_queue = queue(flavor(cpu="1"))
+        cluster_queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = "0"
+        assert amounts(result(cluster_queue, {"cpu": "1"})) == {"cpu": "1"}
 
     def test_equal_amounts_are_not_written_again_however_they_are_spelled(self) -> None:
-        found = queue(flavor(cpu="1000m", memory="1024Mi"))
-        first = result(found, {"cpu": "1", "memory": "1Gi"})
+        cluster_queue = queue(flavor(cpu="1000m", memory="1024Mi"))
+        first = result(cluster_queue, {"cpu": "1", "memory": "1Gi"})
         assert first.resource_groups is None
-        found["status"]["conditions"] = first.conditions
-        assert result(found, {"cpu": "1", "memory": "1Gi"}) == Automation()
+        cluster_queue["status"]["conditions"] = first.conditions
+        assert result(cluster_queue, {"cpu": "1", "memory": "1Gi"}) == Automation()
 
     @pytest.mark.parametrize(
         ("parts", "total"),
@@ -122,14 +126,14 @@ class TestSums:
     )
     def test_a_sum_is_written_as_its_parts_are(self, parts: list[str], total: str) -> None:
         """`5G` in bytes with a binary suffix would be `5000000000`: right, but nobody wrote that."""
-        found = queue(flavor(memory="1"))
-        assert amounts(result(found, *({"memory": part} for part in parts))) == {"memory": total}
+        cluster_queue = queue(flavor(memory="1"))
+        assert amounts(result(cluster_queue, *({"memory": part} for part in parts))) == {"memory": total}
 
     def test_everything_else_about_the_queue_stays(self) -> None:
-        found = queue(told=[a_condition("Active")])
-        done = result(found, {"cpu": "2"})
+        cluster_queue = queue(conditions=[a_condition("Active")])
+        done = result(cluster_queue, {"cpu": "2"})
         assert done.conditions is not None
-        assert [told["type"] for told in done.conditions] == ["Active", CONDITION]
+        assert [entry["type"] for entry in done.conditions] == ["Active", CONDITION]
         assert done.resource_groups is not None
         assert done.resource_groups[0]["coveredResources"] == ["cpu", "memory"]
         assert done.resource_groups[0]["flavors"][0]["name"] == "default"
@@ -138,21 +142,21 @@ class TestSums:
 class TestUnknownWorkers:
     def test_while_one_is_unknown_nothing_is_taken_away(self) -> None:
         """After a restart nothing is known for a moment; quota that is lowered then would stop what runs."""
-        found = queue(flavor(cpu="8", memory="1Gi"))
-        assert amounts(result(found, None, {"cpu": "1", "memory": "2Gi"})) == {"cpu": "8", "memory": "2Gi"}
-        assert result(found, None, None).resource_groups is None
+        cluster_queue = queue(flavor(cpu="8", memory="1Gi"))
+        assert amounts(result(cluster_queue, None, {"cpu": "1", "memory": "2Gi"})) == {"cpu": "8", "memory": "2Gi"}
+        assert result(cluster_queue, None, None).resource_groups is None
 
     def test_a_worker_that_has_nothing_counts_as_nothing(self) -> None:
-        found = queue(flavor(cpu="8"))
-        assert amounts(result(found, {}, {"cpu": "1"})) == {"cpu": "1"}
+        cluster_queue = queue(flavor(cpu="8"))
+        assert amounts(result(cluster_queue, {}, {"cpu": "1"})) == {"cpu": "1"}
 
 
 class TestRefusals:
     def test_a_queue_without_our_check_says_nothing(self) -> None:
         """What an earlier check had us say is taken back."""
-        told = [a_condition("Active"), a_condition(CONDITION)]
-        assert result(queue(told=told), check=None).conditions == [told[0]]
-        assert result(queue(told=told[:1]), check=None) == Automation()
+        present = [a_condition("Active"), a_condition(CONDITION)]
+        assert result(queue(conditions=present), check=None).conditions == [present[0]]
+        assert result(queue(conditions=present[:1]), check=None) == Automation()
 
     def test_a_missing_config(self) -> None:
         assert verdict(result(queue(), config=None)) == (
@@ -169,10 +173,10 @@ class TestRefusals:
 
     @pytest.mark.parametrize("groups", [0, 2, "two flavors"])
     def test_one_group_with_one_flavor_is_needed(self, groups: object) -> None:
-        found = queue(flavor("a", cpu="1"), flavor("b", cpu="1")) if groups == "two flavors" else queue()
+        cluster_queue = queue(flavor("a", cpu="1"), flavor("b", cpu="1")) if groups == "two flavors" else queue()
         if isinstance(groups, int):
-            found["spec"]["resourceGroups"] *= groups
-        done = result(found, {"cpu": "1"})
+            cluster_queue["spec"]["resourceGroups"] *= groups
+        done = result(cluster_queue, {"cpu": "1"})
         message = "Quota automation requires that the manager-side ClusterQueue has exactly one ResourceFlavor"
         assert (verdict(done), done.resource_groups) == (("False", "UnsupportedConfiguration", message), None)
 

@@ -41,7 +41,7 @@ def divided(workload: Json, candidates: Candidates) -> Nomination:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "problem"),
     [
         (divided, "raises ZeroDivisionError"),
         (None, "answers NoneType, which is not a multikueue.Nomination"),
@@ -60,12 +60,12 @@ def divided(workload: Json, candidates: Candidates) -> Nomination:
         (ODD(("w1",), reasons={"w1": "full"}), "gives a reason that is not a multikueue.Reason"),
     ],
 )
-def test_what_cannot_be_used_leaves_the_nominations_as_they_are(answer: object, told: str) -> None:
+def test_what_cannot_be_used_leaves_the_nominations_as_they_are(answer: object, problem: str) -> None:
     """It is asked again a minute later: it may depend on the time."""
-    found = Guarded(Policy(answer)).nominate(workload(), SEEN, NOW)
-    assert found == Nomination(("w0", "gone"), RETRY, problem=found.problem)
-    assert found.problem.startswith(f"{HERE} {told}")
-    assert found.problem.endswith(": nobody new is nominated")
+    answered = Guarded(Policy(answer)).nominate(workload(), SEEN, NOW)
+    assert answered == Nomination(("w0", "gone"), RETRY, problem=answered.problem)
+    assert answered.problem.startswith(f"{HERE} {problem}")
+    assert answered.problem.endswith(": nobody new is nominated")
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_what_can_be_used_is_passed_on_as_it_is(answer: Nomination) -> None:
 
 def test_what_wants_to_be_asked_again_at_once_is_asked_again_after_a_second() -> None:
     """It kept the loop busy."""
-    found = Guarded(Policy(Nomination(("w1",), look_again=0.001))).nominate(workload(), SEEN, NOW)
-    assert found == Nomination(("w1",), SOONEST)
+    answered = Guarded(Policy(Nomination(("w1",), look_again=0.001))).nominate(workload(), SEEN, NOW)
+    assert answered == Nomination(("w1",), SOONEST)
 
 
 @pytest.mark.parametrize("answer", [divided, Nomination(("elsewhere",))], ids=["raises", "nonsense"])
@@ -102,16 +102,19 @@ def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer:
 
 
 @pytest.mark.parametrize(
-    ("wait", "state", "told"), [(timedelta(minutes=2), "Retry", {"requeueAfterSeconds": 120}), (None, "Rejected", {})]
+    ("wait", "state", "requeue"),
+    [(timedelta(minutes=2), "Retry", {"requeueAfterSeconds": 120}), (None, "Rejected", {})],
 )
-def test_what_gives_up_tells_kueue_how_long_to_wait(wait: timedelta | None, state: str, told: dict[str, int]) -> None:
+def test_what_gives_up_tells_kueue_how_long_to_wait(
+    wait: timedelta | None, state: str, requeue: dict[str, int]
+) -> None:
     """Without that Kueue tries it again at once."""
     seen = snapshot(workload(), worker("w1"))
     decided = decide(seen, Policy(Nomination((), give_up=GiveUp("nobody took it", wait))))
     (written,) = (effect.object for effect in those(ApplyStatus, decided.effects))
     (entry,) = written["status"]["admissionChecks"]
     assert entry["state"] == state
-    assert {name: entry[name] for name in ("requeueAfterSeconds",) if name in entry} == told
+    assert {name: entry[name] for name in ("requeueAfterSeconds",) if name in entry} == requeue
     assert verdict_written(decided) == (None if wait else Rejection.NOT_TAKEN)
 
 
@@ -143,10 +146,10 @@ def test_it_is_shown_what_a_policy_needs_of_each_worker(
 
     def choose(_: Json, shown: Candidates) -> Nomination:
         asked.append(shown)
-        return Nomination(tuple(found.name for found in shown.workers if wanted(found)))
+        return Nomination(tuple(worker.name for worker in shown.workers if wanted(worker)))
 
     decide(seen, Policy(choose))
-    assert [found.name for found in asked[0].workers if wanted(found)] == list(chosen)
+    assert [worker.name for worker in asked[0].workers if wanted(worker)] == list(chosen)
 
 
 def test_the_workers_are_summed_up_in_the_order_of_the_config() -> None:
@@ -193,9 +196,9 @@ def test_a_dispatcher_says_which_messages_are_its_own(message: str, kept: bool) 
 )
 def test_a_message_that_its_dispatcher_does_not_know_is_not_written(dispatcher: Policy, written: str | None) -> None:
     """It would be replaced by what the Workload waits for, and written again, with each look: a loop of writes."""
-    found = Guarded(dispatcher).nominate(workload(), SEEN, NOW)
-    assert (found.names, found.message) == (("w1",), written)
-    assert found.problem.endswith(
+    answered = Guarded(dispatcher).nominate(workload(), SEEN, NOW)
+    assert (answered.names, answered.message) == (("w1",), written)
+    assert answered.problem.endswith(
         "" if written else "gives a message that its `remembers` does not know: it is not written"
     )
 

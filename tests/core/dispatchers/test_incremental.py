@@ -78,8 +78,8 @@ def test_it_asks_to_be_woken_when_the_round_is_over_and_not_once_all_are_asked()
     assert waiting.ask(2).look_again == 180.0
     assert waiting.ask(3).look_again == 300.0
     assert waiting.ask(5).look_again is None
-    told = waiting.message
-    assert waiting.ask(60) == Nomination(FLEET, None, told)
+    message = waiting.message
+    assert waiting.ask(60) == Nomination(FLEET, None, message)
 
 
 def test_with_few_workers_the_first_round_asks_them_all() -> None:
@@ -264,7 +264,7 @@ def test_rounds_end_with_all_asked_and_never_name_too_many(dispatcher: Increment
     assert all(earlier < later for earlier, later in pairwise(counts))
 
 
-def told(local: Json, message: str) -> Json:
+def with_message(local: Json, message: str) -> Json:
     """The Workload, with that message on our check."""
     entry = check(local, CHECK)
     assert entry is not None
@@ -292,17 +292,21 @@ class TestWriting:
         assert check(write.object, "budget") == check(workload(other_checks={"budget": "Ready"}), "budget")
 
     def test_within_a_round_nothing_is_written(self) -> None:
-        local = told(workload(nominated=("w1",)), "The workload is offered to [w1], round 1 since 2026-11-21T11:58:00Z")
+        local = with_message(
+            workload(nominated=("w1",)), "The workload is offered to [w1], round 1 since 2026-11-21T11:58:00Z"
+        )
         seen = snapshot(local, worker("w1", copy_of(local)), worker("w2"))
         first = decide(seen, Incremental(step=1))
         assert first.look_again == 180.0
         write = sole(ApplyStatus, first.effects)  # a time as others write it is written our way, once
         entry = check(write.object, CHECK)
         assert entry is not None
-        seen = snapshot(told(local, entry["message"]), worker("w1", copy_of(local)), worker("w2"))
+        seen = snapshot(with_message(local, entry["message"]), worker("w1", copy_of(local)), worker("w2"))
         assert decide(seen, Incremental(step=1)).effects == ()
 
     def test_when_the_round_is_over_the_next_worker_gets_a_copy(self) -> None:
-        local = told(workload(nominated=("w1",)), "The workload is offered to [w1], round 1 since 2026-11-21T11:55:00Z")
+        local = with_message(
+            workload(nominated=("w1",)), "The workload is offered to [w1], round 1 since 2026-11-21T11:55:00Z"
+        )
         seen = snapshot(local, worker("w1", copy_of(local)), worker("w2"))
         assert words(seen, Incremental(step=1)) == ["nominate w1 w2", "create workload on w2"]

@@ -68,9 +68,9 @@ def decision(
 
 def worker(name: str, *, active: bool = True) -> Json:
     """A MultiKueueCluster."""
-    told = new_condition("Active", active, "Active", "", now=NOW)
+    connected = new_condition("Active", active, "Active", "", now=NOW)
     metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"}
-    return {"metadata": metadata, "spec": {"clusterSource": {}}, "status": {"conditions": [told]}}
+    return {"metadata": metadata, "spec": {"clusterSource": {}}, "status": {"conditions": [connected]}}
 
 
 def workload(
@@ -78,9 +78,9 @@ def workload(
 ) -> Json:
     """A Workload with quota and both checks."""
     kinds = {"QuotaReserved": True, "Admitted": False, "Finished": False, "Evicted": False, **more}
-    told = [new_condition(kind, value, kind, "", now=NOW) for kind, value in kinds.items()]
+    listed = [new_condition(kind, value, kind, "", now=NOW) for kind, value in kinds.items()]
     checks = [{"name": "mk", "state": "Pending"}, {"name": "placed", "state": state}]
-    status: Json = {"conditions": told, "admissionChecks": checks}
+    status: Json = {"conditions": listed, "admissionChecks": checks}
     status |= {"clusterName": cluster} if cluster else {}
     status |= {"nominatedClusterNames": list(offered)} if offered else {}
     metadata = {"name": name, "namespace": "team", "uid": f"uid-{name}", "resourceVersion": "1"}
@@ -152,9 +152,9 @@ class Hub:
         """
         for _ in range(10):
             before = len(self.writes)
-            found = self.step(name)
+            plan = self.step(name)
             if len(self.writes) == before:
-                return found
+                return plan
         raise AssertionError("it writes for ever")
 
     def listed(self, name: str = "p") -> list[str] | None:
@@ -163,15 +163,15 @@ class Hub:
 
     def said(self, name: str = "placed") -> tuple[str, str, str]:
         """The Active condition of a check."""
-        found = condition(self.checks[name], "Active") or {}
-        return found.get("status", ""), found.get("reason", ""), found.get("message", "")
+        active = condition(self.checks[name], "Active") or {}
+        return active.get("status", ""), active.get("reason", ""), active.get("message", "")
 
     def state(self, workload: str) -> str:
         """Our entry in a Workload."""
         return str((check(self.workloads[workload], "placed") or {}).get("state"))
 
     def _snapshot(self, key: str, check: Json | None = None, name: str = "") -> ConfigSnapshot:
-        placed = {str(one["status"].get("clusterName")) for one in self.workloads.values()}
+        placed = {str(workload["status"].get("clusterName")) for workload in self.workloads.values()}
         return ConfigSnapshot(
             self._source(check),
             self.settings,
@@ -192,15 +192,15 @@ class Hub:
             return Unknown("PlacementNotFound", "Placement p not found")
         return Scheduled(self.placement, tuple(self.decisions), dict(self.scores))
 
-    def _done(self, key: str, found: ConfigPlan) -> ConfigPlan:
-        self.memory[key] = found.memory
-        for effect in found.effects:
+    def _done(self, key: str, plan: ConfigPlan) -> ConfigPlan:
+        self.memory[key] = plan.memory
+        for effect in plan.effects:
             if isinstance(effect, Announce):
                 self.events.append(f"{effect.type} {effect.reason}: {effect.note}")
                 continue
             self.writes.append(effect)
             self._write(effect)
-        return found
+        return plan
 
     def _write(self, effect: Effect) -> None:
         stores = {ADMISSION_CHECK: self.checks, MULTIKUEUE_CONFIG: self.configs, MULTIKUEUE_CLUSTER: self.clusters}
@@ -231,7 +231,8 @@ class Hub:
         assert body["metadata"]["resourceVersion"] == old["metadata"]["resourceVersion"], "conflict"
         (entry,) = body["status"]["admissionChecks"]
         old["status"]["admissionChecks"] = [
-            {**one, **entry} if one["name"] == entry["name"] else one for one in old["status"]["admissionChecks"]
+            {**check, **entry} if check["name"] == entry["name"] else check
+            for check in old["status"]["admissionChecks"]
         ]
         old["metadata"]["resourceVersion"] = version
 
@@ -245,7 +246,7 @@ def hub(*names: str, controller: str = OURS, **settings: Any) -> Hub:
     return made
 
 
-def told(workload: Json, kind: str, value: bool) -> None:
+def set_condition(workload: Json, kind: str, value: bool) -> None:
     """Change a condition of a Workload."""
     listed = workload["status"]["conditions"]
     workload["status"]["conditions"] = updated(listed, new_condition(kind, value, kind, "", now=NOW))
@@ -253,5 +254,5 @@ def told(workload: Json, kind: str, value: bool) -> None:
 
 def terminating(obj: Json) -> Json:
     """An object that somebody has deleted and a finalizer holds."""
-    found: Json = merged(obj, {"metadata": {"deletionTimestamp": timestamp(NOW)}})
-    return found
+    ending: Json = merged(obj, {"metadata": {"deletionTimestamp": timestamp(NOW)}})
+    return ending

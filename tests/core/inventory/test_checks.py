@@ -28,8 +28,8 @@ MADE = "MultiKueueConfig p is generated successfully"
 
 
 def config(*clusters: str, **metadata: object) -> Json:
-    found: Json = {"name": "p", "uid": "uid-cfg", "resourceVersion": "1", **metadata}
-    return {"metadata": found, "spec": {"clusters": list(clusters)}}
+    shown: Json = {"name": "p", "uid": "uid-cfg", "resourceVersion": "1", **metadata}
+    return {"metadata": shown, "spec": {"clusters": list(clusters)}}
 
 
 def test_a_decision_becomes_a_config_and_the_check_says_so() -> None:
@@ -57,9 +57,14 @@ def test_the_figures_of_the_metrics() -> None:
     ground.workloads = {"w": workload("w", cluster="b")}
     ground.select("a")
     ground.later(30)
-    found = ground.step().statistics
-    assert found is not None
-    assert (found.selected, found.listed, found.draining, found.since) == (1, 1, 1, ground.now - timedelta(seconds=30))
+    statistics = ground.step().statistics
+    assert statistics is not None
+    assert (statistics.selected, statistics.listed, statistics.draining, statistics.since) == (
+        1,
+        1,
+        1,
+        ground.now - timedelta(seconds=30),
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,7 +191,7 @@ def test_two_checks_share_a_config_and_the_last_takes_it_along() -> None:
     assert "shared with placed" in ground.said("second")[2]
     ground.checks["placed"] = terminating(ground.checks["placed"])
     ground.step()
-    assert [one["name"] for one in ground.configs["p"]["metadata"]["ownerReferences"]] == ["second"]
+    assert [owner["name"] for owner in ground.configs["p"]["metadata"]["ownerReferences"]] == ["second"]
     ground.step()
     assert "placed" not in ground.checks
     ground.settle("second")
@@ -269,8 +274,8 @@ def test_beside_the_addon_nothing_is_written() -> None:
     ground.checks["placed"]["metadata"]["finalizers"] = [ADDON_FINALIZER]
     ground.workloads = {"w": workload("w")}
     ground.settle()
-    found = condition(ground.checks["placed"], "PlacementConflict") or {}
-    assert (found["status"], found["reason"]) == ("True", "Conflict")
+    conflict = condition(ground.checks["placed"], "PlacementConflict") or {}
+    assert (conflict["status"], conflict["reason"]) == ("True", "Conflict")
     assert condition(ground.checks["placed"], "Active") is None
     assert ground.listed() is None
     assert "message" not in ground.workloads["w"]["status"]["admissionChecks"][1]
@@ -337,7 +342,7 @@ def test_a_config_of_an_inventory_is_not_adopted() -> None:
 def test_a_config_that_is_made_names_no_field_of_others() -> None:
     ground = hub("a", controller=FOREIGN)
     ground.step()
-    (made,) = [one for one in ground.look().effects if isinstance(one, Create)]
+    (made,) = [effect for effect in ground.look().effects if isinstance(effect, Create)]
     assert set(made.object["spec"]) == {"clusters"}
 
 

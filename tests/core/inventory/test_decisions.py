@@ -36,9 +36,9 @@ def test_a_decision_is_found_by_its_owner_alone() -> None:
 
 
 def test_a_decision_is_found_by_its_label_alone() -> None:
-    found = decision("a")
-    del found["metadata"]["ownerReferences"]
-    assert read_decision(placement(), [found]).names == {"a"}
+    made = decision("a")
+    del made["metadata"]["ownerReferences"]
+    assert read_decision(placement(), [made]).names == {"a"}
 
 
 def test_decisions_of_others_do_not_count() -> None:
@@ -56,13 +56,13 @@ def test_a_decision_that_is_being_deleted_does_not_count() -> None:
 def test_what_is_no_whole_answer() -> None:
     group = {"decisions": ["p-decision-1", "p-decision-2"]}
     bad = new_condition("PlacementMisconfigured", True, "X", "why", now=NOW)
-    told = {
+    decided = {
         "not scheduled yet": read_decision(placement(), []),
         "p-decision-2 is not there": read_decision(placement(decisionGroups=[group]), [decision("a")]),
         "has selected 2 clusters": read_decision(placement(numberOfSelectedClusters=2), [decision("a")]),
         "is misconfigured: why": read_decision(placement(conditions=[bad]), [decision()]),
     }
-    assert [words for words, found in told.items() if words not in found.problem] == []
+    assert [words for words, decision in decided.items() if words not in decision.problem] == []
 
 
 def test_a_cluster_that_moves_between_decisions_is_in_both_for_a_moment() -> None:
@@ -73,14 +73,14 @@ def test_a_cluster_that_moves_between_decisions_is_in_both_for_a_moment() -> Non
 
     groups = [group_of("p-decision-1", clusters=2), group_of("p-decision-2", clusters=1)]
     moving = [decision("a", "b"), decision("a", number=2)]
-    told = read_decision(placement(numberOfSelectedClusters=2, decisionGroups=groups), moving)
-    assert told.problem == "the decisions of Placement p name a cluster twice"
-    told = read_decision(placement(numberOfSelectedClusters=3, decisionGroups=groups), moving)
-    assert told.problem == "Placement p has selected 3 clusters, and its decisions name 2"
+    decided = read_decision(placement(numberOfSelectedClusters=2, decisionGroups=groups), moving)
+    assert decided.problem == "the decisions of Placement p name a cluster twice"
+    decided = read_decision(placement(numberOfSelectedClusters=3, decisionGroups=groups), moving)
+    assert decided.problem == "Placement p has selected 3 clusters, and its decisions name 2"
 
     moved = [decision("a"), decision("b", "c", number=2)]
-    told = read_decision(placement(numberOfSelectedClusters=3, decisionGroups=groups), moved)
-    assert told.problem == "a group of Placement p has 2 clusters, but its decisions name 1"
+    decided = read_decision(placement(numberOfSelectedClusters=3, decisionGroups=groups), moved)
+    assert decided.problem == "a group of Placement p has 2 clusters, but its decisions name 1"
 
     whole = [decision("a", "b"), decision("c", number=2)]
     assert not read_decision(placement(numberOfSelectedClusters=3, decisionGroups=groups), whole).problem
@@ -88,14 +88,14 @@ def test_a_cluster_that_moves_between_decisions_is_in_both_for_a_moment() -> Non
 
 def test_a_group_of_many_clusters_has_several_decisions() -> None:
     groups = [group_of("p-decision-1", "p-decision-2", clusters=3)]
-    found = placement(numberOfSelectedClusters=3, decisionGroups=groups)
-    assert read_decision(found, [decision("a", "b"), decision("c", number=2)]) == Decision(frozenset("abc"))
+    placed = placement(numberOfSelectedClusters=3, decisionGroups=groups)
+    assert read_decision(placed, [decision("a", "b"), decision("c", number=2)]) == Decision(frozenset("abc"))
 
 
 def test_another_scheduler_need_not_write_the_status() -> None:
-    found = placement(numberOfSelectedClusters=0)
-    found["metadata"]["annotations"] = {SCHEDULING_DISABLED: "true"}
-    assert read_decision(found, [decision("a")]) == Decision(frozenset("a"))
+    placed = placement(numberOfSelectedClusters=0)
+    placed["metadata"]["annotations"] = {SCHEDULING_DISABLED: "true"}
+    assert read_decision(placed, [decision("a")]) == Decision(frozenset("a"))
 
 
 def test_a_doubt_begins_anew_with_another_decision() -> None:

@@ -14,7 +14,7 @@ from tests.core.inventory.ground import (
     decision,
     hub,
     placement,
-    told,
+    set_condition,
     worker,
     workload,
 )
@@ -49,17 +49,17 @@ def test_beside_another_controller_it_stays_until_its_jobs_have_ended() -> None:
     assert ground.listed() == ["c3", "c2"]
     assert ready(ground) == "Pending"
     assert "no longer lists c2" in ground.workloads["new"]["status"]["admissionChecks"][1]["message"]
-    told(ground.workloads["old"], "Finished", True)
-    found = ground.step()
+    set_condition(ground.workloads["old"], "Finished", True)
+    plan = ground.step()
     assert ground.listed() == ["c3", "c2"]  # the other controller removes its copies now
-    assert found.look_again is not None
-    ground.later(found.look_again)
+    assert plan.look_again is not None
+    ground.later(plan.look_again)
     ground.step()
     assert ground.listed() == ["c3"]
-    found = ground.step()
+    plan = ground.step()
     assert ground.state("new") == "Pending"  # the other controller's cache has to show it first
-    assert found.look_again is not None
-    ground.later(found.look_again)
+    assert plan.look_again is not None
+    ground.later(plan.look_again)
     ground.step()
     assert ground.state("new") == "Ready"
 
@@ -118,7 +118,7 @@ def test_a_workload_that_we_keep_from_being_offered_holds_nothing() -> None:
     ground.workloads |= {"new": workload("new", offered=("c2",))}
     ground.settle()
     assert (ground.listed(), ground.state("new")) == (["c3", "c2"], "Pending")
-    told(ground.workloads["old"], "Finished", True)
+    set_condition(ground.workloads["old"], "Finished", True)
     ground.settle()
     ground.after(61)
     assert ground.listed() == ["c3"]
@@ -202,8 +202,8 @@ def test_an_empty_decision_is_believed_after_a_minute_and_keeps_the_config() -> 
     ground.settle()
     ground.workloads = {"old": workload("old", cluster="c1", state="Ready", Admitted=True)}
     ground.decide()
-    found = ground.step()
-    assert (ground.said()[0], found.look_again) == ("True", 60)
+    plan = ground.step()
+    assert (ground.said()[0], plan.look_again) == ("True", 60)
     ground.later(59)
     ground.step()
     assert ground.said()[0] == "True"

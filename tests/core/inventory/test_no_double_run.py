@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multikueue.core.inventory.settings import Policy
-from tests.core.inventory.ground import FOREIGN, Hub, hub, told, workload
+from tests.core.inventory.ground import FOREIGN, Hub, hub, set_condition, workload
 from tests.examples import examples
 
 CLUSTERS = ["a", "b", "c", "d"]
@@ -27,8 +27,8 @@ class Rival:
 
     def act(self, name: str, cluster: str) -> None:
         """It looks at one Workload; `cluster` is the one that would admit it."""
-        found, listed = self.ground.workloads[name], self.ground.listed() or []
-        status, jobs = found["status"], self.running.setdefault(name, set())
+        workload, listed = self.ground.workloads[name], self.ground.listed() or []
+        status, jobs = workload["status"], self.running.setdefault(name, set())
         state = {entry["name"]: entry["state"] for entry in status["admissionChecks"]}["placed"]
         if state == "Retry" or status.get("evicting"):
             self._evict(name)
@@ -48,7 +48,7 @@ class Rival:
     def end(self, name: str) -> None:
         """The job of a Workload ends, and another Workload of that name is created."""
         self.running[name] = set()
-        told(self.ground.workloads[name], "Finished", True)
+        set_condition(self.ground.workloads[name], "Finished", True)
         version = self.ground.workloads[name]["metadata"]["resourceVersion"]
         self.ground.workloads[name] = workload(name)
         self.ground.workloads[name]["metadata"]["resourceVersion"] = version

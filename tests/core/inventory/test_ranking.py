@@ -47,25 +47,25 @@ def report(ground: Hub, **points: int) -> None:
 
 
 def test_scores_of_the_decision_come_first() -> None:
-    found = score(NAMES, {"a": 10, "c": 90}, {GPU: 1}, {("b", GPU[0]): reported(100)}, NOW)
-    assert rank(NAMES, found) == ("c", "a", "b")
-    assert found.unknown == ("b",)
+    scores = score(NAMES, {"a": 10, "c": 90}, {GPU: 1}, {("b", GPU[0]): reported(100)}, NOW)
+    assert rank(NAMES, scores) == ("c", "a", "b")
+    assert scores.unknown == ("b",)
 
 
 def test_weights_of_the_placement_count() -> None:
-    found = weights({"spec": wants((*GPU, 3), ("r", "mem", -1))})
-    assert found == {GPU: 3, ("r", "mem"): -1}
+    weighted = weights({"spec": wants((*GPU, 3), ("r", "mem", -1))})
+    assert weighted == {GPU: 3, ("r", "mem"): -1}
     both = {"status": {"scores": [{"name": "mem", "value": 40}]}}
-    points = score(["a"], {}, found, {("a", GPU[0]): reported(80), ("a", "r"): both}, NOW).points
+    points = score(["a"], {}, weighted, {("a", GPU[0]): reported(80), ("a", "r"): both}, NOW).points
     assert points == {"a": (3 * 80 - 40) / 4}
 
 
 def test_missing_and_expired_scores_are_last() -> None:
     """W21: for OCM they count as 0, which is better than a truthful -70."""
     values = {("a", GPU[0]): reported(-70, 60), ("b", GPU[0]): reported(100, -1), ("d", GPU[0]): reported(-100)}
-    found = score(["a", "b", "c", "d"], {}, {GPU: 1}, values, NOW)
-    assert rank(["a", "b", "c", "d"], found) == ("a", "d", "b", "c")
-    assert (found.unknown, found.look_again) == (("b", "c"), 60)
+    scores = score(["a", "b", "c", "d"], {}, {GPU: 1}, values, NOW)
+    assert rank(["a", "b", "c", "d"], scores) == ("a", "d", "b", "c")
+    assert (scores.unknown, scores.look_again) == (("b", "c"), 60)
 
 
 def test_without_scores_names_decide() -> None:
@@ -82,8 +82,8 @@ def test_the_order_follows_scores_by_ten_points_and_every_five_minutes() -> None
     report(ground, a=0, b=10)
     assert ground.settled() == ["b", "a"]
     report(ground, a=100, b=10)
-    found = ground.settle()
-    assert (ground.listed(), found.look_again) == (["b", "a"], 300)
+    plan = ground.settle()
+    assert (ground.listed(), plan.look_again) == (["b", "a"], 300)
     ground.after(300)
     assert ground.listed() == ["a", "b"]
 
@@ -123,11 +123,11 @@ def test_a_cluster_that_has_just_been_selected_stays_for_a_while() -> None:
         ground.later(60)
         ground.select("ab"[minute % 2])
         seen.update(ground.listed() or ())
-    written = [one for one in ground.writes[first:] if "spec" in getattr(one, "patch", {})]
+    written = [effect for effect in ground.writes[first:] if "spec" in getattr(effect, "patch", {})]
     assert len(written) <= 2 * len(seen) * 60 / 10  # each comes and goes once in ten minutes at most
     ground.decide("b")
-    found = ground.settle()
-    assert found.look_again is not None
+    plan = ground.settle()
+    assert plan.look_again is not None
     ground.after(600)
     assert ground.listed() == ["b"]
 
@@ -161,9 +161,9 @@ def test_a_clock_that_was_set_back_delays_no_order() -> None:
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(-100, 100)), st.permutations("abcdef"))
 def test_the_rank_does_not_depend_on_the_order_of_what_is_read(points: dict[str, int], names: list[str]) -> None:
     """W10."""
-    found = Scores({name: float(value) for name, value in points.items()})
-    assert rank(names, found) == rank(sorted(names), found)
-    assert not has_turned(rank(names, found), found, 10)
+    scores = Scores({name: float(value) for name, value in points.items()})
+    assert rank(names, scores) == rank(sorted(names), scores)
+    assert not has_turned(rank(names, scores), scores, 10)
 
 
 @given(st.lists(st.lists(st.integers(-100, 100), min_size=3, max_size=3), max_size=60))
@@ -176,5 +176,5 @@ def test_scores_that_move_every_minute_are_written_every_five(moves: list[list[i
         report(ground, **dict(zip(NAMES, move, strict=True)))
         ground.step()
         ground.step()
-    written = [one for one in ground.writes[first:] if "spec" in getattr(one, "patch", {})]
+    written = [effect for effect in ground.writes[first:] if "spec" in getattr(effect, "patch", {})]
     assert len(written) <= len(moves) / 5 + 1

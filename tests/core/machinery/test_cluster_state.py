@@ -311,8 +311,8 @@ class Connecting(RuleBasedStateMachine):
         for command in commands:
             self.perform(command)
         assert Notify() not in commands[:-1], "whoever is told may send the next event at once"
-        told = (before.connection, before.known) == (self.state.connection, self.state.known)
-        assert told or Notify() in commands, "nobody is told of a change"
+        before_step = (before.connection, before.known) == (self.state.connection, self.state.known)
+        assert before_step or Notify() in commands, "nobody is told of a change"
         if self.state.connection.connected or _shows_a_worker(event, before):
             self.lost_since = None
         elif self.state.connection.error and self.state.connection != before.connection:

@@ -27,9 +27,9 @@ LATER = NOW + timedelta(minutes=10)
 LOST = Connection().failed("connection refused", NOW, failures=1, retry_in=600)
 
 
-def cluster(*told: Json | None) -> Json:
+def cluster(*entries: Json | None) -> Json:
     """A MultiKueueCluster that has these conditions."""
-    return {"metadata": {"generation": 2}, "status": {"conditions": [one for one in told if one is not None]}}
+    return {"metadata": {"generation": 2}, "status": {"conditions": [entry for entry in entries if entry is not None]}}
 
 
 def facts_of(connection: Connection, active: Json | None) -> Json | None:
@@ -37,18 +37,18 @@ def facts_of(connection: Connection, active: Json | None) -> Json | None:
 
 
 def test_a_connected_worker_says_so() -> None:
-    told = active_status(cluster(None), LOST.succeeded(), NOW)
-    assert told is not None
-    assert (told["status"], told["reason"], told["message"]) == ("True", "Active", "Connected")
-    assert told["observedGeneration"] == 2
+    active = active_status(cluster(None), LOST.succeeded(), NOW)
+    assert active is not None
+    assert (active["status"], active["reason"], active["message"]) == ("True", "Active", "Connected")
+    assert active["observedGeneration"] == 2
 
 
 def test_a_lost_worker_says_why_and_when_it_is_tried_again() -> None:
     """In Kueue's form, which dashboards read."""
-    told = active_status(cluster(None), LOST, NOW)
-    assert told is not None
-    assert (told["status"], told["reason"]) == ("False", "ClientConnectionFailed")
-    assert told["message"] == (
+    active = active_status(cluster(None), LOST, NOW)
+    assert active is not None
+    assert (active["status"], active["reason"]) == ("False", "ClientConnectionFailed")
+    assert active["message"] == (
         "connection refused; connection attempts: 1, next connection attempt: 2026-11-21T12:10:00Z"
     )
 
@@ -56,8 +56,8 @@ def test_a_lost_worker_says_why_and_when_it_is_tried_again() -> None:
 def test_a_cluster_that_is_not_tried_again_has_no_attempts() -> None:
     """A bad kubeconfig waits for its owner, not for a timer."""
     refused = Connection().failed("no such key", NOW, reason="BadKubeConfig")
-    told = refused.active_condition(NOW, 1)
-    assert (told["reason"], told["message"]) == ("BadKubeConfig", "no such key")
+    active = refused.active_condition(NOW, 1)
+    assert (active["reason"], active["message"]) == ("BadKubeConfig", "no such key")
 
 
 def test_the_first_loss_is_what_counts() -> None:
@@ -71,11 +71,11 @@ def test_a_worker_that_cannot_be_read_is_not_lost() -> None:
     """Its condition says so, and a restart does not take it for a loss."""
     full = LOST.unread("the list has more than 5 objects", LATER, failures=3, retry_in=60)
     assert (full.word, full.connected, full.lost_since) == ("unreadable", False, None)
-    told = full.active_condition(LATER, 2)
-    assert (told["status"], told["reason"]) == ("False", "AnswersUnreadable")
-    assert told["message"].startswith("the list has more than 5 objects; connection attempts: 3")
-    assert remembered_loss(cluster(told), LATER, None) is None
-    happened = notice(None, told, full.facts())
+    active = full.active_condition(LATER, 2)
+    assert (active["status"], active["reason"]) == ("False", "AnswersUnreadable")
+    assert active["message"].startswith("the list has more than 5 objects; connection attempts: 3")
+    assert remembered_loss(cluster(active), LATER, None) is None
+    happened = notice(None, active, full.facts())
     assert happened is not None
     assert (happened.type, happened.reason) == ("Warning", "AnswersUnreadable")
     assert full.failed("silent", LATER).lost_since == LATER
@@ -83,9 +83,9 @@ def test_a_worker_that_cannot_be_read_is_not_lost() -> None:
 
 def test_the_time_of_loss_survives_a_restart_on_the_object() -> None:
     """A manager that restarts every ten minutes still gives up a worker lost for fifteen (item 39)."""
-    told = LOST.active_condition(LATER, 2)
-    assert told["lastTransitionTime"] == timestamp(NOW)
-    assert remembered_loss(cluster(told), LATER, LATER) == NOW
+    active = LOST.active_condition(LATER, 2)
+    assert active["lastTransitionTime"] == timestamp(NOW)
+    assert remembered_loss(cluster(active), LATER, LATER) == NOW
     assert remembered_loss(cluster(LOST.succeeded().active_condition(NOW, 2)), LATER, LATER) is None
     assert remembered_loss(cluster(None), LATER, LATER) is None
 
@@ -137,11 +137,11 @@ def test_what_this_process_has_noted_is_taken_as_it_is() -> None:
 
 def test_the_counted_time_is_written_before_another_restart_adds_to_it() -> None:
     """Nothing else is told before the first answer or failure."""
-    found = lost_until(5)
-    told = active_status(found, Connection(lost_since=minutes(25)), minutes(30))
-    assert told == {**found["status"]["conditions"][0], "lastTransitionTime": timestamp(minutes(25))}
-    assert active_status(cluster(told), Connection(lost_since=minutes(25)), minutes(30)) is None
-    assert notice(found["status"]["conditions"][0], told, ConnectionFacts()) is None
+    lost = lost_until(5)
+    active = active_status(lost, Connection(lost_since=minutes(25)), minutes(30))
+    assert active == {**lost["status"]["conditions"][0], "lastTransitionTime": timestamp(minutes(25))}
+    assert active_status(cluster(active), Connection(lost_since=minutes(25)), minutes(30)) is None
+    assert notice(lost["status"]["conditions"][0], active, ConnectionFacts()) is None
     up = cluster(LOST.succeeded().active_condition(NOW, 2))
     assert active_status(up, Connection(), LATER) is None
     assert active_status(cluster(None), Connection(), LATER) is None
@@ -155,11 +155,11 @@ def test_a_loss_begins_with_the_last_answer() -> None:
 
 def test_every_attempt_is_written_since_the_next_one_is_named() -> None:
     """At most one a minute once it has been away for a while; the time of the loss stays."""
-    found = cluster(LOST.active_condition(NOW, 2))
-    told = active_status(found, LOST.failed("connection refused", LATER, failures=7), LATER)
-    assert told is not None
-    assert "; connection attempts: 7, next" in told["message"]
-    assert told["lastTransitionTime"] == timestamp(NOW)
+    lost = cluster(LOST.active_condition(NOW, 2))
+    active = active_status(lost, LOST.failed("connection refused", LATER, failures=7), LATER)
+    assert active is not None
+    assert "; connection attempts: 7, next" in active["message"]
+    assert active["lastTransitionTime"] == timestamp(NOW)
 
 
 def test_what_is_said_already_is_not_written() -> None:
@@ -169,13 +169,15 @@ def test_what_is_said_already_is_not_written() -> None:
 def test_the_kinds_a_worker_lacks_are_named_while_it_is_connected() -> None:
     """It is active, and everything else goes there."""
     up = LOST.succeeded()
-    told = active_status(cluster(None), up, NOW, {"JobSet.v1alpha2.jobset.x-k8s.io": "not found", "Job.v1.batch": "no"})
-    assert told is not None
-    assert (told["status"], told["reason"]) == ("True", "Active")
-    assert told["message"] == (
+    active = active_status(
+        cluster(None), up, NOW, {"JobSet.v1alpha2.jobset.x-k8s.io": "not found", "Job.v1.batch": "no"}
+    )
+    assert active is not None
+    assert (active["status"], active["reason"]) == ("True", "Active")
+    assert active["message"] == (
         "Connected; not usable for: Job.v1.batch (no), JobSet.v1alpha2.jobset.x-k8s.io (not found)"
     )
-    assert active_status(cluster(told), up, LATER) is not None
+    assert active_status(cluster(active), up, LATER) is not None
     assert "not usable" not in LOST.active_condition(NOW, 2, {"Job.v1.batch": "no"})["message"]
 
 
@@ -185,8 +187,8 @@ def test_events_are_for_what_happens_and_not_for_every_attempt() -> None:
     lost, up = LOST.active_condition(NOW, 2), LOST.succeeded().active_condition(NOW, 2)
     degraded = LOST.succeeded().active_condition(NOW, 2, flawed)
 
-    def happens(found: Json | None, connection: Connection, unusable: dict[str, str] | None = None) -> Notice | None:
-        return notice(found, connection.active_condition(LATER, 2, unusable), connection.facts(unusable))
+    def happens(before: Json | None, connection: Connection, unusable: dict[str, str] | None = None) -> Notice | None:
+        return notice(before, connection.active_condition(LATER, 2, unusable), connection.facts(unusable))
 
     assert happens(None, LOST) == happens(up, LOST) == Notice("Warning", "ClusterLost", "connection refused")
     assert happens(lost, retried) is None
@@ -210,9 +212,9 @@ def test_events_are_for_what_happens_and_not_for_every_attempt() -> None:
 def test_programs_read_facts_and_not_the_message(facts: ConnectionFacts) -> None:
     """Whatever a worker's words are made of: they were taken apart by regexes."""
     active = LOST.active_condition(NOW, 2)
-    told = facts_status(cluster(active), active, facts, NOW)
-    assert connection_facts(cluster(active, told)) == facts
-    assert facts_status(cluster(active, told), active, facts, LATER) is None, "it says the same already"
+    written = facts_status(cluster(active), active, facts, NOW)
+    assert connection_facts(cluster(active, written)) == facts
+    assert facts_status(cluster(active, written), active, facts, LATER) is None, "it says the same already"
 
 
 def test_when_the_jobs_of_a_lost_worker_move_is_a_fact() -> None:
@@ -226,30 +228,30 @@ def test_when_the_jobs_of_a_lost_worker_move_is_a_fact() -> None:
 def test_facts_beside_an_active_of_another_controller_are_out_of_date() -> None:
     """Kueue's own controller, after a way back, leaves our condition where it is."""
     active = LOST.active_condition(NOW, 2)
-    told = facts_status(cluster(active), active, LOST.facts(), NOW)
-    assert connection_facts(cluster({**active, "message": "no such host"}, told)) is None
-    assert connection_facts(cluster({**active, "lastTransitionTime": timestamp(LATER)}, told)) == LOST.facts()
+    written = facts_status(cluster(active), active, LOST.facts(), NOW)
+    assert connection_facts(cluster({**active, "message": "no such host"}, written)) is None
+    assert connection_facts(cluster({**active, "lastTransitionTime": timestamp(LATER)}, written)) == LOST.facts()
 
 
 @pytest.mark.parametrize("message", ["", "Connected", "[1]", '{"failures": "x", "nextAttempt": 3, "unusable": []}'])
 def test_facts_that_cannot_be_read_are_unknown(message: str) -> None:
-    found = connection_facts(cluster({"type": FACTS, "status": "True", "message": message}))
-    assert found in (None, ConnectionFacts())
+    facts = connection_facts(cluster({"type": FACTS, "status": "True", "message": message}))
+    assert facts in (None, ConnectionFacts())
 
 
 def test_facts_fit_into_a_condition() -> None:
     """A message that were cut would be no JSON."""
     flawed = {f"Kind{number}.v1.example.com": "x" * 10_000 for number in range(80)}
-    told = facts_status(cluster(None), None, LOST.succeeded().facts(flawed), NOW)
-    assert len((connection_facts(cluster(told)) or ConnectionFacts()).unusable) == 50
+    written = facts_status(cluster(None), None, LOST.succeeded().facts(flawed), NOW)
+    assert len((connection_facts(cluster(written)) or ConnectionFacts()).unusable) == 50
 
 
 def test_a_new_error_is_written_and_keeps_the_time() -> None:
-    found = cluster(LOST.active_condition(NOW, 2))
-    told = active_status(found, LOST.failed("certificate expired", LATER, failures=2), LATER)
-    assert told is not None
-    assert told["message"].startswith("certificate expired; connection attempts: 2")
-    assert told["lastTransitionTime"] == timestamp(NOW)
+    lost = cluster(LOST.active_condition(NOW, 2))
+    active = active_status(lost, LOST.failed("certificate expired", LATER, failures=2), LATER)
+    assert active is not None
+    assert active["message"].startswith("certificate expired; connection attempts: 2")
+    assert active["lastTransitionTime"] == timestamp(NOW)
 
 
 def test_a_change_to_connected_and_back_moves_the_time() -> None:
@@ -286,21 +288,21 @@ class Connecting(RuleBasedStateMachine):
         self.due: datetime | None = None
         """When the next attempt is made, as told."""
         self.notices: list[Notice] = []
-        self.told = True
+        self.is_written = True
         """Whether the last word has been written."""
 
     @rule()
     def write(self) -> None:
         """What the reconciler does after a word, and at a start."""
-        self.told = True
-        found = condition(self.object, "Active")
+        self.is_written = True
+        entry = condition(self.object, "Active")
         wanted = active_status(self.object, self.connection, self.now, self.unusable)
         facts = None if self.connection.unheard else self.connection.facts(self.unusable)
-        known = facts_status(self.object, wanted or found, facts, self.now) if facts is not None else None
+        known = facts_status(self.object, wanted or entry, facts, self.now) if facts is not None else None
         if wanted is not None:
-            told = notice(found, wanted, facts or ConnectionFacts())
-            self.notices += [told] if told is not None else []
-        self.object = cluster(wanted or found, known or condition(self.object, FACTS))
+            event = notice(entry, wanted, facts or ConnectionFacts())
+            self.notices += [event] if event is not None else []
+        self.object = cluster(wanted or entry, known or condition(self.object, FACTS))
 
     @rule(seconds=st.integers(0, 1000))
     def passes(self, seconds: int) -> None:
@@ -312,7 +314,7 @@ class Connecting(RuleBasedStateMachine):
         self.attempts += 1
         self.lost, self.due = self.lost or self.now, self.now + timedelta(seconds=5)
         self.connection = self.connection.failed(error, self.now, failures=self.attempts, retry_in=5)
-        self.told = False
+        self.is_written = False
 
     @rule(reason=st.sampled_from(["BadKubeConfig", "InsecureKubeConfig"]))
     def is_refused(self, reason: str) -> None:
@@ -328,7 +330,7 @@ class Connecting(RuleBasedStateMachine):
         self.connection = self.connection.succeeded()
         self.write()
 
-    @precondition(lambda self: self.told and condition(self.object, "Active") is not None)
+    @precondition(lambda self: self.is_written and condition(self.object, "Active") is not None)
     @rule(away=st.integers(0, 1000))
     def restarts(self, away: int) -> None:
         """Another process takes over: it knows what the object says, and has not asked the worker yet.
@@ -352,7 +354,7 @@ class Connecting(RuleBasedStateMachine):
     @invariant()
     def the_object_tells_it(self) -> None:
         active = condition(self.object, "Active")
-        if active is None or not self.told:
+        if active is None or not self.is_written:
             return
         assert (active["status"] == "True") == (self.lost is None)
         if self.lost is not None:
@@ -361,7 +363,7 @@ class Connecting(RuleBasedStateMachine):
     @invariant()
     def nothing_is_written_twice(self) -> None:
         """The same word again changes nothing."""
-        if self.told and (self.connection.connected or self.connection.error):
+        if self.is_written and (self.connection.connected or self.connection.error):
             assert active_status(self.object, self.connection, self.now, self.unusable) is None
 
     @invariant()

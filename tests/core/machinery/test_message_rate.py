@@ -49,8 +49,8 @@ def test_writes_are_never_closer_than_promised(asks: list[tuple[int, float]]) ->
             written.append((now, key))
     times = [at for at, _ in written]
     assert all(after - before >= 1 / A_SECOND - 1e-9 for before, after in itertools.pairwise(times))
-    for one in {key for _, key in written}:
-        own = [at for at, key in written if key == one]
+    for written_key in {key for _, key in written}:
+        own = [at for at, key in written if key == written_key]
         assert all(after - before >= BETWEEN - 1e-9 for before, after in itertools.pairwise(own))
 
 

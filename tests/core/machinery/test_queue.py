@@ -53,7 +53,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def take(self) -> None:
-        due = [key for key, one in self.waiting.items() if one.at <= self.now]
+        due = [key for key, entry in self.waiting.items() if entry.at <= self.now]
         expected = min(due, key=lambda key: (self.waiting[key].at, self.waiting[key].order), default=None)
         assert self.queue.take(self.now) == expected
         if expected is not None:
@@ -75,11 +75,11 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_next_time_is_known(self) -> None:
-        first, told = min((waiting.at for waiting in self.waiting.values()), default=None), self.queue.next_due()
-        if first is None or first > self.now or told is None:
-            assert told == first
+        first, next_due = min((waiting.at for waiting in self.waiting.values()), default=None), self.queue.next_due()
+        if first is None or first > self.now or next_due is None:
+            assert next_due == first
         else:
-            assert told <= self.now  # some key is due; since when matters to nobody
+            assert next_due <= self.now  # some key is due; since when matters to nobody
 
     @invariant()
     def it_counts_what_it_has(self) -> None:

@@ -14,8 +14,8 @@ from multikueue.core.model.names import Json, ObjectKey
 
 
 def runs(cluster: str | None = "worker1", *conditions: str, **metadata: Any) -> Json:
-    found = [{"type": name, "status": "True"} for name in conditions]
-    status: Json = {"conditions": found} | ({"clusterName": cluster} if cluster else {})
+    entries = [{"type": name, "status": "True"} for name in conditions]
+    status: Json = {"conditions": entries} | ({"clusterName": cluster} if cluster else {})
     return {"metadata": {"name": "a", "namespace": "default", **metadata}, "spec": {}, "status": status}
 
 

@@ -293,14 +293,14 @@ def test_a_410_after_the_relist_of_a_silent_watch_is_a_failure() -> None:
 def test_however_requests_end_there_are_at_most_four_without_a_wait() -> None:
     """Every state that can be reached, with a server that has one of two versions, instead of examples of them."""
     start = Run()
-    found, left = {start}, [start]
+    reached, left = {start}, [start]
     while left:
         run = left.pop()
         assert run.unpaused <= 4, run
-        new = set(run.followed_by()) - found
-        found |= new
+        new = set(run.followed_by()) - reached
+        reached |= new
         left += new
-    assert len(found) > 100
+    assert len(reached) > 100
 
 
 @attrs.frozen

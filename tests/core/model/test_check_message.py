@@ -26,7 +26,7 @@ TOO_SMALL = (
 def test_a_part_is_one_short_line_that_can_be_printed(text: str) -> None:
     made = plain(text)
     assert len(made) <= MAX_PART
-    assert not [one for one in made if unicodedata.category(one)[0] == "C"]
+    assert not [character for character in made if unicodedata.category(character)[0] == "C"]
     assert " · " not in made
     assert " — " not in made
 
@@ -68,22 +68,22 @@ def test_what_kueue_says_about_quota_is_told_shorter() -> None:
 @given(head=st.text(max_size=50), parts=st.lists(st.text(max_size=300).map(plain), max_size=4))
 def test_the_head_is_read_back_as_it_was_written(head: str, parts: list[str]) -> None:
     """Also one that has in it what stands between head and reasons."""
-    for one in (head, f"{head} — {head}"):
-        assert Message.read(Message(one, tuple(parts)).render()).head == one
+    for text in (head, f"{head} — {head}"):
+        assert Message.read(Message(text, tuple(parts)).render()).head == text
 
 
 def test_a_round_goes_on_whatever_stands_behind_it() -> None:
-    told = "The workload is offered to [w1], round 2 since 2026-11-21T12:00:00.000Z"
+    offered = "The workload is offered to [w1], round 2 since 2026-11-21T12:00:00.000Z"
     for tail in ([], ["w1: no quota"], ["w1: no quota", "w2: not nominated yet"]):
-        assert Round.parse(Message.read(Message(told, tuple(tail)).render()).head) == Round.parse(told)
+        assert Round.parse(Message.read(Message(offered, tuple(tail)).render()).head) == Round.parse(offered)
 
 
 def test_times_a_few_seconds_apart_mean_the_same() -> None:
     """They are computed anew with each look; nobody is told of that."""
-    one = "w1: asked again at 2026-11-21T12:05:00Z: denied"
-    assert means_the_same(one, "w1: asked again at 2026-11-21T12:05:01Z: denied")
-    assert not means_the_same(one, "w1: asked again at 2026-11-21T12:06:00Z: denied")
-    assert not means_the_same(one, "w1: asked again at 2026-11-21T12:05:00Z: denied again")
+    words = "w1: asked again at 2026-11-21T12:05:00Z: denied"
+    assert means_the_same(words, "w1: asked again at 2026-11-21T12:05:01Z: denied")
+    assert not means_the_same(words, "w1: asked again at 2026-11-21T12:06:00Z: denied")
+    assert not means_the_same(words, "w1: asked again at 2026-11-21T12:05:00Z: denied again")
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def test_the_transition_time_moves_only_with_the_status() -> None:
 
 def test_other_conditions_keep_their_places() -> None:
     other = {"type": "Other", "status": "True"}
-    assert [one["type"] for one in updated([other, TOLD], {**TOLD, "status": "False"})] == ["Other", "Active"]
-    assert [one["type"] for one in updated([other], TOLD)] == ["Other", "Active"]
+    assert [entry["type"] for entry in updated([other, TOLD], {**TOLD, "status": "False"})] == ["Other", "Active"]
+    assert [entry["type"] for entry in updated([other], TOLD)] == ["Other", "Active"]
 
 
 def test_conditions_are_found_by_type() -> None:

@@ -30,8 +30,8 @@ IDLE, BUSY = Users(present=True), Users(present=True, running="other")
 
 
 def of(spec: Json) -> set[tuple[str, str, bool]]:
-    found = dependencies_of({"spec": {"podSets": [{"template": {"spec": spec}}]}})
-    return {(one.kind, one.name, one.required) for one in found}
+    dependencies = dependencies_of({"spec": {"podSets": [{"template": {"spec": spec}}]}})
+    return {(dependency.kind, dependency.name, dependency.required) for dependency in dependencies}
 
 
 def variable(**source: Any) -> Json:
@@ -93,9 +93,9 @@ def template(**spec: Any) -> Json:
 
 
 def stored(made: Json, *owners: Json) -> Json:
-    found: Json = clone(made)
-    found["metadata"] |= {"uid": "c", "resourceVersion": "7", "ownerReferences": list(owners)}
-    return found
+    changed: Json = clone(made)
+    changed["metadata"] |= {"uid": "c", "resourceVersion": "7", "ownerReferences": list(owners)}
+    return changed
 
 
 def copy(wanted: Json, *owners: Json, of: Dependency = MAP, mark: DependencyMark = SEAL) -> Json:
@@ -110,7 +110,7 @@ A, B = config_map(a="1"), config_map(a="2", b="3")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "users", "step"),
+    ("wanted", "there", "users", "step"),
     [
         (A, None, Users(), CopyStep.CREATE),
         (A, copy(A, OTHER), BUSY, CopyStep.SHARE),
@@ -134,17 +134,17 @@ A, B = config_map(a="1"), config_map(a="2", b="3")
         (None, None, Users(), CopyStep.REFUSE),
     ],
 )
-def test_what_becomes_of_a_config_map(wanted: Json | None, found: Json | None, users: Users, step: CopyStep) -> None:
-    decision = decide(MAP, wanted, found, SEAL, users)
+def test_what_becomes_of_a_config_map(wanted: Json | None, there: Json | None, users: Users, step: CopyStep) -> None:
+    decision = decide(MAP, wanted, there, SEAL, users)
     assert decision.step is step
     assert bool(decision.why) == (step in (CopyStep.WAIT, CopyStep.REFUSE))
     assert (decision.cause is not None) == (step is CopyStep.REFUSE)
 
 
-@pytest.mark.parametrize("found", [None, foreign(A), foreign(A, OTHER), copy(A, OTHER)])
-def test_what_is_optional_and_not_on_the_manager_is_not_needed(found: Json | None) -> None:
+@pytest.mark.parametrize("there", [None, foreign(A), foreign(A, OTHER), copy(A, OTHER)])
+def test_what_is_optional_and_not_on_the_manager_is_not_needed(there: Json | None) -> None:
     optional = attrs.evolve(MAP, required=False)
-    assert decide(optional, None, found, SEAL, BUSY).step is CopyStep.LEAVE
+    assert decide(optional, None, there, SEAL, BUSY).step is CopyStep.LEAVE
 
 
 def test_defaults_that_a_worker_adds_to_a_claim_template_are_no_difference() -> None:
@@ -175,18 +175,18 @@ def test_a_copy_has_the_content_and_nothing_else_of_the_users() -> None:
 
 
 def test_owners_are_added_and_none_is_lost() -> None:
-    found = copy(A, OTHER)
-    assert owning_patch(found, OTHER) is None
-    assert owning_patch(found, OWNER) == {
+    there = copy(A, OTHER)
+    assert owning_patch(there, OTHER) is None
+    assert owning_patch(there, OWNER) == {
         "metadata": {"uid": "c", "resourceVersion": "7", "ownerReferences": [OTHER, OWNER]}
     }
 
 
 def test_another_content_replaces_the_whole_and_is_sealed() -> None:
-    found = copy(config_map(a="1", gone="x"), OTHER)
-    patch = replacing_patch(MAP, B, found, SEAL, OWNER)
+    there = copy(config_map(a="1", gone="x"), OTHER)
+    patch = replacing_patch(MAP, B, there, SEAL, OWNER)
     assert patch["data"] == {"a": "2", "b": "3", "gone": None}
-    after = {**found, "data": B["data"]}
+    after = {**there, "data": B["data"]}
     after["metadata"]["annotations"] = patch["metadata"]["annotations"]
     assert SEAL.made_of(MAP, after)
     assert patch["metadata"]["ownerReferences"] == [OTHER, OWNER]

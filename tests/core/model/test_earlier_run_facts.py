@@ -53,12 +53,12 @@ def told_by(seen: Snapshot) -> Json:
 
 def test_what_is_waited_for_is_written_with_the_message() -> None:
     """The pods have Kubernetes' 30 s, and a minute."""
-    told = told_by(waiting())
-    assert earlier_runs_in(told, CHECK) == (
+    waits = told_by(waiting())
+    assert earlier_runs_in(waits, CHECK) == (
         EarlierRun("w1", "Job", "train", "uid-left", NOW, NOW + timedelta(seconds=90), ("example.com/slow",)),
     )
-    assert not earlier_runs_in(told, CHECK)[0].is_overdue(NOW + timedelta(seconds=89))
-    assert earlier_runs_in(told, CHECK)[0].is_overdue(NOW + timedelta(seconds=90))
+    assert not earlier_runs_in(waits, CHECK)[0].is_overdue(NOW + timedelta(seconds=89))
+    assert earlier_runs_in(waits, CHECK)[0].is_overdue(NOW + timedelta(seconds=90))
 
 
 def test_it_is_written_once() -> None:
@@ -72,29 +72,29 @@ def test_it_has_one_owner() -> None:
     """What two field managers have applied, and one takes away, is left in pieces that no server accepts again."""
     decided = (decide(waiting()), decide(waiting(timedelta(minutes=10))))
     writes = [effect for plan in decided for effect in plan.effects if isinstance(effect, ApplyStatus)]
-    owners = {one.field_manager for one in writes if condition(one.object, WAITS) is not None}
+    owners = {effect.field_manager for effect in writes if condition(effect.object, WAITS) is not None}
     assert owners == {SETTINGS.controller_name}
 
 
 def test_it_goes_when_nothing_is_waited_for() -> None:
-    told = told_by(waiting())
-    over = snapshot(told, worker("w1"), worker("w2"))
+    waits = told_by(waiting())
+    over = snapshot(waits, worker("w1"), worker("w2"))
     assert condition(told_by(over), WAITS) is None
 
 
-def evicted(told: Json, **entry: Any) -> Json:
+def evicted(waits: Json, **entry: Any) -> Json:
     """Kueue has evicted it, and resets the check."""
-    (old,) = told["status"]["admissionChecks"]
-    conditions = [one for one in told["status"]["conditions"] if one["type"] != "QuotaReserved"]
+    (old,) = waits["status"]["admissionChecks"]
+    conditions = [entry for entry in waits["status"]["conditions"] if entry["type"] != "QuotaReserved"]
     reset = {**old, "state": "Pending", "message": "Reset to Pending after eviction", **entry}
-    return {**told, "status": {**told["status"], "conditions": conditions, "admissionChecks": [reset]}}
+    return {**waits, "status": {**waits["status"], "conditions": conditions, "admissionChecks": [reset]}}
 
 
 @pytest.mark.parametrize("tried", [0, 3])
 def test_one_that_was_sent_back_waits_for_it_until_it_has_quota_again(tried: int) -> None:
-    told = told_by(waiting(timedelta(hours=1), tried=tried))
-    assert [run.uid for run in earlier_runs_in(told, CHECK)] == ["uid-left"]
-    queued = evicted(told, retryCount=tried + 1)
+    waits = told_by(waiting(timedelta(hours=1), tried=tried))
+    assert [run.uid for run in earlier_runs_in(waits, CHECK)] == ["uid-left"]
+    queued = evicted(waits, retryCount=tried + 1)
     assert [run.uid for run in earlier_runs_in(queued, CHECK)] == ["uid-left"]
     reserved = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": ""}
     again = {**queued, "status": {**queued["status"], "conditions": [*queued["status"]["conditions"], reserved]}}
@@ -104,13 +104,13 @@ def test_one_that_was_sent_back_waits_for_it_until_it_has_quota_again(tried: int
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_what_was_told_before_another_eviction_is_over(count: int) -> None:
     """Kueue counts from nothing once the check was Ready."""
-    told = told_by(waiting(timedelta(hours=1), tried=1))
-    assert earlier_runs_in(evicted(told, retryCount=count), CHECK) == ()
+    waits = told_by(waiting(timedelta(hours=1), tried=1))
+    assert earlier_runs_in(evicted(waits, retryCount=count), CHECK) == ()
 
 
 def holding(text: str, reason: str = "EarlierRun") -> Json:
-    told = {"type": WAITS, "status": "True", "reason": reason, "message": text}
-    return {"status": {"admissionChecks": [{"name": CHECK, "message": "words"}], "conditions": [told]}}
+    entry = {"type": WAITS, "status": "True", "reason": reason, "message": text}
+    return {"status": {"admissionChecks": [{"name": CHECK, "message": "words"}], "conditions": [entry]}}
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "1", '{"runs": {}}', '{"runs": ["x"], "tried": -1}'])
@@ -121,11 +121,11 @@ def test_what_cannot_be_read_is_unknown(text: str) -> None:
 
 
 def test_it_counts_beside_its_message_alone_and_has_at_most_two_kilobytes() -> None:
-    told = earlier_run_condition([RUN] * 50, "words", 7, NOW)
-    assert 1800 < len(told["message"]) <= 2048
-    found = earlier_runs_in(holding(told["message"]), CHECK)
-    assert set(found) == {RUN}
-    assert 5 < len(found) < 50
+    entry = earlier_run_condition([RUN] * 50, "words", 7, NOW)
+    assert 1800 < len(entry["message"]) <= 2048
+    runs = earlier_runs_in(holding(entry["message"]), CHECK)
+    assert set(runs) == {RUN}
+    assert 5 < len(runs) < 50
     other = earlier_run_condition([RUN], "other words", 7, NOW)
     assert earlier_runs_in(holding(other["message"]), CHECK) == ()
-    assert earlier_runs_in(holding(told["message"], "SomethingElse"), CHECK) == ()
+    assert earlier_runs_in(holding(entry["message"], "SomethingElse"), CHECK) == ()

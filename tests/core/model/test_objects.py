@@ -135,7 +135,7 @@ def test_a_shortened_text_fits_and_says_that_it_was_cut(text: str, limit: int) -
 
 def test_a_resource_version_without_end_is_none() -> None:
     """A server's: Python refuses to read 4,300 digits, and its connection would end with an error of ours."""
-    read = [version_number(one) for one in ("7", "9" * 30, "9" * 5000, "x", "")]
+    read = [version_number(version) for version in ("7", "9" * 30, "9" * 5000, "x", "")]
     assert read == [7, 10**30 - 1, 0, 0, 0]
 
 
@@ -164,7 +164,7 @@ HIDDEN = [
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_what_a_terminal_acts_on_is_taken_out(hidden: str) -> None:
     for cleaned in (one_line(f"a{hidden}b"), without_controls(f"a{hidden}b")):
-        assert not any(one in cleaned for one in "\x1b\x07\x9b\u202e\u200b\u2066\x08\r\u2028")
+        assert not any(character in cleaned for character in "\x1b\x07\x9b\u202e\u200b\u2066\x08\r\u2028")
         assert cleaned[0] + cleaned[-1] == "ab"
 
 

@@ -33,9 +33,9 @@ def holding(condition: Json | None) -> Json:
 
 
 def test_what_is_written_is_read_beside_its_message_alone() -> None:
-    told = holding(refusals_condition({"w1": TAKEN, "w2": NEED, "w3": RefusalFacts()}, "words", NOW))
-    assert refusals_in(told, "words") == {"w1": TAKEN, "w2": NEED}
-    assert refusals_in(told, "other words") == {}
+    refused = holding(refusals_condition({"w1": TAKEN, "w2": NEED, "w3": RefusalFacts()}, "words", NOW))
+    assert refusals_in(refused, "words") == {"w1": TAKEN, "w2": NEED}
+    assert refusals_in(refused, "other words") == {}
     assert refusals_condition({"w3": RefusalFacts()}, "words", NOW) is None
 
 
@@ -56,16 +56,16 @@ def test_what_cannot_be_read_is_unknown(text: str) -> None:
 def test_what_it_is_about_is_what_a_job_needs(about: dict[str, str]) -> None:
     """Whoever could create an event had a person told to delete a namespace."""
     forged = RefusalFacts(Cause.NEED_FOREIGN, about)
-    assert RefusalFacts.read(forged.told) == RefusalFacts()
-    assert RefusalFacts.read(NEED.told) == NEED
+    assert RefusalFacts.read(forged.as_json) == RefusalFacts()
+    assert RefusalFacts.read(NEED.as_json) == NEED
 
 
 def test_it_has_at_most_two_kilobytes() -> None:
     many = {f"worker-{number}": NEED for number in range(1000)}
-    told = refusals_condition(many, "words", NOW)
-    assert told is not None
-    assert 1900 < len(told["message"].encode()) <= 2048
-    assert 10 < len(refusals_in(holding(told), "words")) < 1000
+    entry = refusals_condition(many, "words", NOW)
+    assert entry is not None
+    assert 1900 < len(entry["message"].encode()) <= 2048
+    assert 10 < len(refusals_in(holding(entry), "words")) < 1000
 
 
 def refused_by(facts: RefusalFacts, why: str = "words") -> Snapshot:
@@ -87,17 +87,17 @@ def message(seen: Snapshot) -> str:
 
 
 def test_it_is_written_with_the_message_and_goes_with_it() -> None:
-    told = told_by(refused_by(NEED))
-    assert refusals_in(on_workload(told), message(told)) == {"w1": NEED}
-    assert decide(told).effects == ()
-    free = told_by(attrs.evolve(told, workers=(worker("w1"),)))
+    refused = told_by(refused_by(NEED))
+    assert refusals_in(on_workload(refused), message(refused)) == {"w1": NEED}
+    assert decide(refused).effects == ()
+    free = told_by(attrs.evolve(refused, workers=(worker("w1"),)))
     assert condition(on_workload(free), REFUSALS) is None
 
 
 def test_it_costs_no_write_of_its_own() -> None:
     """Kueue's next apply takes it away: then the cause is unknown until the message changes."""
-    told = told_by(refused_by(NEED))
-    seen = on_workload(told)
-    kept = [one for one in seen["status"]["conditions"] if one["type"] != REFUSALS]
-    again = decide(attrs.evolve(told, workload={**seen, "status": {**seen["status"], "conditions": kept}}))
-    assert not [one for one in (*again.effects, *again.telling) if isinstance(one, ApplyStatus)]
+    refused = told_by(refused_by(NEED))
+    seen = on_workload(refused)
+    kept = [entry for entry in seen["status"]["conditions"] if entry["type"] != REFUSALS]
+    again = decide(attrs.evolve(refused, workload={**seen, "status": {**seen["status"], "conditions": kept}}))
+    assert not [effect for effect in (*again.effects, *again.telling) if isinstance(effect, ApplyStatus)]

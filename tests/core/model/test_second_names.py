@@ -34,23 +34,23 @@ def cluster(name: str, *, made: int = 0, different: str | None = None, says: Sec
     metadata: Json = {"name": name, "creationTimestamp": f"2026-01-01T00:{made:02}:00Z"}
     if different is not None:
         metadata["annotations"] = {DIFFERENT_ANNOTATION: different}
-    found: Json = {"metadata": metadata}
-    return found if says is None else saying(found, says)
+    obj: Json = {"metadata": metadata}
+    return obj if says is None else saying(obj, says)
 
 
 def saying(cluster: Json, says: SecondName | None) -> Json:
     """The MultiKueueCluster with what a process has written there."""
-    listed = [one for one in (cluster.get("status") or {}).get("conditions", []) if one["type"] != SECOND_NAME]
+    listed = [entry for entry in (cluster.get("status") or {}).get("conditions", []) if entry["type"] != SECOND_NAME]
     wanted = second_name_status({**cluster, "status": {}}, says, NOW) if says is not None else None
     return {**cluster, "status": {"conditions": listed if wanted is None else replaced(listed, wanted)}}
 
 
 def seconds(*clusters: Json, listed: Collection[str] = (), of: Mapping[str, str] = BOTH) -> dict[str, str]:
-    return {name: one.first for name, one in cluster_names(clusters, listed, of).seconds.items()}
+    return {name: second.first for name, second in cluster_names(clusters, listed, of).seconds.items()}
 
 
 @pytest.mark.parametrize(
-    ("clusters", "listed", "found"),
+    ("clusters", "listed", "expected"),
     [
         ((cluster("w1"), cluster("w2")), (), {"w2": "w1"}),
         ((cluster("w1", made=1), cluster("w2")), (), {"w1": "w2"}),
@@ -60,8 +60,8 @@ def seconds(*clusters: Json, listed: Collection[str] = (), of: Mapping[str, str]
     ],
     ids=["by name", "the older one", "the listed one", "the older one of the listed", "not one that is gone"],
 )
-def test_which_comes_first(clusters: tuple[Json, ...], listed: tuple[str, ...], found: Mapping[str, str]) -> None:
-    assert seconds(*clusters, listed=listed) == found
+def test_which_comes_first(clusters: tuple[Json, ...], listed: tuple[str, ...], expected: Mapping[str, str]) -> None:
+    assert seconds(*clusters, listed=listed) == expected
 
 
 def test_other_clusters_are_not_concerned() -> None:
@@ -71,7 +71,7 @@ def test_other_clusters_are_not_concerned() -> None:
 
 def test_a_third_name_is_one_of_the_first() -> None:
     three = cluster_names([*map(cluster, ("w1", "w2", "w3"))], (), {"w1": "uid", "w2": "uid", "w3": "uid"})
-    assert {one.first for one in three.seconds.values()} == {"w1"}
+    assert {second.first for second in three.seconds.values()} == {"w1"}
     assert [three.same_as(name) for name in ("w1", "w2", "w4")] == [["w2", "w3"], ["w1", "w3"], []]
 
 
@@ -80,28 +80,28 @@ def test_a_third_name_is_one_of_the_first() -> None:
 def test_two_may_be_said_to_be_different(on: str, text: str) -> None:
     other = {"w1": "w2", "w2": "w1"}[on]
     said = (cluster(name, different=text.format(other=other) if name == on else None) for name in ("w1", "w2"))
-    found = cluster_names(said, (), BOTH)
-    assert (found.seconds == {}, bool(found.apart)) == ((True, True) if "{" in text else (False, False))
+    names = cluster_names(said, (), BOTH)
+    assert (names.seconds == {}, bool(names.apart)) == ((True, True) if "{" in text else (False, False))
 
 
 def test_which_is_void_once_one_shows_what_was_made_through_the_other() -> None:
     """Also for a process that starts, which has not seen that; until the annotation is taken off."""
     pair = frozenset(("w1", "w2"))
     clusters = cluster("w1", different="w2"), cluster("w2")
-    found = cluster_names(clusters, (), BOTH, {pair})
-    assert found.seconds == {"w2": SecondName("w1", "uid", Because.NOT_DIFFERENT)}
-    told = saying(clusters[1], found.seconds["w2"])
-    assert cluster_names([clusters[0], told], (), BOTH) == found
-    assert cluster_names([cluster("w1"), told], (), BOTH).seconds["w2"].because is Because.SAME_CLUSTER
+    names = cluster_names(clusters, (), BOTH, {pair})
+    assert names.seconds == {"w2": SecondName("w1", "uid", Because.NOT_DIFFERENT)}
+    second = saying(clusters[1], names.seconds["w2"])
+    assert cluster_names([clusters[0], second], (), BOTH) == names
+    assert cluster_names([cluster("w1"), second], (), BOTH).seconds["w2"].because is Because.SAME_CLUSTER
 
 
 def test_a_process_that_starts_knows_it_before_the_first_answers() -> None:
-    told = cluster("w2", says=SecondName("w1", "uid"))
-    assert seconds(cluster("w1"), told, of={"w2": "uid"}) == {"w2": "w1"}
-    assert seconds(cluster("w1"), told, of={}) == {"w2": "w1"}
-    assert seconds(told, of={"w2": "uid"}) == {}, "the first was removed"
-    assert seconds(cluster("w1"), told, of={"w2": "another"}) == {}, "it leads elsewhere by now"
-    assert seconds(cluster("w1", made=1), told, listed=["w2"], of={"w2": "uid"}) == {"w1": "w2"}
+    second = cluster("w2", says=SecondName("w1", "uid"))
+    assert seconds(cluster("w1"), second, of={"w2": "uid"}) == {"w2": "w1"}
+    assert seconds(cluster("w1"), second, of={}) == {"w2": "w1"}
+    assert seconds(second, of={"w2": "uid"}) == {}, "the first was removed"
+    assert seconds(cluster("w1"), second, of={"w2": "another"}) == {}, "it leads elsewhere by now"
+    assert seconds(cluster("w1", made=1), second, listed=["w2"], of={"w2": "uid"}) == {"w1": "w2"}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"first": "w1"}', '{"first": "", "uid": "uid"}'])
@@ -127,7 +127,7 @@ CLUSTERS = st.lists(
         made=st.integers(0, 2),
         different=st.none() | st.lists(NAMES, max_size=2).map(",".join),
     ),
-    unique_by=lambda one: one["metadata"]["name"],
+    unique_by=lambda obj: obj["metadata"]["name"],
 )
 UIDS = st.dictionaries(NAMES, st.sampled_from(["a", "b"]))
 PAIRS = st.sets(st.sets(NAMES, min_size=2, max_size=2).map(frozenset), max_size=2)
@@ -137,14 +137,14 @@ PAIRS = st.sets(st.sets(NAMES, min_size=2, max_size=2).map(frozenset), max_size=
 def test_the_order_of_what_is_shown_changes_nothing(
     clusters: list[Json], listed: set[str], uids: dict[str, str], shown: set[frozenset[str]], dice: random.Random
 ) -> None:
-    found = cluster_names(clusters, listed, uids, shown)
+    names = cluster_names(clusters, listed, uids, shown)
     mixed = sorted(clusters, key=lambda _: dice.random())
-    assert cluster_names(mixed, listed, dict(reversed(uids.items())), shown) == found
-    for name, one in found.seconds.items():
-        assert one.first not in found.seconds
-        assert uids[name] == uids[one.first] == one.uid
-    for pair in found.apart:
-        assert not {*pair} & {name for name, one in found.seconds.items() if one.first in pair and name in pair}
+    assert cluster_names(mixed, listed, dict(reversed(uids.items())), shown) == names
+    for name, second in names.seconds.items():
+        assert second.first not in names.seconds
+        assert uids[name] == uids[second.first] == second.uid
+    for pair in names.apart:
+        assert not {*pair} & {name for name, second in names.seconds.items() if second.first in pair and name in pair}
 
 
 @given(clusters=CLUSTERS, listed=st.sets(NAMES), uids=UIDS, shown=PAIRS, heard=st.sets(NAMES))
@@ -152,19 +152,19 @@ def test_a_process_that_has_heard_of_some_only_finds_the_same_second_names(
     clusters: list[Json], listed: set[str], uids: dict[str, str], shown: set[frozenset[str]], heard: set[str]
 ) -> None:
     """Of a cluster that nobody has said to be the same nothing is known yet: it is in no group before it answers."""
-    known = {one["metadata"]["name"] for one in clusters}
+    known = {obj["metadata"]["name"] for obj in clusters}
     uids = {name: uid for name, uid in uids.items() if name in known}
     before = cluster_names(clusters, listed, uids, shown)
-    told = [saying(one, before.seconds.get(one["metadata"]["name"])) for one in clusters]
-    after = cluster_names(told, listed, {name: uid for name, uid in uids.items() if name in heard})
+    written = [saying(obj, before.seconds.get(obj["metadata"]["name"])) for obj in clusters]
+    after = cluster_names(written, listed, {name: uid for name, uid in uids.items() if name in heard})
     assert after.seconds == before.seconds
 
 
 def test_the_condition_is_written_once() -> None:
     made, says = cluster("w2"), SecondName("w1", "uid")
-    told = saying(made, says)
-    assert second_name(told) == says
-    assert second_name_status(told, says, NOW) is None
-    assert second_name_status(told, attrs.evolve(says, first="w3"), NOW) is not None
+    written = saying(made, says)
+    assert second_name(written) == says
+    assert second_name_status(written, says, NOW) is None
+    assert second_name_status(written, attrs.evolve(says, first="w3"), NOW) is not None
     assert second_name(made) is None
     assert ClusterNames().same_as("w2") == []

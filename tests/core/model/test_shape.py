@@ -68,14 +68,14 @@ OF_WORKLOADS: list[tuple[tuple[Any, ...], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "told"), [*FLAWS, *OF_WORKLOADS])
-def test_what_decisions_read_of_a_workload_is_checked(path: tuple[Any, ...], value: Any, told: str) -> None:
-    assert told in workload_flaw(spoiled(SOUND, path, value))
+@pytest.mark.parametrize(("path", "value", "flaw"), [*FLAWS, *OF_WORKLOADS])
+def test_what_decisions_read_of_a_workload_is_checked(path: tuple[Any, ...], value: Any, flaw: str) -> None:
+    assert flaw in workload_flaw(spoiled(SOUND, path, value))
 
 
-@pytest.mark.parametrize(("path", "value", "told"), FLAWS)
-def test_what_rows_read_of_a_job_is_checked(path: tuple[Any, ...], value: Any, told: str) -> None:
-    assert told in job_flaw(spoiled(job(status={"conditions": []}), path, value))
+@pytest.mark.parametrize(("path", "value", "flaw"), FLAWS)
+def test_what_rows_read_of_a_job_is_checked(path: tuple[Any, ...], value: Any, flaw: str) -> None:
+    assert flaw in job_flaw(spoiled(job(status={"conditions": []}), path, value))
 
 
 def test_what_only_a_row_from_elsewhere_reads_is_left_to_it() -> None:
@@ -130,12 +130,12 @@ def test_without_a_name_there_is_no_object(obj: Any, named: bool) -> None:
 @given(odd(copy_of(workload(), admitted=True)) | odd(job_copy_of(workload())))
 def test_an_outline_is_always_sound(check: Callable[[Json], str], obj: Json) -> None:
     """Whatever is wrong: indexes and handlers may read what is told of it."""
-    told = outline(obj)
-    assert object_flaw(told) == ""
-    assert check({**told, "metadata": {"uid": "u", **told["metadata"]}}) == ""
-    assert told["metadata"]["name"] == obj["metadata"]["name"]
-    assert "spec" not in told
-    assert has_odd_labels(obj) == ("labels" not in told["metadata"] and obj["metadata"].get("labels") is not None)
+    outlined = outline(obj)
+    assert object_flaw(outlined) == ""
+    assert check({**outlined, "metadata": {**outlined["metadata"], "uid": "u"}}) == ""
+    assert outlined["metadata"]["name"] == obj["metadata"]["name"]
+    assert "spec" not in outlined
+    assert has_odd_labels(obj) == ("labels" not in outlined["metadata"] and obj["metadata"].get("labels") is not None)
 
 
 def test_each_field_of_the_path_can_be_spoiled() -> None:

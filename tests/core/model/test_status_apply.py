@@ -27,13 +27,13 @@ def missing(owned: Json, body: Any, path: str = "") -> Iterator[str]:
             continue
         if key.startswith("k:"):
             wanted = json.loads(key[2:])
-            found = next((item for item in body if all(item.get(k) == v for k, v in wanted.items())), None)
+            part = next((item for item in body if all(item.get(k) == v for k, v in wanted.items())), None)
         else:
-            found = body.get(key[2:])
-        if found is None:
+            part = body.get(key[2:])
+        if part is None:
             yield path + key
         else:
-            yield from missing(below, found, f"{path}{key}/")
+            yield from missing(below, part, f"{path}{key}/")
 
 
 @pytest.mark.parametrize("seen", WORKLOADS, ids=str)
@@ -46,7 +46,7 @@ def test_an_apply_as_kueue_takes_nothing_from_a_real_workload(seen: Recorded) ->
     assert body["metadata"]["resourceVersion"] == seen.object["metadata"]["resourceVersion"]
 
 
-@pytest.mark.parametrize("seen", [one for one in WORKLOADS if one.side == "manager"], ids=str)
+@pytest.mark.parametrize("seen", [workload for workload in WORKLOADS if workload.side == "manager"], ids=str)
 def test_turning_the_check_ready_takes_nothing_else_from_a_real_workload(seen: Recorded) -> None:
     """Quota, conditions and the check itself survive; only nominations go."""
     entry = check_entry(seen.object, "mk", CheckState.READY, "admitted", NOW)
@@ -70,7 +70,7 @@ def test_fields_kueue_owns_are_carried_and_others_are_not() -> None:
     assert {field: body[field] for field in owned} == owned
     assert body["schedulingStats"] == seen["status"]["schedulingStats"]
     assert "reclaimablePods" not in body
-    assert [one["type"] for one in body["conditions"]] == ["QuotaReserved"]
+    assert [entry["type"] for entry in body["conditions"]] == ["QuotaReserved"]
 
 
 def test_resource_requests_are_kueues_way() -> None:
@@ -157,4 +157,4 @@ class TestCheckEntry:
         """A list-map is compared by order in places."""
         seen = workload(other_checks={"budget": "Ready"})
         listed = with_check(seen, {"name": CHECK, "state": "Ready"})
-        assert [(one["name"], one["state"]) for one in listed] == [("mk", "Ready"), ("budget", "Ready")]
+        assert [(entry["name"], entry["state"]) for entry in listed] == [("mk", "Ready"), ("budget", "Ready")]

@@ -86,8 +86,8 @@ def test_nothing_is_said_of_objects_without_a_spec_or_of_their_metadata() -> Non
 
 def test_the_user_reads_what_is_missing_and_where_and_a_long_list_is_cut() -> None:
     sent = {"metadata": {"name": "j"}, "spec": {f"f{number}": 1 for number in range(7)}}
-    told = told_dropped("w1", JOBSETS, sent, {"spec": {}})
-    assert told == (
+    text = told_dropped("w1", JOBSETS, sent, {"spec": {}})
+    assert text == (
         'worker cluster "w1" has left .spec.f0, .spec.f1, .spec.f2, .spec.f3, .spec.f4 and 2 more out of JobSet "j", '
         "which runs there without: its API of JobSet is older than the manager's, or a webhook there removes them"
     )

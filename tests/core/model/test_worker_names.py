@@ -33,10 +33,10 @@ def names(namespaces: object = None, queues: object = None) -> WorkerNames:
 
 
 def test_without_annotations_all_names_are_the_same() -> None:
-    found = names()
-    assert found.namespace("x" * 63) == "x" * 63
-    assert found.why_none("team-a") == ""
-    assert found.local_queue(ObjectKey("team-a", "lq")) == ObjectKey("team-a", "lq")
+    mapped = names()
+    assert mapped.namespace("x" * 63) == "x" * 63
+    assert mapped.why_none("team-a") == ""
+    assert mapped.local_queue(ObjectKey("team-a", "lq")) == ObjectKey("team-a", "lq")
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_without_annotations_all_names_are_the_same() -> None:
     ],
 )
 def test_the_name_alone_goes_before_the_longest_pattern(mapping: Json, namespace: str, there: str) -> None:
-    found = names(mapping)
-    assert found.flaw == ""
-    assert found.namespace(namespace) == there
-    assert bool(found.why_none(namespace)) is not bool(there)
+    mapped = names(mapping)
+    assert mapped.flaw == ""
+    assert mapped.namespace(namespace) == there
+    assert bool(mapped.why_none(namespace)) is not bool(there)
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_the_name_alone_goes_before_the_longest_pattern(mapping: Json, namespace
     ],
 )
 def test_what_could_make_two_namespaces_one_is_refused_with_the_reason(mapping: object, why: str) -> None:
-    found = names(mapping)
-    assert why in found.flaw
-    assert NAMESPACES_ANNOTATION in found.flaw
-    assert found.namespace("a") == ""
-    assert found.why_none("a") == found.flaw
+    mapped = names(mapping)
+    assert why in mapped.flaw
+    assert NAMESPACES_ANNOTATION in mapped.flaw
+    assert mapped.namespace("a") == ""
+    assert mapped.why_none("a") == mapped.flaw
 
 
 def test_queues_have_names_of_their_own() -> None:
-    found = names(ISSUES, {"lq-a": "lq-b"})
-    assert found.local_queue(ObjectKey("team-a", "lq-a")) == ObjectKey("mk-team-a", "lq-b")
-    assert found.local_queue(ObjectKey("team-a", "other")) == ObjectKey("mk-team-a", "other")
+    mapped = names(ISSUES, {"lq-a": "lq-b"})
+    assert mapped.local_queue(ObjectKey("team-a", "lq-a")) == ObjectKey("mk-team-a", "lq-b")
+    assert mapped.local_queue(ObjectKey("team-a", "other")) == ObjectKey("mk-team-a", "other")
     assert "is no name" in names(queues={"lq-a": "B/c"}).flaw
 
 
@@ -105,28 +105,28 @@ _PATTERNS = st.tuples(st.text("ab-", max_size=2), st.text("ab-", max_size=2)).ma
 @given(st.dictionaries(_WORDS | _PATTERNS, _WORDS | _PATTERNS, max_size=4), st.sets(_WORDS, max_size=12))
 def test_no_two_namespaces_are_ever_one(mapping: dict[str, str], namespaces: set[str]) -> None:
     """Whoever may create jobs in one must not read what is in the other."""
-    found = names(mapping)
-    images = [image for one in namespaces if (image := found.namespace(one))]
+    mapped = names(mapping)
+    images = [image for namespace in namespaces if (image := mapped.namespace(namespace))]
     assert len(set(images)) == len(images)
 
 
 def test_the_workload_says_where_its_copies_are() -> None:
-    def one(noted: str | None, **status: object) -> Json:
+    def placed(noted: str | None, **status: object) -> Json:
         annotations = {} if noted is None else {NAMESPACE_ON_ANNOTATION: noted}
         return {"metadata": {"name": "w", "namespace": "team-a", "annotations": annotations}, "status": status}
 
-    assert namespace_on(one(None), "w1") == "team-a"
-    assert namespace_on(one('{"w1": "mk-a"}'), "w1") == "mk-a"
-    assert namespace_on(one('{"w1": "mk-a"}'), "w2") == "team-a"
+    assert namespace_on(placed(None), "w1") == "team-a"
+    assert namespace_on(placed('{"w1": "mk-a"}'), "w1") == "mk-a"
+    assert namespace_on(placed('{"w1": "mk-a"}'), "w2") == "team-a"
     for odd in ("{", "[]", '{"w1": 1}', '{"w1": "../x"}', '{"w1": null}'):
-        assert namespace_on(one(odd), "w1") == "team-a"
+        assert namespace_on(placed(odd), "w1") == "team-a"
     quota = [{"type": "QuotaReserved", "status": "True"}]
-    running = one('{"w1": "before"}', clusterName="w1", conditions=quota)
-    assert namespace_on(one('{"w1": "mk-a"}'), "w1", [running]) == "before"  # they share a job, which is there
-    assert namespace_on(one('{"w2": "mk-a"}'), "w2", [running]) == "mk-a"
-    assert namespace_on(one(None), "w1", [one(None, clusterName="w1", conditions=quota), running]) == "before"
-    over = one('{"w1": "before"}', clusterName="w1", conditions=[*quota, {"type": "Finished", "status": "True"}])
-    assert namespace_on(one(None), "w1", [over]) == "team-a"
+    running = placed('{"w1": "before"}', clusterName="w1", conditions=quota)
+    assert namespace_on(placed('{"w1": "mk-a"}'), "w1", [running]) == "before"  # they share a job, which is there
+    assert namespace_on(placed('{"w2": "mk-a"}'), "w2", [running]) == "mk-a"
+    assert namespace_on(placed(None), "w1", [placed(None, clusterName="w1", conditions=quota), running]) == "before"
+    over = placed('{"w1": "before"}', clusterName="w1", conditions=[*quota, {"type": "Finished", "status": "True"}])
+    assert namespace_on(placed(None), "w1", [over]) == "team-a"
 
 
 def on_manager(namespaces: object) -> WorkerNames:
@@ -150,31 +150,31 @@ class TestOnTheManagerItself:
         ],
     )
     def test_names_that_both_sides_have_are_refused_with_what_to_do(self, mapping: Json | None) -> None:
-        found = on_manager(mapping)
-        assert NAMESPACES_ANNOTATION in found.flaw
-        assert found.namespace("a") == ""
+        mapped = on_manager(mapping)
+        assert NAMESPACES_ANNOTATION in mapped.flaw
+        assert mapped.namespace("a") == ""
         elsewhere = names() if mapping is None else names(mapping)
         assert elsewhere.flaw == ""
 
     @pytest.mark.parametrize("mapping", [ISSUES, {"team-*": "local-team-*"}, {"*": "mk-*", "x": "pool"}, {}])
     def test_what_holds_copies_has_no_copies_itself(self, mapping: Json) -> None:
-        found = on_manager(mapping)
-        assert found.flaw == ""
+        mapped = on_manager(mapping)
+        assert mapped.flaw == ""
         for namespace in ("team-a", "x", "b"):
-            image = found.namespace(namespace)
+            image = mapped.namespace(namespace)
             assert image != namespace
-            assert not image or found.namespace(image) == ""
-            assert not image or "for copies" in found.why_none(image) or "none there" in found.why_none(image)
+            assert not image or mapped.namespace(image) == ""
+            assert not image or "for copies" in mapped.why_none(image) or "none there" in mapped.why_none(image)
 
     @given(st.dictionaries(st.from_regex(r"[ab*]{1,3}", fullmatch=True), st.from_regex(r"[ab*]{1,3}", fullmatch=True)))
     def test_no_namespace_has_both_jobs_and_copies(self, mapping: dict[str, str]) -> None:
-        found = on_manager(mapping)
-        sources = [one for length in (1, 2, 3, 4) for one in _words(length) if found.namespace(one)]
-        assert not {found.namespace(one) for one in sources} & set(sources)
+        mapped = on_manager(mapping)
+        sources = [word for length in (1, 2, 3, 4) for word in _words(length) if mapped.namespace(word)]
+        assert not {mapped.namespace(source) for source in sources} & set(sources)
 
 
 def _words(length: int) -> list[str]:
-    return [""] if length == 0 else [one + letter for one in _words(length - 1) for letter in "ab"]
+    return [""] if length == 0 else [word + letter for word in _words(length - 1) for letter in "ab"]
 
 
 @pytest.mark.parametrize(
@@ -183,5 +183,5 @@ def _words(length: int) -> list[str]:
 )
 def test_a_copy_of_what_another_namespace_has_is_nobodys_job(origin: str, came_from: str | None, is_copy: bool) -> None:
     annotations = {} if came_from is None else {ORIGIN_NAMESPACE_ANNOTATION: came_from}
-    found = {"metadata": {"labels": {ORIGIN_LABEL: origin}, "annotations": annotations}}
-    assert is_copy_elsewhere(found, "local-a", "us") is is_copy
+    obj = {"metadata": {"labels": {ORIGIN_LABEL: origin}, "annotations": annotations}}
+    assert is_copy_elsewhere(obj, "local-a", "us") is is_copy

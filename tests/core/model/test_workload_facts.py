@@ -83,6 +83,6 @@ def test_what_was_computed_of_an_object_is_kept_for_the_last_few() -> None:
         asked.append(obj)
         return len(obj)
 
-    kept, one, equal, third = ByIdentity(size, size=2), {"a": 1}, {"a": 1}, {"a": 1, "b": 2}
-    assert [kept.of(obj) for obj in (one, one, equal, third, third, one)] == [1, 1, 1, 2, 2, 1]
-    assert [id(obj) for obj in asked] == [id(one), id(equal), id(third), id(one)], "the oldest one was forgotten"
+    kept, first, equal, third = ByIdentity(size, size=2), {"a": 1}, {"a": 1}, {"a": 1, "b": 2}
+    assert [kept.of(obj) for obj in (first, first, equal, third, third, first)] == [1, 1, 1, 2, 2, 1]
+    assert [id(obj) for obj in asked] == [id(first), id(equal), id(third), id(first)], "the oldest one was forgotten"

@@ -79,7 +79,7 @@ class TestAttempt:
             workload(reserved_at="2026-11-21T11:45:00Z"),
             workload(evictions=1, reserved_at="2026-11-21T11:45:00Z"),
         ]
-        assert all(attempt(one) != attempt(other) for one, other in itertools.combinations(seen, 2))
+        assert all(attempt(either) != attempt(other) for either, other in itertools.combinations(seen, 2))
 
     def test_it_stays_while_the_quota_is_held(self) -> None:
         """Nomination, admission and other checks are steps of one attempt."""
@@ -95,8 +95,8 @@ class TestAttempt:
     def test_in_a_real_run_it_changes_with_the_eviction_only(self) -> None:
         """Steps 01 to 04 are one attempt, 05 after `Retry` is the next."""
         runs = {
-            (one.step[:2], one.object["metadata"]["name"]): attempt(one.object)
-            for one in recorded("workloads", "manager")
+            (example.step[:2], example.object["metadata"]["name"]): attempt(example.object)
+            for example in recorded("workloads", "manager")
         }
         first = {made_for for (step, name), made_for in runs.items() if step <= "04" and name.startswith("job-j1")}
         after = {made_for for (step, name), made_for in runs.items() if step == "05" and name.startswith("job-j1")}

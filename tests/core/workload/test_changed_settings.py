@@ -46,7 +46,7 @@ CHANGES: dict[str, Json] = {
 CHANGED = pytest.mark.parametrize("change", CHANGES)
 
 
-def told(local: Json, change: str) -> Json:
+def already_saying(local: Json, change: str) -> Json:
     """The Workload, once its check says which setting is missing."""
     message = TOLD if change != "not delegated" else f"{ADMITTED} — new jobs like it are not dispatched: {UNDELEGATED}"
     local["status"]["admissionChecks"][0]["message"] = message
@@ -55,7 +55,7 @@ def told(local: Json, change: str) -> Json:
 
 def seen(change: str, local: Json, *workers: Worker, **facts: Any) -> Snapshot:
     """What the caches show after a change. Jobs of a kind without adapter are not in any cache."""
-    shown = [attrs.evolve(one, jobs=()) for one in workers] if change == "no adapter" else workers
+    shown = [attrs.evolve(worker, jobs=()) for worker in workers] if change == "no adapter" else workers
     return snapshot(local, *shown, **(CHANGES[change] | facts))
 
 
@@ -70,14 +70,14 @@ def test_what_runs_goes_on_and_its_check_names_the_setting(change: str, check: s
     assert not {"retry", "rejected", "delete"} & {word.split(":")[0].split()[0] for word in in_words(shown, decided)}
     if check == "Ready" or change == "no adapter":
         assert [(entry["state"], entry["message"]) for entry in written] == [
-            (check, told(workload(), change)["status"]["admissionChecks"][0]["message"])
+            (check, already_saying(workload(), change)["status"]["admissionChecks"][0]["message"])
         ]
-        quiet = seen(change, told(local, change), there)
+        quiet = seen(change, already_saying(local, change), there)
         assert not decide(quiet).telling
 
 
 def test_the_message_goes_once_the_setting_is_back() -> None:
-    local = told(workload(check="Ready", cluster="w1"), "draining")
+    local = already_saying(workload(check="Ready", cluster="w1"), "draining")
     there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
     effect = sole(ApplyStatus, decide(snapshot(local, there, job=job(suspended=False))).telling)
     assert effect.object["status"]["admissionChecks"][0]["message"] == ADMITTED
@@ -86,12 +86,12 @@ def test_the_message_goes_once_the_setting_is_back() -> None:
 @CHANGED
 def test_it_ends(change: str) -> None:
     """The end is synced; where the job cannot be seen, in the words of the Workload copy."""
-    local = told(workload(check="Ready", cluster="w1"), change)
+    local = already_saying(workload(check="Ready", cluster="w1"), change)
     ended = worker(
         "w1", copy_of(local, admitted=True, owned=True, finished="Succeeded"), job_copy_of(local, status=COMPLETE)
     )
-    found = words(seen(change, local, ended))
-    assert found == (["finish Succeeded"] if change == "no adapter" else ["copy job status"])
+    steps = words(seen(change, local, ended))
+    assert steps == (["finish Succeeded"] if change == "no adapter" else ["copy job status"])
     over = workload(check="Ready", cluster="w1", finished="Succeeded")
     assert words(seen(change, over, attrs.evolve(ended, jobs=()))) == ["delete workload on w1"]
 
@@ -109,7 +109,7 @@ def test_the_manager_evicts_it(change: str) -> None:
 
 @CHANGED
 def test_the_worker_evicts_it(change: str) -> None:
-    local = told(workload(check="Ready", cluster="w1"), change)
+    local = already_saying(workload(check="Ready", cluster="w1"), change)
     there = worker("w1", copy_of(local, admitted=True, owned=True, evicted=True), job_copy_of(local))
     shown = seen(change, local, there)
     assert any(word.startswith("retry: Workload evicted on worker cluster") for word in words(shown))
@@ -133,15 +133,15 @@ def test_an_eviction_is_brought_to_its_end_before_it_is_rejected(change: str, ch
     mine = job(suspended=True, status=shows)
     theirs = job(suspended=True, status=shows, managed_by="example.com/other")
     shown = seen(change, local, worker("w1"), job=theirs if change == "not delegated" else mine)
-    found = words(shown)
-    assert found
-    assert not [word for word in found if word.startswith("rejected")], found
-    assert any("status" in word for word in found), found
+    steps = words(shown)
+    assert steps
+    assert not [word for word in steps if word.startswith("rejected")], steps
+    assert any("status" in word for word in steps), steps
 
 
 @CHANGED
 def test_its_worker_is_lost(change: str) -> None:
-    local = told(workload(check="Ready", cluster="w1"), change)
+    local = already_saying(workload(check="Ready", cluster="w1"), change)
     shown = seen(change, local, worker("w1", reach=Lost(NOW - timedelta(minutes=10))))
     assert (decide(shown).effects, decide(shown).look_again) == ((), 300)
 
@@ -169,7 +169,7 @@ def test_what_no_worker_has_is_rejected_with_an_event_that_names_the_setting(cha
 
 def test_a_job_that_was_never_created_is_retried_not_waited_for() -> None:
     """It was recorded, and its kind's setting went before the job was created: nobody can create it now."""
-    local = told(workload(check="Pending", cluster="w1"), "no adapter")
+    local = already_saying(workload(check="Pending", cluster="w1"), "no adapter")
     there = worker("w1", copy_of(local, admitted=True))
     shown = seen("no adapter", local, there)
     assert (decide(shown).effects, decide(shown).look_again) == ((), LEFTOVER_GRACE.total_seconds())
@@ -179,7 +179,7 @@ def test_a_job_that_was_never_created_is_retried_not_waited_for() -> None:
 
 def test_the_check_of_a_kind_without_adapter_never_becomes_ready_by_us() -> None:
     """Of pods, a Ready check would start them on the manager as well; nobody here knows the kind."""
-    local = told(workload(check="Pending", cluster="w1"), "no adapter")
+    local = already_saying(workload(check="Pending", cluster="w1"), "no adapter")
     there = worker("w1", copy_of(local, admitted=True, owned=True))
     assert decide(seen("no adapter", local, there)).effects == ()
 

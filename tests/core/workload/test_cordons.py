@@ -54,23 +54,23 @@ def to_move(**facts: Any) -> Json:
 
 def on(name: str, effects: tuple[Effect, ...]) -> list[str]:
     """What is done on a worker."""
-    return [type(one).__name__ for one in effects if one.cluster == name]
+    return [type(effect).__name__ for effect in effects if effect.cluster == name]
 
 
 def states(plan: Plan) -> list[tuple[str, str]]:
     """The states and messages of our check that are written."""
-    written = [one.object["status"].get("admissionChecks", []) for one in those(ApplyStatus, plan.effects)]
-    return [(one["state"], one["message"]) for entries in written for one in entries if one["name"] == CHECK]
+    written = [effect.object["status"].get("admissionChecks", []) for effect in those(ApplyStatus, plan.effects)]
+    return [(entry["state"], entry["message"]) for entries in written for entry in entries if entry["name"] == CHECK]
 
 
 def recorded(plan: Plan) -> list[str]:
     """The workers that are recorded."""
-    written = [one.object["status"] for one in those(ApplyStatus, plan.effects)]
+    written = [effect.object["status"] for effect in those(ApplyStatus, plan.effects)]
     return [status["clusterName"] for status in written if status.get("clusterName")]
 
 
-def told(plan: Plan) -> list[tuple[str, str]]:
-    return [(one.type, one.note) for one in those(AnnounceWorkload, plan.effects)]
+def events_in(plan: Plan) -> list[tuple[str, str]]:
+    return [(effect.type, effect.note) for effect in those(AnnounceWorkload, plan.effects)]
 
 
 @pytest.mark.parametrize(
@@ -159,12 +159,12 @@ class TestWhatRunsThereStays:
         local = workload(cluster="w1", check="Ready")
         copy = copy_of(local, admitted=True, owned=True)
         seen = snapshot(local, worker("w1", copy, job_copy_of(local), cordon="true"), worker("w2"))
-        assert not [one for one in decide(seen).effects if one.cluster in ("w1", "w2")]
+        assert not [effect for effect in decide(seen).effects if effect.cluster in ("w1", "w2")]
 
     def test_a_recorded_worker_still_gets_the_job_itself(self) -> None:
         local = workload(cluster="w1")
         plan = decide(snapshot(local, worker("w1", copy_of(local, admitted=True), cordon="true")))
-        assert [type(one) for one in plan.effects if one.cluster == "w1"] == [CreateJob]
+        assert [type(effect) for effect in plan.effects if effect.cluster == "w1"] == [CreateJob]
 
     def test_a_job_that_runs_there_unrecorded_is_recorded(self) -> None:
         """Kueue's own controller creates the job before it records the worker."""
@@ -182,7 +182,7 @@ class TestWhatRunsThereStays:
         )
         plan = decide(seen)
         assert plan.row == "slice replacement: create copy"
-        assert [type(one) for one in plan.effects if one.cluster == "w1"] == [CreateWorkload]
+        assert [type(effect) for effect in plan.effects if effect.cluster == "w1"] == [CreateWorkload]
 
     def test_a_slice_without_a_worker_goes_there_too(self) -> None:
         before = workload(name="slice-1", elastic=True, cluster="w1", check="Ready")
@@ -197,7 +197,7 @@ class TestWhatRunsThereStays:
         first = workload(name="part-0", index="0", cluster="w1", check="Ready")
         local = workload(name="part-1", index="1", nominated=("w1",))
         seen = snapshot(local, worker("w1", cordon="true"), worker("w2"), siblings=(first,))
-        assert [one.cluster for one in those(CreateWorkload, decide(seen).effects)] == ["w1"]
+        assert [effect.cluster for effect in those(CreateWorkload, decide(seen).effects)] == ["w1"]
 
 
 class TestMoving:
@@ -211,7 +211,7 @@ class TestMoving:
         ((state, message),) = states(plan)
         assert state == "Retry"
         assert message.startswith('Moving away from worker cluster "w1"')
-        assert told(plan)[0][0] == "Normal"
+        assert events_in(plan)[0][0] == "Normal"
         assert on("w1", plan.effects) == []
 
     @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ class TestMoving:
     def test_not_where_nobody_else_could_take_it(self, facts: Json) -> None:
         plan = decide(self.running(worker("w2", **facts)))
         assert states(plan) == []
-        assert any("no other worker can be offered it now" in note for _, note in told(plan))
+        assert any("no other worker can be offered it now" in note for _, note in events_in(plan))
 
     def test_not_before_its_worker_is_in_sight(self) -> None:
         local = to_move(cluster="w1", check="Ready")

@@ -50,11 +50,11 @@ def seen(local: Json, *there: Worker, config: str = "workers") -> Snapshot:
 
 
 def on_workers(decided: Plan) -> list[Effect]:
-    return [one for one in decided.effects if one.cluster != MANAGER]
+    return [effect for effect in decided.effects if effect.cluster != MANAGER]
 
 
 def names(decided: Plan) -> list[str]:
-    return [type(one).__name__ for one in on_workers(decided)]
+    return [type(worker).__name__ for worker in on_workers(decided)]
 
 
 def test_a_worker_is_asked_first_and_claim_templates_are_made_with_the_copy() -> None:
@@ -89,7 +89,7 @@ def test_the_job_owns_them_too_once_it_is_seen() -> None:
     assert owned.owner == {"apiVersion": "batch/v1", "kind": "Job", "name": job()["metadata"]["name"], "uid": uid(made)}
     assert owned.dependencies == (MAP, TEMPLATE)
     after = of(placed, worker("w1", copy, made, supplied=(uid(copy), uid(made))))
-    assert not [one for one in after.effects if isinstance(one, OwnDependencies | CreateDependencies)]
+    assert not [effect for effect in after.effects if isinstance(effect, OwnDependencies | CreateDependencies)]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_the_job_owns_them_too_once_it_is_seen() -> None:
 )
 def test_nothing_is_made_for_what_does_not_run_or_needs_nothing(local: Json, there: Worker) -> None:
     supplying = (CheckDependencies, CreateDependencies, OwnDependencies)
-    assert not [one for one in of(local, there).effects if isinstance(one, supplying)]
+    assert not [effect for effect in of(local, there).effects if isinstance(effect, supplying)]
 
 
 def test_it_is_off_for_configs_that_the_settings_do_not_name() -> None:
@@ -121,8 +121,8 @@ def test_a_kind_of_ones_own_names_more_in_its_jobs() -> None:
     made = attrs.evolve(ADAPTER, copies=attrs.evolve(ADAPTER.copies, config_maps=(("spec", "settings"),)))
     naming = job()
     naming["spec"]["settings"] = "of-the-job"
-    found = attrs.evolve(snapshot(OFFERED, worker("w1"), job=naming, adapter=made), config="workers")
-    asked = on_workers(decide(found, settings=ON))[0]
+    shown = attrs.evolve(snapshot(OFFERED, worker("w1"), job=naming, adapter=made), config="workers")
+    asked = on_workers(decide(shown, settings=ON))[0]
     assert isinstance(asked, CheckDependencies)
     assert asked.dependencies == (Dependency("ConfigMap", "of-the-job"), MAP, TEMPLATE, SECRET)
 
@@ -145,7 +145,7 @@ def test_a_slice_joins_a_job_with_what_that_has() -> None:
     grown = workload(cluster="w1", name="grown", elastic=True, replaces=KEY.name, spec=PODS)
     before = workload(cluster="w1", elastic=True, finished="WorkloadSliceReplaced", spec=PODS)
     there = worker("w1", shared=job_copy_of(before))
-    found = attrs.evolve(seen(grown, there), key=ObjectKey.of(grown), siblings=(before,))
-    made = names(decide(found, settings=ON))
+    shown = attrs.evolve(seen(grown, there), key=ObjectKey.of(grown), siblings=(before,))
+    made = names(decide(shown, settings=ON))
     assert "CheckDependencies" not in made
     assert "CreateWorkload" in made

@@ -42,18 +42,18 @@ def ended(local: Json = BEFORE, *, status: Json = COMPLETE, removed: bool = Fals
     return worker("w1", copy, job_copy_of(local, status=status, deleting=removed))
 
 
-def end_counts(one: Worker, local: Json = AGAIN, **facts: Any) -> bool:
+def end_counts(there: Worker, local: Json = AGAIN, **facts: Any) -> bool:
     """Whether its end is shown; else it is removed, to be run again."""
-    found = words(snapshot(local, one, worker("w2"), **facts))
-    assert ("copy job status" in found) != ("delete workload on w1" in found or "delete job on w1" in found)
-    return "copy job status" in found
+    steps = words(snapshot(local, there, worker("w2"), **facts))
+    assert ("copy job status" in steps) != ("delete workload on w1" in steps or "delete job on w1" in steps)
+    return "copy job status" in steps
 
 
 def in_pods(*statuses: Json, finished: str | None = "Succeeded") -> Snapshot:
     """A group of two pods that was evicted: what its copies on w1 show."""
     before, again = group("a", "b", reserved_at=EARLY), group("a", "b", nominated=("w1", "w2"), evictions=1)
     pods = [pod("a"), pod("b")]
-    copies = [copied(before, one, status) for one, status in zip(pods, statuses, strict=False)]
+    copies = [copied(before, pod, status) for pod, status in zip(pods, statuses, strict=False)]
     there = place("w1", copy_of(before, admitted=True, owned=True, finished=finished), *copies)
     return seen(again, pods, there, place("w2", None))
 
@@ -80,15 +80,15 @@ class TestItsEndCounts:
     @pytest.mark.parametrize("gone", [True, False])
     def test_the_job_alone_tells(self, gone: bool) -> None:
         """The worker's Kueue removes Workloads that have finished, or has not seen the end yet."""
-        one = attrs.evolve(ended(), workload=None) if gone else ended(finished=None)
-        assert end_counts(one)
+        there = attrs.evolve(ended(), workload=None) if gone else ended(finished=None)
+        assert end_counts(there)
 
     def test_the_workload_copy_alone_tells(self) -> None:
         """The job has a TTL, and the Workload is known to have been there."""
-        one = attrs.evolve(ended(), jobs=())
+        there = attrs.evolve(ended(), jobs=())
         before = with_value(AGAIN, ("metadata", "annotations"), {PLACEMENTS_ANNOTATION: '[{"worker":"w1"}]'})
         for again, last in ((before, None), (AGAIN, ClusterName("w1"))):
-            (written,) = words(attrs.evolve(snapshot(again, one, worker("w2")), last_worker=last))
+            (written,) = words(attrs.evolve(snapshot(again, there, worker("w2")), last_worker=last))
             assert written.startswith("finish Succeeded")
 
     def test_it_waits_until_the_jobs_are_read(self) -> None:
@@ -137,22 +137,22 @@ class TestItDoesNot:
     def test_where_it_was_only_offered_and_jobs_are_hidden(self, kind: Kind) -> None:
         """A user there could hold up everybody for as long as that lasts."""
         offered = attrs.evolve(ended(), jobs=(), kind=kind)
-        found = words(snapshot(AGAIN, offered, worker("w2", copy_of(AGAIN, admitted=True))))
-        assert "delete workload on w1" in found
-        assert "delete workload on w2" not in found
+        steps = words(snapshot(AGAIN, offered, worker("w2", copy_of(AGAIN, admitted=True))))
+        assert "delete workload on w1" in steps
+        assert "delete workload on w2" not in steps
 
     def test_where_the_worker_was_only_offered_it(self) -> None:
         """A user there may read the mark of the offer, and make what has ended."""
-        one = ended()
-        bare = (without(copy.object, MARKS_OF_JOBS) for copy in one.jobs)
-        assert not end_counts(attrs.evolve(one, jobs=tuple(JobCopy(JOB, job) for job in bare)))
-        assert not end_counts(attrs.evolve(one, jobs=()))
+        there = ended()
+        bare = (without(copy.object, MARKS_OF_JOBS) for copy in there.jobs)
+        assert not end_counts(attrs.evolve(there, jobs=tuple(JobCopy(JOB, job) for job in bare)))
+        assert not end_counts(attrs.evolve(there, jobs=()))
 
     def test_where_the_job_has_no_mark(self) -> None:
         """A former version has made it."""
-        one = ended()
-        jobs = tuple(attrs.evolve(copy, object=without(copy.object, MARKS_OF_JOBS)) for copy in one.jobs)
-        assert not end_counts(attrs.evolve(one, jobs=jobs))
+        there = ended()
+        jobs = tuple(attrs.evolve(copy, object=without(copy.object, MARKS_OF_JOBS)) for copy in there.jobs)
+        assert not end_counts(attrs.evolve(there, jobs=jobs))
 
     def test_where_the_mark_is_of_another_worker(self) -> None:
         w3 = worker("w3", None, job_copy_of(BEFORE, status=COMPLETE))
@@ -185,12 +185,12 @@ class TestItDoesNot:
     @pytest.mark.parametrize("stopped", ["stopping", "evicted", "deleting"])
     def test_where_the_job_is_gone_and_its_copy_was_stopped(self, stopped: str) -> None:
         asked: Json = {stopped: True}
-        one = attrs.evolve(ended(**asked), jobs=())
-        assert not any(word.startswith("finish") for word in words(snapshot(AGAIN, one, worker("w2"))))
+        there = attrs.evolve(ended(**asked), jobs=())
+        assert not any(word.startswith("finish") for word in words(snapshot(AGAIN, there, worker("w2"))))
 
     def test_where_another_worker_has_it_by_now(self) -> None:
         """It was lost for long, and is back: the job runs elsewhere, and nothing that runs is taken."""
         local = workload(cluster="w2", check="Ready", evictions=1)
         there = worker("w2", copy_of(local, admitted=True, owned=True), job_copy_of(local))
-        found = words(snapshot(local, ended(), there))
-        assert {"delete job on w1", "delete workload on w1"} <= set(found)
+        steps = words(snapshot(local, ended(), there))
+        assert {"delete job on w1", "delete workload on w1"} <= set(steps)

@@ -147,7 +147,7 @@ class TestCleaning:
 def ended_at(finished: Json, time: str) -> Json:
     """The Workload with another time of its end."""
     made: Json = clone(finished)
-    next(one for one in made["status"]["conditions"] if one["type"] == "Finished")["lastTransitionTime"] = time
+    next(entry for entry in made["status"]["conditions"] if entry["type"] == "Finished")["lastTransitionTime"] = time
     return made
 
 
@@ -161,8 +161,8 @@ class TestRetention:
     ) -> tuple[list[str], float | None]:
         """What is done so long after the end, and when it is looked at again."""
         seen = snapshot(ended_at(of, timestamp(NOW - after)), *workers, job=ENDED_JOB)
-        found = decide(seen, settings=self.HOUR)
-        return in_words(seen, found), found.look_again
+        decided = decide(seen, settings=self.HOUR)
+        return in_words(seen, decided), decided.look_again
 
     def test_the_winners_copies_stay_and_the_others_go(self) -> None:
         words, again = self.decided(done(), worker("w2", copy_of(LOCAL)), after=timedelta(minutes=10))
@@ -249,5 +249,5 @@ class TestRetention:
 
     def test_the_last_status_is_synced_meanwhile(self) -> None:
         seen = snapshot(ended_at(TestCleaning.FINISHED, timestamp(NOW)), done(), job=RUNNING_JOB)
-        found = decide(seen, settings=self.HOUR)
-        assert (in_words(seen, found), found.look_again) == (["copy job status"], 5.0)
+        decided = decide(seen, settings=self.HOUR)
+        assert (in_words(seen, decided), decided.look_again) == (["copy job status"], 5.0)

@@ -32,8 +32,8 @@ def test_a_job_that_succeeds_while_it_is_evicted_has_ended(local: dict[str, Any]
     """Its Kueue says so because the job does. What has run is not run again."""
     assert words(finished(workload(**local), "Succeeded", COMPLETE, job=job(suspended=False))) == ["copy job status"]
     shown = job(suspended=False, status=COMPLETE)
-    told = words(finished(workload(**local), "Succeeded", COMPLETE, job=shown, quiet_for=KUEUE_GRACE))
-    assert told == ["finish Succeeded"]
+    steps = words(finished(workload(**local), "Succeeded", COMPLETE, job=shown, quiet_for=KUEUE_GRACE))
+    assert steps == ["finish Succeeded"]
 
 
 @pytest.mark.parametrize("reason", ["Failed", "OwnerNotFound", "OutOfSync"])
@@ -46,9 +46,9 @@ def test_what_its_kueue_says_of_one_that_it_stops_is_no_end(reason: str) -> None
 def test_pods_that_end_well_on_their_way_out_have_not_ended(local: dict[str, Any]) -> None:
     """They exit 0 on SIGTERM, and Kueue says of the evicted group that it has succeeded."""
     whole, pods = group("a", "b", **local), [pod("a"), pod("b")]
-    copies = [copied(whole, one, DONE, deleting=True) for one in pods]
+    copies = [copied(whole, pod, DONE, deleting=True) for pod in pods]
     there = place("w1", copy_of(whole, admitted=True, owned=True, evicted=True, finished="Succeeded"), *copies)
-    told = words(seen(whole, pods, there, quiet_for=KUEUE_GRACE))
-    assert not [word for word in told if word.startswith("finish")]
+    steps = words(seen(whole, pods, there, quiet_for=KUEUE_GRACE))
+    assert not [word for word in steps if word.startswith("finish")]
     if "evicted" not in local:
-        assert RETRIED in told
+        assert RETRIED in steps

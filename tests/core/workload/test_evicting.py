@@ -72,7 +72,7 @@ def test_what_the_workers_kueue_wrote_on_the_copy_is_kept() -> None:
     write, _ = decide(snapshot(EVICTED, w1(admitted=True), job=RUNNING_JOB)).effects
     assert isinstance(write, ApplyStatus)
     assert write.object["status"]["admission"] == {"clusterQueue": "cq-of-worker"}
-    assert [one["type"] for one in write.object["status"]["conditions"]][:2] == ["QuotaReserved", "Admitted"]
+    assert [entry["type"] for entry in write.object["status"]["conditions"]][:2] == ["QuotaReserved", "Admitted"]
 
 
 def test_it_is_asked_once() -> None:
@@ -229,7 +229,7 @@ def test_of_two_copies_the_status_of_the_one_with_pods_is_synced(turned: bool) -
     workers = [worker("w1", copy_of(BEFORE, evicted=True), busy), worker("w2", copy_of(BEFORE, evicted=True), idle)]
     seen = snapshot(EVICTED, *(reversed(workers) if turned else workers), job=job(status={"active": 2}))
     *deleted, patch = decide(seen).effects
-    assert [one.cluster for one in those(DeleteJob, deleted)] == [one.name for one in seen.workers]
+    assert [effect.cluster for effect in those(DeleteJob, deleted)] == [effect.name for effect in seen.workers]
     assert isinstance(patch, PatchJobStatus)
     assert patch.patch["status"] == {"active": 1}
 
@@ -250,10 +250,10 @@ def test_who_was_offered_it_has_no_say_once_another_worker_was_recorded(status: 
     forged = worker("w2", copy_of(BEFORE, admitted=True, finished=finished), made)
     stopped = w1(evicted=True, suspended=True, status={"active": 0})
     seen = snapshot(EVICTED, stopped, forged, job=RUNNING_JOB)
-    told = decide(
+    decided = decide(
         attrs.evolve(seen, last_worker=ClusterName("w1"), placement=Placement(ClusterName("w1"), RESERVED_AT))
     )
-    patch = only(PatchJobStatus, told.effects)
+    patch = only(PatchJobStatus, decided.effects)
     assert patch.patch["status"] == {"active": 0, "ready": None}
 
 
@@ -311,6 +311,6 @@ def test_what_a_check_has_rejected_is_made_active_once_for_each_time_its_user_as
         obj["metadata"]["annotations"] = {RETRY_ANNOTATION: at} if at else {}
     decided = decide(snapshot(local, worker("w1"), job=asked))
     assert decided.row == row
-    patches = [one.patch for one in those(PatchWorkload, decided.effects)]
+    patches = [effect.patch for effect in those(PatchWorkload, decided.effects)]
     noted = {"uid": "uid-local", "annotations": {RETRY_ANNOTATION: on_job}}
     assert patches == ([{"metadata": noted, "spec": {"active": True}}] if row == "asked again: released" else [])

@@ -48,8 +48,8 @@ def finished(ago: timedelta = MINUTE) -> Json:
 def decided(*workers: Worker, of: Json | None = None, shown: Json | None = None, **facts: Any) -> list[str]:
     """What is done, and in how many seconds it is looked at again."""
     seen = snapshot(of or finished(), *workers, job=shown or ended(), adapter=facts.pop("adapter", HEEDING), **facts)
-    found = decide(seen)
-    return [*in_words(seen, found), *([f"again in {found.look_again:.0f} s"] if found.look_again else [])]
+    decided = decide(seen)
+    return [*in_words(seen, decided), *([f"again in {decided.look_again:.0f} s"] if decided.look_again else [])]
 
 
 GONE = ["delete job on "]
@@ -67,7 +67,7 @@ def test_it_is_deleted_when_its_time_is_over_and_no_version_but_the_one_that_was
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "told"),
+    ("here", "there", "expected"),
     [
         (timedelta(seconds=20), MINUTE, ["again in 10 s"]),
         (MINUTE, timedelta(seconds=20), ["again in 10 s"]),
@@ -78,10 +78,10 @@ def test_it_is_deleted_when_its_time_is_over_and_no_version_but_the_one_that_was
     ids=["seen late", "ended late", "the worker's clock is ahead", "on time", "the worker's clock is behind"],
 )
 def test_the_later_of_its_end_there_and_its_workloads_here_counts(
-    here: timedelta, there: timedelta, told: list[str]
+    here: timedelta, there: timedelta, expected: list[str]
 ) -> None:
     """What the job shows is its worker's time: rather too late than too early."""
-    assert decided(worker("w1"), of=finished(here), shown=ended(ago=there)) == told
+    assert decided(worker("w1"), of=finished(here), shown=ended(ago=there)) == expected
 
 
 def test_its_copies_go_first_and_stay_as_long_as_is_promised() -> None:

@@ -17,7 +17,7 @@ EVICTED = workload(quota=False, evictions=1)
 
 def said(decided: Plan) -> list[Json]:
     """The conditions that a decision gives the manager's job, in its own time."""
-    return [one.patch["status"]["conditions"][0] for one in decided.telling if isinstance(one, PatchJobStatus)]
+    return [effect.patch["status"]["conditions"][0] for effect in decided.telling if isinstance(effect, PatchJobStatus)]
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_it_says_that_it_is_suspended(seen: Snapshot, row: str) -> None:
     """Kueue puts our check on its Workload before that gets quota; the write may wait its turn."""
     decided = decide(seen)
     assert decided.row == row
-    assert not [one for one in decided.effects if one.cluster == MANAGER]
-    (told,) = said(decided)
-    assert (told["type"], told["status"], told["reason"]) == ("Suspended", "True", "JobSuspended")
+    assert not [effect for effect in decided.effects if effect.cluster == MANAGER]
+    (words,) = said(decided)
+    assert (words["type"], words["status"], words["reason"]) == ("Suspended", "True", "JobSuspended")
 
 
 @pytest.mark.parametrize(
@@ -64,5 +64,5 @@ def test_once_a_worker_has_it_the_words_go_with_what_its_copy_says() -> None:
     decided = decide(snapshot(recorded, runs, job=job()))
     assert said(decided) == []
     again = decide(snapshot(workload(cluster="w1", check="Ready"), runs, job=job()))
-    (write,) = [one for one in again.effects if isinstance(one, PatchJobStatus)]
+    (write,) = [effect for effect in again.effects if isinstance(effect, PatchJobStatus)]
     assert write.patch["status"]["conditions"][0]["reason"] == "JobSuspended"

@@ -127,8 +127,8 @@ class TestFollowing:
         """An operator must evict one of the two parts."""
         siblings = (part(0, cluster="w2", check="Ready"), part(2, cluster="w1", check="Ready"))
         decided = decide(group(part(1), worker("w1"), worker("w2"), siblings=siblings))
-        told = 'Component workloads are assigned to different clusters: "w1" and "w2"'
-        assert decided == Plan((AnnounceWorkload("Warning", told),), row="split group")
+        warning = 'Component workloads are assigned to different clusters: "w1" and "w2"'
+        assert decided == Plan((AnnounceWorkload("Warning", warning),), row="split group")
 
 
 class TestSharing:

@@ -58,7 +58,7 @@ def state_in(body: Json) -> str:
     return str((check(body, CHECK) or {}).get("state") or "")
 
 
-def told(local: Json, text: str) -> Json:
+def already_saying(local: Json, text: str) -> Json:
     """The Workload with this message of our check."""
     local["status"]["admissionChecks"][0]["message"] = text
     return local
@@ -70,7 +70,7 @@ class TestReady:
 
     def test_it_becomes_ready_once_the_copies_are_there(self) -> None:
         pods = [held("a"), held("b")]
-        snap = shown(RECORDED, pods, *(copied(RECORDED, one) for one in pods))
+        snap = shown(RECORDED, pods, *(copied(RECORDED, pod) for pod in pods))
         assert words(snap)[:1] == ["admit on w1 as Ready"]
 
     def test_not_while_one_of_them_is_missing(self) -> None:
@@ -78,7 +78,7 @@ class TestReady:
 
     def test_the_default_is_pending_whatever_the_pods_carry(self) -> None:
         pods = [held("a"), held("b")]
-        snap = shown(NOMINATED, pods, *(copied(NOMINATED, one) for one in pods))
+        snap = shown(NOMINATED, pods, *(copied(NOMINATED, pod) for pod in pods))
         assert words(snap, PlanSettings()) == ["admit on w1 as Pending", "tell", "count cq w1"]
 
     @pytest.mark.parametrize("ended", [held("b", DONE), pod("b", DONE), pod("b", deleting=True)], ids=lambda _: "")
@@ -89,16 +89,18 @@ class TestReady:
 
     def test_a_check_that_is_ready_stays_so_when_the_setting_is_taken_back(self) -> None:
         pods = [held("a", RUNNING, opened=True), held("b", RUNNING, opened=True)]
-        local = told(group("a", "b", cluster="w1", check="Ready", spec=TWO), 'The workload was admitted on "w1"')
-        snap = shown(local, pods, *(copied(local, one) for one in pods))
+        local = already_saying(
+            group("a", "b", cluster="w1", check="Ready", spec=TWO), 'The workload was admitted on "w1"'
+        )
+        snap = shown(local, pods, *(copied(local, pod) for pod in pods))
         assert words(snap, PlanSettings()) == []
 
     def test_a_worker_that_was_told_while_the_check_stayed_pending_is_counted_once(self) -> None:
         """The pod without the gate has been replaced."""
         why = 'The workload was admitted on "w1" — the check stays Pending: Pod "b" lacks the scheduling gate'
         pods = [held("a", RUNNING), held("b", RUNNING)]
-        local = told(group("a", "b", cluster="w1", spec=TWO), why)
-        assert words(shown(local, pods, *(copied(local, one) for one in pods))) == ["admit on w1 as Ready"]
+        local = already_saying(group("a", "b", cluster="w1", spec=TWO), why)
+        assert words(shown(local, pods, *(copied(local, pod) for pod in pods))) == ["admit on w1 as Ready"]
 
 
 class TestStaysPending:
@@ -107,7 +109,7 @@ class TestStaysPending:
     def test_one_pod_without_the_gate_is_enough(self) -> None:
         """It was made while nobody was asked about new pods; Kueue would start it on the manager."""
         pods = [held("a"), pod("b")]
-        decided = decide(shown(NOMINATED, pods, *(copied(NOMINATED, one) for one in pods)), settings=READY)
+        decided = decide(shown(NOMINATED, pods, *(copied(NOMINATED, pod) for pod in pods)), settings=READY)
         assert message(decided) == f'The workload was admitted on "w1" — the check stays Pending: {self.LACKS}'
 
     def test_a_pod_that_cannot_be_seen_may_lack_it(self) -> None:
@@ -116,19 +118,21 @@ class TestStaysPending:
 
     def test_a_replacement_that_lacks_it_is_told_of(self) -> None:
         """Before the check was Ready: the worker is recorded, and its pods were being created."""
-        local = told(
+        local = already_saying(
             group("a", "b", cluster="w1", spec=TWO),
             'The workload was admitted on "w1"',
         )
         pods = [held("a", RUNNING), pod("b", RUNNING)]
-        decided = decide(shown(local, pods, *(copied(local, one) for one in pods)), settings=READY)
+        decided = decide(shown(local, pods, *(copied(local, pod) for pod in pods)), settings=READY)
         assert message(decided) == f'The workload was admitted on "w1" — the check stays Pending: {self.LACKS}'
 
     def test_what_comes_without_it_to_a_group_that_is_ready_may_run_on_the_manager(self) -> None:
         """Nothing can be done about it but to say so."""
-        local = told(group("a", "b", cluster="w1", check="Ready", spec=TWO), 'The workload was admitted on "w1"')
+        local = already_saying(
+            group("a", "b", cluster="w1", check="Ready", spec=TWO), 'The workload was admitted on "w1"'
+        )
         pods = [held("a", RUNNING, opened=True), pod("b", RUNNING)]
-        decided = decide(shown(local, pods, *(copied(local, one) for one in pods)), settings=READY)
+        decided = decide(shown(local, pods, *(copied(local, pod) for pod in pods)), settings=READY)
         assert message(decided) == f'The workload was admitted on "w1" — it may run on the manager: {self.LACKS}'
 
     def test_and_is_not_copied(self) -> None:
@@ -151,7 +155,7 @@ class TestStaysPending:
             raise KeyError("spec")
 
         assert STATEFUL_SET.holding is None
-        (row,) = [one for one in [seen(NOMINATED, []).adapter] if isinstance(one, SafeAdapter)]
+        (row,) = [adapter for adapter in [seen(NOMINATED, []).adapter] if isinstance(adapter, SafeAdapter)]
         assert row.row.holding is not None
         broken = attrs.evolve(row.row, holding=attrs.evolve(row.row.holding, why_free=fails))
         pods = [held("a"), held("b")]
@@ -189,11 +193,13 @@ class TestEveryPairOfPods:
         became_ready = 0
         for forms in itertools.product(self.FORMS, repeat=2):
             local = group("a", "b", spec=TWO, **({"cluster": "w1"} if recorded else {"nominated": ("w1",)}))
-            pods = [one for form, name in zip(forms, "ab", strict=True) if (one := self.FORMS[form](name)) is not None]
-            copies = [copied(local, one) for one in pods if copied_there]
+            pods = [
+                made for form, name in zip(forms, "ab", strict=True) if (made := self.FORMS[form](name)) is not None
+            ]
+            copies = [copied(local, pod) for pod in pods if copied_there]
             snap = seen(local, pods, place("w1", copy_of(local, **self.STAGES[stage]), *copies))
             writes = decide(snap, settings=PlanSettings(pods_ready=pods_ready)).effects
-            ready = [one for one in those(ApplyStatus, writes) if state_in(one.object) == "Ready"]
+            ready = [effect for effect in those(ApplyStatus, writes) if state_in(effect.object) == "Ready"]
             if ready:
                 assert pods_ready, forms
                 assert self.MAY_RUN.isdisjoint(forms), forms
@@ -239,7 +245,7 @@ class TestCheckTakenOff:
     def test_what_is_held_runs_on_where_it_is(self) -> None:
         local = group("a", "b", cluster="w1", check=None, spec=TWO)
         pods = [held("a", RUNNING, opened=True), held("b", RUNNING, opened=True)]
-        snap = shown(local, pods, *(copied(local, one) for one in pods), check=None)
+        snap = shown(local, pods, *(copied(local, pod) for pod in pods), check=None)
         assert (decide(snap).row, words(snap)) == ("check taken off: follow", [])
 
     def test_what_cannot_be_seen_here_is_not_taken_from_its_worker(self) -> None:
@@ -254,7 +260,7 @@ class TestCheckTakenOff:
     def test_what_only_kueues_gate_held_runs_here_from_now_on(self) -> None:
         local = group("a", "b", cluster="w1", check=None, spec=TWO)
         pods = [pod("a", RUNNING), pod("b", RUNNING)]
-        snap = shown(local, pods, *(copied(local, one) for one in pods), check=None)
+        snap = shown(local, pods, *(copied(local, pod) for pod in pods), check=None)
         assert decide(snap).row == "not ours"
 
     def test_what_is_held_and_has_no_worker_is_told_of(self) -> None:
@@ -276,7 +282,7 @@ class TestCheckTakenOff:
 class TestTold:
     def test_an_attempt_after_an_eviction_is_told_and_counted_as_any_other(self) -> None:
         """Kueue leaves the message of a Pending check alone."""
-        local = told(group("a", "b", nominated=("w1",), spec=TWO), 'The workload was admitted on "w1"')
+        local = already_saying(group("a", "b", nominated=("w1",), spec=TWO), 'The workload was admitted on "w1"')
         snap = shown(local, [pod("a"), pod("b")])
         assert words(snap, PlanSettings())[1:] == ["tell", "count cq w1"]
 
@@ -308,7 +314,7 @@ class TestTimeIsOver:
         decided = decide(snap)
         assert in_words(snap, decided) == ["copy job status", "deactivate MaximumExecutionTimeExceeded", "warn"]
         write = only(ApplyStatus, decided.effects)
-        target = next(one for one in write.object["status"]["conditions"] if one["type"] == "DeactivationTarget")
+        target = next(entry for entry in write.object["status"]["conditions"] if entry["type"] == "DeactivationTarget")
         assert target["message"] == 'exceeding the maximum execution time on worker cluster "w1"'
 
     def test_it_is_asked_for_once(self) -> None:

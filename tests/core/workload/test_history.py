@@ -30,8 +30,8 @@ def evicted(*noted: Json, over: bool = False, **facts: Any) -> Json:
     """A Workload that was evicted; `over`: it has quota again."""
     local = workload(evictions=1, **facts)
     message = "Preempted to accommodate another"
-    told = condition("Evicted", "Preempted", message=f"Previously: {message}" if over else message, status=not over)
-    local["status"]["conditions"].append(told | {"lastTransitionTime": UNTIL})
+    entry = condition("Evicted", "Preempted", message=f"Previously: {message}" if over else message, status=not over)
+    local["status"]["conditions"].append(entry | {"lastTransitionTime": UNTIL})
     if noted:
         local["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: json.dumps(noted)}
     return local
@@ -94,8 +94,8 @@ def test_the_placement_that_lasts_is_not_noted() -> None:
 
 def test_the_last_five_are_kept() -> None:
     earlier = [{"worker": f"w{number}", "since": "", "until": "", "why": ""} for number in range(KEPT)]
-    found = noted(snapshot(evicted(*earlier), worker("w1"), placement=RAN))
-    assert [entry["worker"] for entry in found] == ["w1", "w2", "w3", "w4", "w1"]
+    entries = noted(snapshot(evicted(*earlier), worker("w1"), placement=RAN))
+    assert [entry["worker"] for entry in entries] == ["w1", "w2", "w3", "w4", "w1"]
 
 
 def test_the_last_place_is_that_of_the_newest_entry() -> None:
@@ -149,13 +149,13 @@ def test_where_nothing_is_in_doubt_nobody_asks_where_it_may_run_unseen() -> None
 
 class TestMilestones:
     def test_a_placement_counts_from_the_quota(self) -> None:
-        (found,) = milestones(workload(nominated=("w1",)), workload(cluster="w1"), NOW)
-        assert found == Placed(ClusterName("w1"), 1_800.0)
+        (milestone,) = milestones(workload(nominated=("w1",)), workload(cluster="w1"), NOW)
+        assert milestone == Placed(ClusterName("w1"), 1_800.0)
 
     def test_a_move_names_the_worker_before(self) -> None:
         entry = {"worker": "w1", "since": SINCE, "until": UNTIL, "why": "x"}
-        (found,) = milestones(evicted(entry, over=True), evicted(entry, over=True, cluster="w2"), NOW)
-        assert found == Placed(ClusterName("w2"), 1_800.0, ClusterName("w1"))
+        (milestone,) = milestones(evicted(entry, over=True), evicted(entry, over=True, cluster="w2"), NOW)
+        assert milestone == Placed(ClusterName("w2"), 1_800.0, ClusterName("w1"))
         (again,) = milestones(evicted(entry, over=True), evicted(entry, over=True, cluster="w1"), NOW)
         assert again == Placed(ClusterName("w1"), 1_800.0)
 
@@ -168,16 +168,16 @@ class TestMilestones:
 
     def test_a_placement_that_failed_is_told_when_it_is_noted_and_only_then(self) -> None:
         at_fault, not_at_fault = {"worker": "w1", "fault": FAULT, "since": SINCE}, {"worker": "w1", "since": UNTIL}
-        (found,) = milestones(evicted(), evicted(at_fault), NOW)
-        assert found == WorkerFailed(ClusterName("w1"))
+        (milestone,) = milestones(evicted(), evicted(at_fault), NOW)
+        assert milestone == WorkerFailed(ClusterName("w1"))
         (next_one,) = milestones(evicted(at_fault), evicted(at_fault, {**at_fault, "worker": "w2"}), NOW)
         assert next_one == WorkerFailed(ClusterName("w2"), again=True)
         assert list(milestones(evicted(at_fault), evicted(at_fault, over=True), NOW)) == []
         assert list(milestones(evicted(at_fault), evicted(at_fault, not_at_fault), NOW)) == []
 
     def test_each_round_is_one(self) -> None:
-        (found,) = milestones(workload(nominated=("w1",)), workload(nominated=("w1", "w2")), NOW)
-        assert found == Offered(("w2",))
+        (milestone,) = milestones(workload(nominated=("w1",)), workload(nominated=("w1", "w2")), NOW)
+        assert milestone == Offered(("w2",))
         assert list(milestones(workload(nominated=("w1", "w2")), workload(nominated=("w1",)), NOW)) == []
 
     @pytest.mark.parametrize("pair", [(None, workload(cluster="w1")), (workload(cluster="w1"), None)])

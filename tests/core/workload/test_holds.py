@@ -34,8 +34,8 @@ def on_hold(**facts: Any) -> Json:
 
 
 def seen(local: Json, of: Json, *workers: Worker, quiet: float = 60) -> Snapshot:
-    found = snapshot(local, *(workers or (worker("w1"),)), job=of, adapter=RAY_JOB)
-    return attrs.evolve(found, quiet_for=timedelta(seconds=quiet))
+    shown = snapshot(local, *(workers or (worker("w1"),)), job=of, adapter=RAY_JOB)
+    return attrs.evolve(shown, quiet_for=timedelta(seconds=quiet))
 
 
 @pytest.mark.parametrize("suspended", [True, False])
@@ -57,7 +57,7 @@ def test_then_it_is_queued_again_and_has_no_worker_any_more() -> None:
     reserved = condition_of(write.object, "QuotaReserved") or {}
     assert (reserved["status"], reserved["reason"]) == ("False", "Pending")
     assert "clusterName" not in status
-    assert [one["state"] for one in status["admissionChecks"]] == ["Pending"]
+    assert [entry["state"] for entry in status["admissionChecks"]] == ["Pending"]
 
 
 def test_not_before_both_are_up_to_date() -> None:
@@ -76,7 +76,7 @@ def test_its_copies_stay_until_its_kueue_has_put_it_on_hold(check: str) -> None:
     """A job that is suspended, and shows such words, is not taken for one that its Kueue stops."""
     local = workload(cluster="w1", check=check, owner=OWNER)
     there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
-    there = attrs.evolve(there, jobs=tuple(attrs.evolve(one, resource=RAY_JOB.resource) for one in there.jobs))
-    found = seen(local, ray_job("ValidationFailed", generation=2), there)
-    assert decide(found).row == "assigned: follow"
-    assert not any(word.startswith(("stop", "delete")) for word in words(found))
+    there = attrs.evolve(there, jobs=tuple(attrs.evolve(job, resource=RAY_JOB.resource) for job in there.jobs))
+    shown = seen(local, ray_job("ValidationFailed", generation=2), there)
+    assert decide(shown).row == "assigned: follow"
+    assert not any(word.startswith(("stop", "delete")) for word in words(shown))

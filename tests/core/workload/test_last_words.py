@@ -47,13 +47,13 @@ class TestWhatHasEndedByItself:
     @pytest.mark.parametrize("check", ["Pending", "Ready"])
     def test_a_finished_copy_of_another_reason_is_no_end(self, reason: str, check: str) -> None:
         local = workload(cluster="w1", check=check)
-        found = words(seen(copy_of(local, admitted=True, finished=reason), {"active": 1}, local=local))
-        assert any(word.startswith("retry: ") for word in found)
+        steps = words(seen(copy_of(local, admitted=True, finished=reason), {"active": 1}, local=local))
+        assert any(word.startswith("retry: ") for word in steps)
 
     def test_nor_is_one_that_was_evicted(self) -> None:
         """Pods of a group that exit well when they are told to end."""
-        found = words(seen(copy_of(READY, evicted=True, finished="Succeeded"), {"active": 1}))
-        assert 'retry: Workload evicted on worker cluster: "w1"' in found
+        steps = words(seen(copy_of(READY, evicted=True, finished="Succeeded"), {"active": 1}))
+        assert 'retry: Workload evicted on worker cluster: "w1"' in steps
 
 
 LAST: Json = {"failed": 1}
@@ -108,8 +108,8 @@ class TestHold:
     def test_its_job_is_shown_first(self) -> None:
         assert words(seen(held(READY), WHY)) == ["copy job status"]
         recorded = workload(cluster="w1", check="Pending")
-        found = words(seen(held(recorded), WHY, local=recorded))
-        assert found == ["admit on w1 as Ready", "tell", "count cq w1", "copy job status"]
+        steps = words(seen(held(recorded), WHY, local=recorded))
+        assert steps == ["admit on w1 as Ready", "tell", "count cq w1", "copy job status"]
 
     @pytest.mark.parametrize("quiet", [0, 300])
     def test_it_stays_there_and_the_check_has_the_words_of_the_jobs_controller(self, quiet: int) -> None:
@@ -129,11 +129,11 @@ class TestHold:
         assert (plan.effects, plan.telling) == ((), ())
 
     def test_an_eviction_of_it_counts(self) -> None:
-        found = words(seen(held(READY, evicted=True), WHY))
-        assert 'retry: Workload evicted on worker cluster: "w1"' in found
+        steps = words(seen(held(READY, evicted=True), WHY))
+        assert 'retry: Workload evicted on worker cluster: "w1"' in steps
 
     def test_no_job_is_made_for_it(self) -> None:
         """It was recorded, and lost its quota before its job was created."""
         local = workload(cluster="w1", check="Pending")
-        found = snapshot(local, worker("w1", held(local)), quiet_for=timedelta(seconds=5))
-        assert words(found) == ["retry: Admitting remote no longer exists"]
+        shown = snapshot(local, worker("w1", held(local)), quiet_for=timedelta(seconds=5))
+        assert words(shown) == ["retry: Admitting remote no longer exists"]

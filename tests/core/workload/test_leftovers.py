@@ -120,8 +120,8 @@ class TestSendingBack:
     """Waiting holds quota here and on the worker that has admitted it."""
 
     def entry(self, seen: Snapshot) -> Json | None:
-        written = [one.object["status"] for one in those(ApplyStatus, decide(seen).effects) if not one.cluster]
-        return next((entry for one in written for entry in one.get("admissionChecks", ())), None)
+        written = [effect.object["status"] for effect in those(ApplyStatus, decide(seen).effects) if not effect.cluster]
+        return next((entry for status in written for entry in status.get("admissionChecks", ())), None)
 
     def test_after_their_grace_and_a_minute_without_a_change_its_quota_is_given_back(self) -> None:
         waits = self.entry(beside(left(), quiet_for=LATE - timedelta(seconds=1)))

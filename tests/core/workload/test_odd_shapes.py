@@ -85,8 +85,8 @@ def test_a_job_that_runs_is_left_alone_whatever_cannot_be_read(copy: Json | None
 
 
 UNREADABLE = [
-    pytest.param(lambda one: hidden(one, "Workload cannot be read"), id="Workload"),
-    pytest.param(lambda one: hidden(one, "Job cannot be read", jobs_only=True), id="job"),
+    pytest.param(lambda there: hidden(there, "Workload cannot be read"), id="Workload"),
+    pytest.param(lambda there: hidden(there, "Job cannot be read", jobs_only=True), id="job"),
 ]
 
 
@@ -117,9 +117,9 @@ def test_the_recorded_worker_keeps_it_for_as_long_as_that_lasts(hide: Any) -> No
 def test_others_are_offered_it_and_win(hide: Any) -> None:
     local = workload(nominated=("w1", "w2"))
     seen = snapshot(local, hide(worker("w1", copy_of(local))), worker("w2", copy_of(local, admitted=True)))
-    found = words(seen)
-    assert "record w2" in found
-    assert not any(word.endswith(" job on w1") for word in found)
+    steps = words(seen)
+    assert "record w2" in steps
+    assert not any(word.endswith(" job on w1") for word in steps)
 
 
 def test_while_its_last_job_may_run_unread_nobody_else_is_recorded() -> None:
@@ -133,8 +133,8 @@ def test_while_nobody_else_takes_it_the_check_says_what_cannot_be_read() -> None
     local = workload(nominated=())
     local["status"]["admissionChecks"][0]["message"] = ""
     seen = snapshot(local, hidden(worker("w1"), "Workload cannot be read: spec is a text"))
-    (told,) = [one for one in decide(seen).effects if not isinstance(one, AnnounceWorkload)]
-    assert "w1: Workload cannot be read: spec is a text" in str(told)
+    (effect,) = [effect for effect in decide(seen).effects if not isinstance(effect, AnnounceWorkload)]
+    assert "w1: Workload cannot be read: spec is a text" in str(effect)
 
 
 @pytest.mark.parametrize("deleted", [False, True])
@@ -159,9 +159,9 @@ def guarded(seen: Snapshot) -> Plan:
     return guarded_plan(seen, NOW, SETTINGS, AllAtOnce())
 
 
-def broken(one: Worker) -> Worker:
+def broken(there: Worker) -> Worker:
     """With a Workload copy that makes every plan raise."""
-    return attrs.evolve(one, workload=Raising(one.workload or {}))
+    return attrs.evolve(there, workload=Raising(there.workload or {}))
 
 
 def test_a_plan_that_raises_is_made_without_the_workers_it_raises_for() -> None:
@@ -178,7 +178,7 @@ def test_a_plan_that_raises_is_made_without_the_workers_it_raises_for() -> None:
     assert words.count("warn") == 2
     assert "record w2" in words
     assert not any(word.endswith((" w1", " w3")) for word in words), "they are left alone"
-    assert any("cannot be used" in one.note for one in those(AnnounceWorkload, made.effects))
+    assert any("cannot be used" in effect.note for effect in those(AnnounceWorkload, made.effects))
 
 
 class Incomparable(str):

@@ -99,14 +99,14 @@ class TestOffering:
                 return worker("w1", copy_of(asked), kind=Unserved(timedelta(seconds=seconds)))
             return worker("w1", copy_of(asked), reach=reach(NOW - timedelta(seconds=seconds)))
 
-        one, asked = Incremental(step=1), workload(nominated=("w1",))
+        in_rounds, asked = Incremental(step=1), workload(nominated=("w1",))
         asked["status"]["admissionChecks"][0]["message"] = Round(1, NOW - timedelta(seconds=100)).describe(("w1",))
-        shortly = decide(snapshot(asked, lost(20), worker("w2")), dispatcher=one)
+        shortly = decide(snapshot(asked, lost(20), worker("w2")), dispatcher=in_rounds)
         assert (shortly.effects, shortly.look_again) == ((), 40)
         seen = snapshot(asked, lost(60), worker("w2"))
-        assert words(seen, dispatcher=one)[0] == "nominate w1 w2"
+        assert words(seen, dispatcher=in_rounds)[0] == "nominate w1 w2"
         new = snapshot(workload(), lost(20), worker("w2"))
-        assert words(new, dispatcher=one)[0] == "nominate w2"
+        assert words(new, dispatcher=in_rounds)[0] == "nominate w2"
 
     def test_a_worker_taken_from_the_config_loses_its_copy(self) -> None:
         """Its quota is free again at once."""
@@ -141,8 +141,8 @@ class TestOffering:
 
     def test_without_workers_nothing_is_written(self) -> None:
         """A manager that has just started does not rewrite what it found."""
-        told = "Offered to no worker cluster: the MultiKueueConfig lists none that is known"
-        assert decide(snapshot(workload(said=told))).effects == ()
+        head = "Offered to no worker cluster: the MultiKueueConfig lists none that is known"
+        assert decide(snapshot(workload(said=head))).effects == ()
 
     def test_a_job_that_cannot_be_seen_yet_is_waited_for(self) -> None:
         """Copies are made once we know that the job is delegated to us."""
@@ -205,14 +205,14 @@ class TestWinning:
         """On the job, too: its user waits for it to be deleted."""
         unheeding = SafeAdapter(attrs.evolve(ADAPTER, copies=CopyRules(unheeded=FieldsSet((("spec", "suspend"),)))))
         local = workload(check="Ready", cluster="w1")
-        for seen, told in ((OFFERED, True), (local, False)):
+        for seen, opened in ((OFFERED, True), (local, False)):
             there = worker("w1", copy_of(seen, admitted=True, owned=True), job_copy_of(seen))
             events = [
                 effect
                 for effect in those(AnnounceWorkload, decide(snapshot(seen, there, adapter=unheeding)).effects)
                 if effect.note.startswith("spec.suspend may have no effect")
             ]
-            assert [event.on_job for event in events] == [True] * told
+            assert [event.on_job for event in events] == [True] * opened
 
     def test_a_winner_is_nominated_before_it_is_recorded(self) -> None:
         """Kueue's webhook refuses a clusterName that was not nominated by an earlier write (item 22)."""
@@ -431,8 +431,8 @@ class TestRefusing:
 
     def test_the_reasons_are_taken_back_once_one_may_be_asked_again(self) -> None:
         refused = snapshot(workload(), worker("w1", refusal=self.DENIED))
-        told = carry_out(refused, decide(refused))
-        again = attrs.evolve(told, workers=(worker("w1"),))
+        after = carry_out(refused, decide(refused))
+        again = attrs.evolve(after, workers=(worker("w1"),))
         (write, _) = decide(again).effects
         assert isinstance(write, ApplyStatus)
         assert write.object["status"]["admissionChecks"][0]["message"] == "Offered to w1"

@@ -70,14 +70,14 @@ def test_the_namespace_is_written_before_the_first_copy_is_made_there() -> None:
 def test_the_note_is_the_only_write_on_the_manager_until_it_is_seen() -> None:
     """All others are made from the same version of the Workload, and would be refused; they are decided anew."""
     new = workload()
-    assert [type(one) for one in decide(of(new)).effects] == [PatchWorkload]
+    assert [type(effect) for effect in decide(of(new)).effects] == [PatchWorkload]
     after = decide(of(noted(new, {"w1": THERE}), namespace=THERE)).effects
-    assert [type(one) for one in after] == [ApplyStatus, CreateWorkload]
+    assert [type(effect) for effect in after] == [ApplyStatus, CreateWorkload]
 
 
 def test_without_names_of_its_own_nothing_is_written() -> None:
     effects = decide(snapshot(OFFERED, worker("w1"))).effects
-    assert [type(one) for one in effects] == [CreateWorkload]
+    assert [type(effect) for effect in effects] == [CreateWorkload]
 
 
 def place_of(seen: Snapshot) -> str:
@@ -146,12 +146,12 @@ def test_a_queue_of_another_name_is_no_difference_and_a_new_name_remakes_what_is
     kept = decide(snapshot(OFFERED, attrs.evolve(there, workload=copy)))
     assert not kept.effects
     remade = decide(snapshot(OFFERED, attrs.evolve(worker("w1"), workload=copy)))
-    assert [type(one).__name__ for one in remade.effects] == ["DeleteWorkload"]
+    assert [type(effect).__name__ for effect in remade.effects] == ["DeleteWorkload"]
 
 
 def test_a_worker_that_has_no_namespace_for_it_gets_nothing() -> None:
     nowhere = attrs.evolve(worker("w1"), annotations={NAMESPACES_ANNOTATION: "{}"})
-    assert not [one for one in decide(snapshot(OFFERED, nowhere)).effects if one.cluster != MANAGER]
+    assert not [effect for effect in decide(snapshot(OFFERED, nowhere)).effects if effect.cluster != MANAGER]
 
 
 def test_unproven_copies_under_the_name_here_count_only_where_the_workload_has_been() -> None:

@@ -150,16 +150,16 @@ class TestACopyOnTheManager:
 
     @pytest.mark.parametrize("deleting", [False, True])
     def test_it_is_never_planned_whatever_it_shows(self, deleting: bool) -> None:
-        found = self.seen()
+        shown = self.seen()
         if deleting:
-            found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        decided = decide(snapshot(found, worker("w1", copy_of(found)), worker("w2")))
+            shown["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        decided = decide(snapshot(shown, worker("w1", copy_of(shown)), worker("w2")))
         assert (decided.row, decided.effects, decided.telling) == ("copy", (), ())
 
     def test_what_runs_is_followed_though_somebody_makes_a_copy_of_it(self) -> None:
-        found = self.seen()
-        found["status"]["clusterName"] = "w1"
-        assert decide(snapshot(found, worker("w1"))).row == "assigned: over: gone"
+        shown = self.seen()
+        shown["status"]["clusterName"] = "w1"
+        assert decide(snapshot(shown, worker("w1"))).row == "assigned: over: gone"
 
     @pytest.mark.parametrize("marks", [{"origin": "of-a-manager-above"}, {"key": "of another manager"}])
     def test_the_copy_of_a_manager_above_is_dispatched(self, marks: dict[str, str]) -> None:
@@ -211,11 +211,11 @@ class TestRejection:
         """It ignores the field, and would run the job as soon as the check is Ready."""
         seen = snapshot(workload(), worker("w1"), job=written_by("kube-controller-manager"))
         verdict, advice = decide(seen).effects
-        told = '"kube-controller-manager" has written its status although spec.managedBy is'
+        why = '"kube-controller-manager" has written its status although spec.managedBy is'
         assert "rejected: A controller of the manager acts on the job" in words(seen)[0]
         assert isinstance(verdict, ApplyStatus)
         assert isinstance(advice, AnnounceWorkload)
-        assert told in advice.note
+        assert why in advice.note
         assert "Kubernetes v1.32 is the first version that heeds the field" in advice.note
 
     def test_what_runs_on_a_worker_stays_there_whoever_writes_the_status(self) -> None:

@@ -124,7 +124,9 @@ def test_the_managers_workload_is_written_once_by_a_decision(seen: Snapshot, nam
     workers = tuple(attrs.evolve(worker, annotations={**worker.annotations, **named}) for worker in seen.workers)
     decided = decide(attrs.evolve(seen, workers=workers))
     written = [
-        one for one in decided.effects if isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER
+        effect
+        for effect in decided.effects
+        if isinstance(effect, ApplyStatus | PatchWorkload) and effect.cluster == MANAGER
     ]
     assert len(written) <= 1
     assert not (written and decided.telling)
@@ -172,8 +174,8 @@ def test_cordoned_workers_get_nothing_new(seen: Snapshot) -> None:
         return
     noted = {CORDON_ANNOTATION: "true"}
     workers = tuple(
-        attrs.evolve(one, jobs=(), annotations=noted, reach=Connected(), kind=Served(), refusal=None)
-        for one in seen.workers
+        attrs.evolve(worker, jobs=(), annotations=noted, reach=Connected(), kind=Served(), refusal=None)
+        for worker in seen.workers
     )
     decided = decide(attrs.evolve(seen, workers=workers))
     event(decided.row)
@@ -224,16 +226,18 @@ def test_an_apply_as_kueue_keeps_what_kueue_owns(seen: Snapshot) -> None:
         old, new = seen.workload["status"], write.object["status"]
         assert _untold(new.get("admission")) == _untold(old.get("admission"))
         assert new.get("schedulingStats") == old.get("schedulingStats")
-        assert [one["name"] for one in new["admissionChecks"]] == [one["name"] for one in old["admissionChecks"]]
-        owned = {one["type"] for one in conditions(seen.workload)} & OWNED_CONDITIONS
-        assert owned <= {one["type"] for one in conditions(write.object)}
+        assert [entry["name"] for entry in new["admissionChecks"]] == [
+            entry["name"] for entry in old["admissionChecks"]
+        ]
+        owned = {entry["type"] for entry in conditions(seen.workload)} & OWNED_CONDITIONS
+        assert owned <= {entry["type"] for entry in conditions(write.object)}
 
 
 def _untold(admission: Json | None) -> Json | None:
     """All but whether a topology is awaited: that is for us to say."""
     if admission is None:
         return None
-    placed = [{**one, "delayedTopologyRequest": None} for one in admission["podSetAssignments"]]
+    placed = [{**assignment, "delayedTopologyRequest": None} for assignment in admission["podSetAssignments"]]
     return {**admission, "podSetAssignments": placed}
 
 
@@ -241,8 +245,10 @@ def _untold(admission: Json | None) -> Json | None:
 @given(snapshots())
 def test_a_job_that_names_another_live_slice_is_never_deleted(seen: Snapshot) -> None:
     """An older slice's end, deletion or loss of quota does not stop what a newer one runs (item 23)."""
-    live = {one["metadata"]["name"] for one in seen.siblings if is_elastic(one) and not is_finished(one)}
-    live -= {one["metadata"]["name"] for one in seen.siblings if "deletionTimestamp" in one["metadata"]}
+    live = {
+        sibling["metadata"]["name"] for sibling in seen.siblings if is_elastic(sibling) and not is_finished(sibling)
+    }
+    live -= {sibling["metadata"]["name"] for sibling in seen.siblings if "deletionTimestamp" in sibling["metadata"]}
     named = {uid(copy.object): prebuilt_workload(copy.object) for worker in seen.workers for copy in worker.shared}
     for effect in effects_of(seen):
         if isinstance(effect, DeleteJob):
@@ -266,7 +272,7 @@ def is_left_over(seen: Snapshot, worker: Worker, copy: JobCopy) -> bool:
     """Whether a job is of an earlier attempt by its mark, or has none beside a Workload copy of this one."""
     assert seen.workload is not None
     proofs = [
-        Marks(SETTINGS.mark_key).proof(one, seen.workload, worker.name) for one in (copy.object, worker.workload or {})
+        Marks(SETTINGS.mark_key).proof(obj, seen.workload, worker.name) for obj in (copy.object, worker.workload or {})
     ]
     return proofs[0] is Proof.OTHER or proofs == [Proof.NONE, Proof.EXACT]
 

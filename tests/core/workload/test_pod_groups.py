@@ -41,8 +41,10 @@ QUIET = timedelta(minutes=1)
 
 def names(decided: Plan, kind: type[Effect]) -> list[str]:
     """Which pods effects of one kind are about."""
-    found: list[Any] = [effect for effect in decided.effects if isinstance(effect, kind)]
-    return [one.object["metadata"]["name"] if isinstance(one, CreateJob) else one.key.name for one in found]
+    effects: list[Any] = [effect for effect in decided.effects if isinstance(effect, kind)]
+    return [
+        effect.object["metadata"]["name"] if isinstance(effect, CreateJob) else effect.key.name for effect in effects
+    ]
 
 
 def admitted(local: Json, **facts: Any) -> Json:
@@ -66,7 +68,7 @@ class TestHandingOver:
     def test_pods_that_are_there_already_are_taken_over_and_the_check_stays_pending(self) -> None:
         """Ready would open the gates on the manager (design D14)."""
         pods = [pod("a"), pod("b")]
-        shown = seen(NOMINATED, pods, place("w1", admitted(NOMINATED), *(copied(NOMINATED, one) for one in pods)))
+        shown = seen(NOMINATED, pods, place("w1", admitted(NOMINATED), *(copied(NOMINATED, pod) for pod in pods)))
         assert words(shown) == ["admit on w1 as Pending", "tell", "count cq w1"]
 
     def test_only_what_is_missing_is_made(self) -> None:
@@ -128,7 +130,9 @@ class TestFollowing:
         """A drained node does it. The Kueue there keeps it, and waits for one of another name: nobody made that."""
         going = copied(PLACED, pod("a"), end, deleting=True)
         shown = seen(PLACED, [pod("a"), pod("b")], place("w1", admitted(PLACED), going, copied(PLACED, pod("b"))))
-        statuses = {one.key.name: one.patch["status"]["phase"] for one in those(PatchJobStatus, decide(shown).effects)}
+        statuses = {
+            effect.key.name: effect.patch["status"]["phase"] for effect in those(PatchJobStatus, decide(shown).effects)
+        }
         assert statuses == {"a": end["phase"], "b": "Running"}
         assert names(decide(shown), CreateJob) == []
 
@@ -190,7 +194,7 @@ class TestFollowing:
 class TestFinishing:
     def ended(self, *statuses: Json, **facts: Any) -> Snapshot:
         pods = [pod(name) for name in ("a", "b")]
-        copies = [copied(PLACED, one, status) for one, status in zip(pods, statuses, strict=False)]
+        copies = [copied(PLACED, pod, status) for pod, status in zip(pods, statuses, strict=False)]
         return seen(PLACED, pods, place("w1", copy_of(PLACED, finished="Succeeded"), *copies), **facts)
 
     def test_every_status_is_synced_first(self) -> None:
@@ -298,9 +302,9 @@ class TestDeletedByItsPods:
         assert words(shown) == ["delete workload on w1"]
         assert decide(shown).look_again == KUEUE_GRACE.total_seconds()
 
-    @pytest.mark.parametrize("one", [pod("b"), pod("c")], ids=["one that stays", "one in the place of another"])
-    def test_one_with_a_pod_that_stays_goes_on(self, one: Json) -> None:
-        shown = seen(self.OFFERED, [pod("a", deleting=True), one], place("w1", None), quiet_for=QUIET)
+    @pytest.mark.parametrize("staying", [pod("b"), pod("c")], ids=["one that stays", "one in the place of another"])
+    def test_one_with_a_pod_that_stays_goes_on(self, staying: Json) -> None:
+        shown = seen(self.OFFERED, [pod("a", deleting=True), staying], place("w1", None), quiet_for=QUIET)
         assert decide(shown).row == "pending: offer"
 
     def test_one_that_runs_goes_on_until_nothing_is_left_there(self) -> None:
@@ -410,9 +414,9 @@ def test_one_that_a_check_has_rejected_is_active_again_once_a_pod_asks(
     local = group("a", "b", quota=False, spec={"active": False})
     local["status"]["conditions"].append(condition("Evicted", "DeactivatedDueToAdmissionCheck"))
     pods = [pod("a"), pod("b")]
-    for one in pods:
-        if at := asked.get(one["metadata"]["name"]):
-            one["metadata"]["annotations"][RETRY_ANNOTATION] = at
-    patches = [one.patch for one in those(PatchWorkload, decide(seen(local, pods)).effects)]
-    assert [one["metadata"]["annotations"][RETRY_ANNOTATION] for one in patches] == expected
-    assert all(one["spec"] == {"active": True} for one in patches)
+    for member in pods:
+        if at := asked.get(member["metadata"]["name"]):
+            member["metadata"]["annotations"][RETRY_ANNOTATION] = at
+    patches = [effect.patch for effect in those(PatchWorkload, decide(seen(local, pods)).effects)]
+    assert [patch["metadata"]["annotations"][RETRY_ANNOTATION] for patch in patches] == expected
+    assert all(patch["spec"] == {"active": True} for patch in patches)

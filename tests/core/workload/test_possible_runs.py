@@ -130,13 +130,13 @@ class TestLastWorker:
         words, _ = decided(worker("w2", copy, kind=Unserved(timedelta(0))), last_worker=W2, quiet_for=GRACE)
         assert (words[:1] != RECORD) == is_waited_for
 
-    @pytest.mark.parametrize(("owned", "told", "is_asked"), [(1, 0, True), (1, 1, False), (0, 0, False)])
+    @pytest.mark.parametrize(("owned", "asked", "is_asked"), [(1, 0, True), (1, 1, False), (0, 0, False)])
     def test_one_that_does_not_show_is_asked_to_stop_also_during_an_eviction(
-        self, owned: int, told: int, is_asked: bool
+        self, owned: int, asked: int, is_asked: bool
     ) -> None:
         """Nothing else would end the wait: its Kueue may keep it until it has room, for ever."""
         evicted = workload(evicted="Preempted", evictions=1)
-        copy = copy_of(workload(cluster="w1"), evicted=True, owned=bool(owned), stopping=bool(told))
+        copy = copy_of(workload(cluster="w1"), evicted=True, owned=bool(owned), stopping=bool(asked))
         stopped = job_copy_of(workload(cluster="w1"), suspended=True, status={"active": 0})
         seen = snapshot(
             evicted, worker("w1", copy, stopped, kind=Unserved(timedelta(days=2))), job=job(status={"active": 1})
@@ -174,8 +174,10 @@ class TestLastWorker:
 
     def test_one_whose_kueue_is_down_as_well_is_waited_for_without_quota_in_hand(self) -> None:
         """It all but certainly runs, so no time ends that; both sides' quota was held, and a false time was told."""
-        plans = [decide(beside(self.HIDDEN, last_worker=W2, quiet_for=timedelta(seconds=one))) for one in (0, 90)]
-        events = [one.note for plan in plans for one in plan.effects if isinstance(one, AnnounceWorkload)]
+        plans = [
+            decide(beside(self.HIDDEN, last_worker=W2, quiet_for=timedelta(seconds=seconds))) for seconds in (0, 90)
+        ]
+        events = [effect.note for plan in plans for effect in plan.effects if isinstance(effect, AnnounceWorkload)]
         why = 'Workload "job-train-1a2b3" (UID uid-copy) is not stopped, and its jobs cannot be seen: start Kueue there'
         assert [why in note for note in events] == [True, True]
         assert words(beside(self.HIDDEN, last_worker=W2, quiet_for=timedelta(seconds=90)))[0].startswith("retry: ")
@@ -185,7 +187,7 @@ class TestLastWorker:
         assert said.object["status"]["admissionChecks"][0]["message"].endswith(why)
 
     @pytest.mark.parametrize(
-        ("kind", "told", "again"),
+        ("kind", "warnings", "again"),
         [
             (Unserved(timedelta(minutes=1)), 1, 88),
             (Unserved(timedelta(seconds=40)), 0, 20),
@@ -193,11 +195,11 @@ class TestLastWorker:
         ],
         ids=["hidden", "for a moment", "being read"],
     )
-    def test_during_its_eviction_it_is_told_too(self, kind: Unserved | Syncing, told: int, again: float) -> None:
+    def test_during_its_eviction_it_is_told_too(self, kind: Unserved | Syncing, warnings: int, again: float) -> None:
         """But not by a start, or a short loss: who gave it up then had it run twice."""
         left = worker("w2", copy_of(workload(cluster="w2"), admitted=True, owned=True, stopping=True), kind=kind)
         seen = snapshot(workload(evicted="Preempted", evictions=1), left, job=job())
-        assert (words(seen).count("warn"), decide(seen).look_again) == (told, again)
+        assert (words(seen).count("warn"), decide(seen).look_again) == (warnings, again)
 
     def test_while_its_kind_is_being_read_it_is_no_leftover_yet(self) -> None:
         left = attrs.evolve(self.HIDDEN, kind=Syncing())
@@ -274,7 +276,7 @@ class TestNoRecord:
             snapshot(before, left, job=job(status={"active": 1}))
             for left in (left, attrs.evolve(left, reach=ago(seconds=1)), worker("w2"))
         ]
-        assert ["copy job status" in words(one) for one in seen] == [False, False, True]
+        assert ["copy job status" in words(shown) for shown in seen] == [False, False, True]
 
     @pytest.mark.parametrize("last", [None, W2])
     @pytest.mark.parametrize("facts", [{}, {"reach": ago(seconds=1)}], ids=["in sight", "lost"])

@@ -93,7 +93,7 @@ def test_the_gate_is_opened_as_kueue_keeps_it() -> None:
         {"name": "other", "position": "Closed", "lastTransitionTime": "x"},
         {"name": PREEMPTION_GATE, "position": "Open", "lastTransitionTime": timestamp(NOW)},
     ]
-    assert [one["type"] for one in write.object["status"]["conditions"]] == ["BlockedOnPreemptionGates"]
+    assert [entry["type"] for entry in write.object["status"]["conditions"]] == ["BlockedOnPreemptionGates"]
 
 
 def test_a_gate_the_workers_kueue_has_not_listed_yet_can_be_opened() -> None:
@@ -182,7 +182,7 @@ def test_a_worker_that_drops_gates_is_asked_when_those_with_gates_have_no_room()
     """It preempts as soon as it has a copy: nobody may be evicted there while another worker has room."""
     local = workload(nominated=("w1", "w2"), reserved_at=JUST_NOW)
     first = with_gates(snapshot(local, older("w1"), worker("w2")))
-    assert [one.cluster for one in those(CreateWorkload, first.effects)] == ["w2"]
+    assert [effect.cluster for effect in those(CreateWorkload, first.effects)] == ["w2"]
     assert first.look_again == 290.0, "a worker whose Kueue never answers keeps it from nobody for ever"
 
     then = with_gates(snapshot(local, older("w1"), full("w2", local)))
@@ -193,7 +193,7 @@ def test_a_worker_that_drops_gates_is_asked_when_those_with_gates_have_no_room()
 def test_a_worker_that_drops_gates_is_asked_in_the_end_though_another_says_nothing() -> None:
     """Its quota was reserved half an hour ago."""
     decided = with_gates(snapshot(OFFERED, older("w1"), worker("w2", copy_of(OFFERED, gate="Closed"))))
-    assert [one.cluster for one in those(CreateWorkload, decided.effects)] == ["w1"]
+    assert [effect.cluster for effect in those(CreateWorkload, decided.effects)] == ["w1"]
 
 
 @attrs.frozen
@@ -220,7 +220,7 @@ class Listening(AllAtOnce):
 def test_a_dispatcher_is_told_whose_gate_is_open(where: Worker, opened_there: bool) -> None:
     asked = Listening()
     decide(snapshot(OFFERED, where), asked, ON)
-    assert [one.gate_open for candidates in asked.heard for one in candidates.workers] == [opened_there]
+    assert [worker.gate_open for candidates in asked.heard for worker in candidates.workers] == [opened_there]
 
 
 def test_a_copy_without_a_gate_takes_the_one_place() -> None:
@@ -237,7 +237,7 @@ def test_a_copy_without_a_gate_takes_the_one_place() -> None:
 def test_of_two_that_drop_gates_one_is_asked() -> None:
     """Both would evict somebody for one job."""
     decided = with_gates(snapshot(OFFERED, older("w1"), older("w2")))
-    assert [one.cluster for one in those(CreateWorkload, decided.effects)] == ["w1"]
+    assert [effect.cluster for effect in those(CreateWorkload, decided.effects)] == ["w1"]
 
 
 def test_while_a_copy_without_a_gate_is_being_made_no_gate_is_opened() -> None:
@@ -256,4 +256,4 @@ def test_a_clock_that_is_far_ahead_keeps_nobody_from_preempting(at_work: Worker)
 def test_without_the_setting_an_older_worker_is_asked_like_any_other() -> None:
     """Nobody waits for a turn."""
     decided = decide(snapshot(OFFERED, older("w1"), worker("w2")))
-    assert [one.cluster for one in those(CreateWorkload, decided.effects)] == ["w1", "w2"]
+    assert [effect.cluster for effect in those(CreateWorkload, decided.effects)] == ["w1", "w2"]

@@ -63,15 +63,15 @@ def waiting(message: str, **facts: Any) -> Json:
 def message_of(write: object) -> str:
     """What a write says in our check; it changes neither its state nor since when it has that."""
     assert isinstance(write, ApplyStatus)
-    (entry,) = [one for one in write.object["status"]["admissionChecks"] if one["name"] == CHECK]
+    (entry,) = [check for check in write.object["status"]["admissionChecks"] if check["name"] == CHECK]
     assert entry["lastTransitionTime"] == RESERVED_AT
     return str(entry["message"])
 
 
-def told(seen: Snapshot, dispatcher: Dispatcher | None = None) -> str:
+def new_message(seen: Snapshot, dispatcher: Dispatcher | None = None) -> str:
     """What a decision would have the check say, if only words change; empty if nothing."""
     decided = decide(seen, dispatcher)
-    assert not [one for one in those(ApplyStatus, decided.effects) if not one.cluster]
+    assert not [effect for effect in those(ApplyStatus, decided.effects) if not effect.cluster]
     return next(map(message_of, worded(decided)), "")
 
 
@@ -84,7 +84,7 @@ class TestWaiting:
     def test_a_copy_that_its_kueue_has_given_up_says_why(self) -> None:
         """It will never run there; one that has ended there has nothing to say."""
         copies = (copy_of(workload(nominated=("w1", "w2")), finished=reason) for reason in ("OutOfSync", "Succeeded"))
-        words = [told(offered(worker("w1", one))) for one in copies]
+        words = [new_message(offered(worker("w1", copy))) for copy in copies]
         assert [word.startswith("Offered to w1 — w1: gave it up: ") for word in words] == [True, False]
 
     def test_each_worker_speaks_for_itself(self) -> None:
@@ -96,7 +96,7 @@ class TestWaiting:
             names=("w1", "w2", "w3"),
             head="Offered to w1, w2, w3",
         )
-        assert told(seen) == (
+        assert new_message(seen) == (
             "Offered to w1, w2, w3 — w1: insufficient quota for cpu in flavor default (3 > 1) · "
             'w2: LocalQueue "user-queue" doesn\'t exist · w3: unreachable since 2026-11-21T11:55:00Z'
         )
@@ -120,7 +120,7 @@ class TestWaiting:
     )
     def test_one_that_cannot_take_it_says_why(self, facts: Json, why: str) -> None:
         seen = offered(worker("w1", **facts), worker("w2", waiting("")), names=("w1", "w2"), head="Offered to w1, w2")
-        assert told(seen).startswith(f"Offered to w1, w2 — w1: {why}")
+        assert new_message(seen).startswith(f"Offered to w1, w2 — w1: {why}")
 
     @pytest.mark.parametrize(
         ("change", "why"),
@@ -133,7 +133,7 @@ class TestWaiting:
     def test_a_copy_that_goes_no_further_says_why(self, change: list[Json], why: str) -> None:
         copy = waiting("no room")
         copy["status"]["conditions"] += change
-        assert f"w1: {why}" in told(offered(worker("w1", copy)))
+        assert f"w1: {why}" in new_message(offered(worker("w1", copy)))
 
     def test_the_workers_own_checks_are_waited_for(self) -> None:
         copy = copy_of(workload(nominated=("w1",)))
@@ -141,7 +141,10 @@ class TestWaiting:
             "conditions": [condition("QuotaReserved", "QuotaReserved")],
             "admissionChecks": [{"name": "prov", "state": "Pending", "message": "no capacity"}],
         }
-        assert told(offered(worker("w1", copy))) == 'Offered to w1 — w1: admission check "prov" is Pending no capacity'
+        assert (
+            new_message(offered(worker("w1", copy)))
+            == 'Offered to w1 — w1: admission check "prov" is Pending no capacity'
+        )
 
     @pytest.mark.parametrize(
         "facts",
@@ -156,19 +159,19 @@ class TestWaiting:
 
     def test_one_that_was_just_asked_says_nothing(self) -> None:
         """So the usual case costs no write."""
-        assert told(offered(worker("w1", copy_of(workload(nominated=("w1",)))))) == ""
+        assert new_message(offered(worker("w1", copy_of(workload(nominated=("w1",)))))) == ""
 
     def test_what_is_no_longer_so_is_taken_back(self) -> None:
         local = saying("Offered to w1 — w1: no room", nominated=("w1",))
-        assert told(snapshot(local, worker("w1", copy_of(local)))) == "Offered to w1"
+        assert new_message(snapshot(local, worker("w1", copy_of(local)))) == "Offered to w1"
 
     def test_a_message_of_somebody_else_gives_way(self) -> None:
         """As Kueue's, after an eviction: a wait is not without a word."""
         seen = offered(worker("w1", waiting("no room")), head="Reset to Pending after eviction. Previously: Retry")
-        assert [message_of(one) for one in decide(seen).effects] == ["Offered to w1 — w1: no room"]
+        assert [message_of(effect) for effect in decide(seen).effects] == ["Offered to w1 — w1: no room"]
 
     def test_control_characters_and_length_are_the_workers_and_not_ours(self) -> None:
-        said = told(offered(worker("w1", waiting("a\x1b[31m\nb" + "x" * 1_000))))
+        said = new_message(offered(worker("w1", waiting("a\x1b[31m\nb" + "x" * 1_000))))
         assert said.isprintable()
         assert len(said) == len("Offered to w1 — w1: ") + 256
 
@@ -180,7 +183,7 @@ class TestWaiting:
 
     def test_another_check_is_waited_for_first(self) -> None:
         local = saying("Waiting for the other admission checks", other_checks={"other": "Pending"})
-        assert told(snapshot(local, worker("w1", reach=Lost(MINUTES_AGO)))) == ""
+        assert new_message(snapshot(local, worker("w1", reach=Lost(MINUTES_AGO)))) == ""
 
 
 class TestRounds:
@@ -188,13 +191,13 @@ class TestRounds:
 
     def test_the_round_stays_an_unchanged_prefix(self) -> None:
         seen = offered(worker("w1", waiting("no room")), worker("w2"), head=self.ROUND)
-        said = told(seen, Incremental(step=1))
+        said = new_message(seen, Incremental(step=1))
         assert said == f"{self.ROUND} — w1: no room · w2: not nominated yet"
 
     def test_a_dispatcher_that_says_itself_why_is_not_contradicted(self) -> None:
         facts = Facts(workers={ClusterName("w2"): "its figures"})
         seen = attrs.evolve(offered(worker("w1"), worker("w2"), worker("w3")), facts=facts)
-        assert told(seen, External()) == "Offered to w1 — w3: not nominated yet"
+        assert new_message(seen, External()) == "Offered to w1 — w3: not nominated yet"
 
     @pytest.mark.parametrize("tail", ["", " — w1: no room", " — w1: unreachable since 2026-11-21T11:55:00Z"])
     def test_what_stands_behind_it_never_restarts_it(self, tail: str) -> None:

@@ -122,5 +122,5 @@ def test_a_copy_that_had_an_owner_is_stopped_while_its_jobs_are_hidden() -> None
     copy = copy_of(local, attempt=EARLIER, admitted=True, owned=True)
     left = worker("w1", copy, kind=Unserved(timedelta(minutes=5)), creation=NothingSent())
     beside = worker("w2", copy_of(local, admitted=True, owned=True), job_copy_of(local))
-    found = words(snapshot(local, left, beside))
-    assert ("stop on w1" in found, "delete workload on w1" in found) == (True, False)
+    steps = words(snapshot(local, left, beside))
+    assert ("stop on w1" in steps, "delete workload on w1" in steps) == (True, False)

@@ -60,7 +60,7 @@ class TestPodGroups:
 
     def seen(self, status: Json | None, *, deleting: bool = False, **facts: Any) -> Snapshot:
         copy = copy_of(self.PLACED, admitted=True, owned=True, **facts)
-        pods = [copied(self.PLACED, one, status, deleting=deleting) for one in self.PODS] if status else []
+        pods = [copied(self.PLACED, pod, status, deleting=deleting) for pod in self.PODS] if status else []
         return seen(group("a", "b", deleting=True), [], place("w1", copy, *pods))
 
     def test_one_that_runs_is_stopped_and_its_workload_copy_waits_for_the_pods(self) -> None:
@@ -168,7 +168,7 @@ class TestRayClusters:
         asked["status"]["conditions"][-1]["lastTransitionTime"] = timestamp(NOW - timedelta(seconds=ago))
         cluster = with_value(job_copy_of(self.LOCAL, status=self.ENDS), ("spec", "suspend"), suspended)
         there = worker("w1", asked, cluster)
-        there = attrs.evolve(there, jobs=tuple(attrs.evolve(one, resource=self.KIND.resource) for one in there.jobs))
+        there = attrs.evolve(there, jobs=tuple(attrs.evolve(job, resource=self.KIND.resource) for job in there.jobs))
         quiet = timedelta(seconds=ago)
         shown = snapshot(self.LOCAL, there, job={}, adapter=self.KIND, quiet_for=quiet)
         assert words(shown) == expected
@@ -220,7 +220,9 @@ class TestGate:
     @pytest.mark.parametrize("index", [0, 1])
     def test_a_set_of_an_earlier_attempt_shuts_it_for_all_that_share_it(self, index: int) -> None:
         """One of them carries and deletes it; it is no stale job of the other's own, and runs all the same."""
-        parts = [workload(name=f"part-{one}", index=str(one), nominated=("w1", "w2"), evictions=1) for one in (0, 1)]
+        parts = [
+            workload(name=f"part-{number}", index=str(number), nominated=("w1", "w2"), evictions=1) for number in (0, 1)
+        ]
         left = job_copy_of(parts[0], attempt=EARLIER)
         others = (parts[1 - index],)
         assert self.row(worker("w1", None, shared=left), parts[index], siblings=others) == "earlier run"
@@ -251,7 +253,7 @@ class TestGate:
         assert decide(shown).row == "pending: offer"
         assert [word for word in words(shown) if word.startswith("create")] == ["create workload on w2"]
         alone = attrs.evolve(shown, workers=shown.workers[:1])
-        (written,) = (one.object for one in those(ApplyStatus, decide(alone).effects))
+        (written,) = (effect.object for effect in those(ApplyStatus, decide(alone).effects))
         assert NAME_TAKEN.why in (check(written, CHECK) or {})["message"]
 
     def test_one_that_has_ended_meanwhile_is_finished_and_never_ready(self) -> None:
@@ -293,7 +295,7 @@ class TestHeldQuota:
             quiet, shows_run = timedelta(seconds=ago), job(status={"active": 1})
             shown = snapshot(local, there, job=shows_run, last_worker=there.name, quiet_for=quiet)
             shows = those(PatchJobStatus, decide(shown, settings=settings).effects)
-            return any(dig(one.patch, "status", "active") == 0 for one in shows)
+            return any(dig(effect.patch, "status", "active") == 0 for effect in shows)
 
         assert (released(seconds - 1), released(seconds)) == (False, True)
         again = workload(evictions=1, spec=spec)
@@ -310,7 +312,7 @@ class TestHeldQuota:
         seen = snapshot(local, worker("w1", copy_of(local, evicted=True), ends), job=job(status={"active": 1}))
         for quiet in (0, 9, 11):
             decided = decide(attrs.evolve(seen, quiet_for=timedelta(seconds=quiet), last_worker=ClusterName("w1")))
-            assert [dig(one.patch, "status", "active") for one in those(PatchJobStatus, decided.effects)] == [0]
+            assert [dig(effect.patch, "status", "active") for effect in those(PatchJobStatus, decided.effects)] == [0]
 
     def test_what_shows_that_it_has_stopped_is_not_shown_to_run_again(self) -> None:
         """It was sent back for what still ends: another bound would begin, and its quota is about to be free."""

@@ -30,9 +30,9 @@ def named(name: str, shown: Worker, **facts: Any) -> Worker:
 
 def test_a_second_name_is_offered_nothing_and_says_why() -> None:
     seen = snapshot(workload(nominated=("w1", "w2")), worker("w1"), SECOND)
-    assert [one.cluster for one in those(CreateWorkload, decide(seen).effects)] == ["w1"]
-    told = " ".join(map(str, (*decide(seen).effects, *decide(seen).telling)))
-    assert "w2: it leads to the same cluster as w1, and gets nothing beside it" in told
+    assert [effect.cluster for effect in those(CreateWorkload, decide(seen).effects)] == ["w1"]
+    text = " ".join(map(str, (*decide(seen).effects, *decide(seen).telling)))
+    assert "w2: it leads to the same cluster as w1, and gets nothing beside it" in text
 
 
 def test_what_it_was_offered_before_is_withdrawn_and_a_job_there_is_recorded() -> None:
@@ -58,8 +58,8 @@ def test_what_it_has_goes_on_there_to_its_end(reach: Reach | None) -> None:
 def test_so_it_does_without_proof() -> None:
     """Kueue's own controller has made it, or the key is lost."""
     made = [copy_of(RECORDED, admitted=True, owned=True), job_copy_of(RECORDED)]
-    for one in made:
-        del one["metadata"]["annotations"]["multikueue.dev/attempt"]
+    for copy in made:
+        del copy["metadata"]["annotations"]["multikueue.dev/attempt"]
     has = worker("w2", *made, second_of="w1")
     assert words(RECORDED, named("w1", has, second_of=""), has) == ["copy job status"]
     unrecorded = workload(check="Ready")
@@ -95,10 +95,10 @@ def test_once_a_name_is_given_up_what_it_had_is_stopped_by_another_one_that_show
     local = workload(evicted="AdmissionCheck", evictions=1)
     running = job(suspended=False, status={"active": 1})
     seen = attrs.evolve(snapshot(local, shown, lost, worker("w3"), job=running), last_worker=ClusterName("w2"))
-    found = in_words(seen, decide(seen))
-    assert "stop on w1" in found
-    assert "copy job status" not in found, "its quota is not free"
-    assert not any("on w2" in word for word in found)
+    steps = in_words(seen, decide(seen))
+    assert "stop on w1" in steps
+    assert "copy job status" not in steps, "its quota is not free"
+    assert not any("on w2" in word for word in steps)
 
 
 @pytest.mark.parametrize("elastic", [False, True], ids=["its own", "of the slice before"])
@@ -106,9 +106,9 @@ def test_nobody_else_gets_it_while_another_name_shows_it(elastic: bool) -> None:
     before = workload(name="before", elastic=True, cluster="w2", check="Ready", finished="WorkloadSliceReplaced")
     shown, lost = lost_name(before if elastic else RECORDED)
     local = workload(evictions=1, elastic=elastic, nominated=("w3",))
-    found = words(local, shown, lost, worker("w3"), siblings=(before,) if elastic else (), last_worker="w2")
-    assert not any("on w3" in word for word in found), found
-    assert any(word.startswith(("stop on w1", "delete job on w1")) for word in found), found
+    steps = words(local, shown, lost, worker("w3"), siblings=(before,) if elastic else (), last_worker="w2")
+    assert not any("on w3" in word for word in steps), steps
+    assert any(word.startswith(("stop on w1", "delete job on w1")) for word in steps), steps
 
 
 @pytest.mark.parametrize("evicted", [True, False], ids=["being evicted", "quota again"])
@@ -118,9 +118,9 @@ def test_what_has_ended_under_a_lost_name_has_ended(evicted: bool) -> None:
     shown, lost = named("w1", has), attrs.evolve(has, reach=LOST, second_of="w1")
     local = workload(evicted="AdmissionCheck" if evicted else None, evictions=1)
     seen = snapshot(local, shown, lost, worker("w3"), job=job(suspended=False, status={"active": 1}))
-    found = in_words(seen, decide(attrs.evolve(seen, last_worker=ClusterName("w2"))))
-    assert "copy job status" in found, found
-    assert not any(word.startswith(("delete", "stop on")) and " on w1" in word for word in found), found
+    steps = in_words(seen, decide(attrs.evolve(seen, last_worker=ClusterName("w2"))))
+    assert "copy job status" in steps, steps
+    assert not any(word.startswith(("delete", "stop on")) and " on w1" in word for word in steps), steps
 
 
 @pytest.mark.parametrize("deleting", [False, True], ids=["gone", "being deleted"])
@@ -138,8 +138,8 @@ def test_its_copy_alone_tells_it_under_another_name_too() -> None:
     has = worker("w2", copy_of(RECORDED, admitted=True, owned=True, finished="Succeeded"))
     shown, lost = named("w1", has), attrs.evolve(has, reach=LOST, second_of="w1")
     seen = snapshot(workload(evictions=1), shown, lost, worker("w3"), quiet_for=timedelta(minutes=1))
-    found = in_words(seen, decide(attrs.evolve(seen, last_worker=ClusterName("w2"))))
-    assert any(word.startswith("finish Succeeded") for word in found), found
+    steps = in_words(seen, decide(attrs.evolve(seen, last_worker=ClusterName("w2"))))
+    assert any(word.startswith("finish Succeeded") for word in steps), steps
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["gone", "another cluster"])
@@ -155,8 +155,8 @@ def test_other_slices_of_an_elastic_job_are_spared_under_their_name() -> None:
     other = workload(name="other", cluster="w2", check="Ready")
     (job,) = worker("w2", None, job_copy_of(other)).jobs
     shown = (JobCopy(job.resource, job.object),)
-    found = words(PENDING, attrs.evolve(worker("w1"), jobs=shown), SECOND, siblings=(other,))
-    assert not any(word.startswith("delete") for word in found)
+    steps = words(PENDING, attrs.evolve(worker("w1"), jobs=shown), SECOND, siblings=(other,))
+    assert not any(word.startswith("delete") for word in steps)
 
 
 UNKNOWN: dict[str, Any] = {"identified": False}
@@ -167,8 +167,8 @@ def test_where_nobody_may_ask_which_cluster_it_is_the_others_mark_is_left_alone(
     """And nothing is made beside it: the other one may be the same cluster."""
     offered = worker("w1", copy_of(PENDING), **UNKNOWN)
     first = offered if reach is None else worker("w1", reach=reach, **UNKNOWN)
-    found = words(workload(nominated=("w1", "w2")), first, named("w2", offered))
-    assert [word for word in found if not word.startswith("say")] == []
+    steps = words(workload(nominated=("w1", "w2")), first, named("w2", offered))
+    assert [word for word in steps if not word.startswith("say")] == []
 
 
 def test_another_clusters_offers_in_anothers_name_go() -> None:
@@ -192,6 +192,6 @@ def test_what_only_one_of_two_shows_that_are_told_to_be_one_is_removed_there() -
     """Clusters that were made from one image have one UID, and nobody has said yet that these are different."""
     local, before = workload(evictions=1), workload()
     left = worker("w2", copy_of(before, admitted=True, owned=True), job_copy_of(before), second_of="w1")
-    found = words(local, worker("w1"), left)
-    assert any(word.startswith(("stop on w2", "delete job on w2")) for word in found)
-    assert not any("create" in word for word in found), "it may run twice else"
+    steps = words(local, worker("w1"), left)
+    assert any(word.startswith(("stop on w2", "delete job on w2")) for word in steps)
+    assert not any("create" in word for word in steps), "it may run twice else"

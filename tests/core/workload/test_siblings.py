@@ -13,8 +13,8 @@ def part(index: str, cluster: str | None = None) -> Json:
     return workload(name=f"set-{index}", index=index, cluster=cluster)
 
 
-def names(found: list[Json]) -> list[str]:
-    return [one["metadata"]["name"] for one in found]
+def names(listed: list[Json]) -> list[str]:
+    return [workload["metadata"]["name"] for workload in listed]
 
 
 A, B, C = part("0"), part("1"), part("2")

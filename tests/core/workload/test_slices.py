@@ -122,8 +122,8 @@ class TestGrowing:
     def test_without_a_job_a_worker_that_refuses_one_is_given_up(self) -> None:
         """An evicted slice starts anew, and somebody else's job may have the name there."""
         there = worker("w1", copy_of(NEW, admitted=True), refusal=Refusal("its name is taken", timedelta(minutes=1)))
-        (told, *_) = words(growing(there))
-        assert told == 'retry: Worker cluster "w1" refuses the job: its name is taken'
+        (steps, *_) = words(growing(there))
+        assert steps == 'retry: Worker cluster "w1" refuses the job: its name is taken'
 
     def test_once_the_job_is_its_own_it_is_recorded(self) -> None:
         """In the ordinary words, with the ordinary event and count."""
@@ -333,9 +333,9 @@ class TestFixedSize:
             decided = decide(seen)
             removed = [] if copy is None else ["delete workload on w1"]
             assert in_words(seen, decided) == ["warn", *removed, "copy job status"]
-            (told, *_) = decided.effects
-            assert isinstance(told, AnnounceWorkload)
-            assert told.note == (
+            (warning, *_) = decided.effects
+            assert isinstance(warning, AnnounceWorkload)
+            assert warning.note == (
                 'Job "train" runs on worker cluster "w1" with the size it was started with, which this kind cannot '
                 "change: create it again to have another"
             )
@@ -402,7 +402,7 @@ class TestReplaced:
         decided = decide(seen)
         assert (decided.effects, decided.look_again) == ((), 10.0)
         (where,) = seen.workers
-        taken = attrs.evolve(where, jobs=(), shared=tuple(attrs.evolve(one, object=NEW_JOB) for one in where.jobs))
+        taken = attrs.evolve(where, jobs=(), shared=tuple(attrs.evolve(job, object=NEW_JOB) for job in where.jobs))
         seen = attrs.evolve(seen, workers=(taken,))
         assert words(seen) == ["delete workload on w1"]
 
@@ -469,7 +469,7 @@ class TestShrinking:
         running = worker("w1", copy_of(old(), admitted=True), OLD_JOB)
         patch, forward = decide(snapshot(smaller, running, job=shrunk)).effects
         assert isinstance(patch, PatchWorkload)
-        assert [one["count"] for one in patch.patch["spec"]["podSets"]] == [2]
+        assert [pod_set["count"] for pod_set in patch.patch["spec"]["podSets"]] == [2]
         assert patch.patch["metadata"]["uid"] == "uid-copy"
         # by it a worker's Kueue lets the job follow
         assert SLICE_REPLACEMENT_ANNOTATION in patch.patch["metadata"]["annotations"]

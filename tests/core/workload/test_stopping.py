@@ -47,9 +47,9 @@ class TestSettledEnds:
     """Somebody has made FailureTarget true on the manager's Job: it can only fail."""
 
     def test_the_copy_is_stopped_first(self) -> None:
-        found = words(snapshot(READY, runs(), job=TERMINATED))
-        assert found[0] == "stop on w1"
-        assert "copy job status" not in found
+        steps = words(snapshot(READY, runs(), job=TERMINATED))
+        assert steps[0] == "stop on w1"
+        assert "copy job status" not in steps
 
     WAITING: tuple[tuple[str, dict[str, Any]], ...] = (
         ("gone", {"cluster": "w1", "check": "Ready"}),
@@ -63,7 +63,7 @@ class TestSettledEnds:
     def test_then_it_fails_in_these_words_and_is_offered_to_nobody(self, facts: Any) -> None:
         seen = snapshot(workload(**facts), worker("w1"), job=TERMINATED)
         patch = sole(PatchJobStatus, decide(seen).effects)
-        failed = next(one for one in patch.patch["status"]["conditions"] if one["type"] == "Failed")
+        failed = next(entry for entry in patch.patch["status"]["conditions"] if entry["type"] == "Failed")
         assert (failed["status"], failed["reason"], failed["message"]) == ("True", "ManuallyTerminated", "by hand")
         assert not patch.patch["status"].get("active")
 
@@ -106,7 +106,7 @@ class TestSettledEnds:
         local = workload(cluster=where, check="Ready" if where else "Pending", finished="Failed")
         seen = snapshot(local, worker("w1"), job=TERMINATED)
         (patch,) = those(PatchJobStatus, decide(seen).effects)
-        assert "Failed" in [one["type"] for one in patch.patch["status"]["conditions"]]
+        assert "Failed" in [entry["type"] for entry in patch.patch["status"]["conditions"]]
         ended = job(status={**STATUS, "active": 0, "conditions": [TARGET, {**TARGET, "type": "Failed"}]})
         assert words(attrs.evolve(seen, jobs={JOB_NAME: ended})) == []
         may_run = worker("w1", None, job_copy_of(local, deleting=True, status={"active": 1}))
@@ -122,14 +122,16 @@ class TestSettledEnds:
     def test_one_that_is_evicted_holds_its_quota_no_longer_than_any_other(self, seconds: int, row: str) -> None:
         """Its pods may not end: who preempts it does not wait for that."""
         local = workload(cluster="w1", check="Ready", evicted="Preempted")
-        (since,) = (parse_timestamp(one["lastTransitionTime"]) for one in conditions(local) if one["type"] == "Evicted")
+        (since,) = (
+            parse_timestamp(entry["lastTransitionTime"]) for entry in conditions(local) if entry["type"] == "Evicted"
+        )
         assert since is not None
         ending = worker("w1", None, job_copy_of(local, deleting=True, status={"active": 1}))
         now = since + timedelta(seconds=seconds)
         seen = snapshot(local, ending, job=TERMINATED, quiet_for=timedelta(seconds=20))
         decided = decide(seen, at=now)
         assert decided.row == row
-        shown = [one.patch["status"] for one in those(PatchJobStatus, decided.effects)]
+        shown = [effect.patch["status"] for effect in those(PatchJobStatus, decided.effects)]
         assert [status["active"] for status in shown] == ([] if row == "settled: stop it" else [0])
 
     def test_a_worker_out_of_sight_may_run_it(self) -> None:
@@ -187,10 +189,10 @@ class TestStoppedHere:
     def test_its_copy_is_stopped_first(self, kind: JobKind, gone: bool) -> None:
         resource = kind.resource
         there = runs()
-        there = attrs.evolve(there, jobs=tuple(attrs.evolve(one, resource=resource) for one in there.jobs))
-        found = words(of_kind(kind, there, gone=gone))
-        assert found[0] == "stop on w1"
-        assert "copy job status" not in found
+        there = attrs.evolve(there, jobs=tuple(attrs.evolve(job, resource=resource) for job in there.jobs))
+        steps = words(of_kind(kind, there, gone=gone))
+        assert steps[0] == "stop on w1"
+        assert "copy job status" not in steps
 
     DONE: ClassVar[Json] = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
 
@@ -249,8 +251,8 @@ class TestStoppedHere:
         assert not KINDS[name].is_stopped_here({**suspended(KINDS[name]), "status": waits[name]})
 
     def test_a_job_that_goes_on_is_left_alone(self) -> None:
-        found = snapshot(READY, runs(), job=job(suspended=False, status={"active": 1}))
-        assert decide(found).effects == ()
+        shown = snapshot(READY, runs(), job=job(suspended=False, status={"active": 1}))
+        assert decide(shown).effects == ()
 
     @pytest.mark.parametrize(
         ("last", "waits"), [(None, True), (ClusterName("w2"), True), (ClusterName("w1"), False)], ids=str
@@ -304,8 +306,8 @@ class TestStoppedHere:
             odd = worker("w1", reach=Opaque())
             seen = of_kind(KINDS["Job"], odd, gone=True, quiet_for=timedelta(minutes=minutes))
             assert words(seen) == expected
-        told = decide(of_kind(KINDS["Job"], odd, gone=True, quiet_for=timedelta(minutes=14))).effects
-        assert [(one.note, one.about) for one in those(AnnounceWorkload, told)] == [
+        decided = decide(of_kind(KINDS["Job"], odd, gone=True, quiet_for=timedelta(minutes=14))).effects
+        assert [(effect.note, effect.about) for effect in those(AnnounceWorkload, decided)] == [
             (
                 'Waiting for worker cluster "w1": it may still run a job whose Workload is gone',
                 suspended(KINDS["Job"]),

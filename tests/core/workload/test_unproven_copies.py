@@ -104,8 +104,8 @@ class TestNothingIsRecorded:
         admitted = worker("w1", copy_of(OFFERED, admitted=True))
         seen = snapshot(OFFERED, admitted, theirs("w2", OFFERED, how))
         assert words(seen) == ["warn", "stop on w2", "delete job on w2 unless it is stopped"]
-        (told,) = notes(decide(seen))
-        assert told.startswith('Waiting for worker cluster "w2"')
+        (warnings,) = notes(decide(seen))
+        assert warnings.startswith('Waiting for worker cluster "w2"')
         without_job = snapshot(OFFERED, admitted, attrs.evolve(theirs("w2", OFFERED, how), jobs=()))
         assert words(without_job) == ["warn", "delete workload on w2"]
         gone = snapshot(OFFERED, admitted, worker("w2"))
@@ -198,9 +198,9 @@ class TestEvicted:
     @pytest.mark.parametrize("last", [None, "w1"])
     def test_their_end_is_not_its_end(self, how: How, last: str | None) -> None:
         seen = snapshot(self.EVICTED, worker("w1"), theirs("w2", self.BEFORE, how, status=DONE), last_worker=last)
-        found = words(seen)
-        assert not any(word.startswith("finish") for word in found)
-        assert {"delete job on w2", "delete workload on w2"} <= set(found)
+        steps = words(seen)
+        assert not any(word.startswith("finish") for word in steps)
+        assert {"delete job on w2", "delete workload on w2"} <= set(steps)
 
     @FORGED
     @pytest.mark.parametrize("last", [None, "w1"])

@@ -66,7 +66,7 @@ def test_while_it_may_run_an_earlier_attempt_nobody_is_recorded(facts: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("one", "gone"),
+    ("shown", "gone"),
     [
         (worker("w1", reach=Lost(NOW - timedelta(hours=1)), kind=Opaque()), True),
         (worker("w1", reach=Opaque(), kind=Unserved(timedelta(hours=1))), False),
@@ -74,7 +74,7 @@ def test_while_it_may_run_an_earlier_attempt_nobody_is_recorded(facts: dict[str,
     ],
     ids=["lost after that", "workloads", "just started"],
 )
-def test_a_loss_counts_only_once_it_does_not_answer(one: Worker, gone: bool) -> None:
-    seen = snapshot(TAKEN, one, worker("w2"))
-    found = words(seen)
-    assert any(word.startswith("retry") for word in found) == gone, found
+def test_a_loss_counts_only_once_it_does_not_answer(shown: Worker, gone: bool) -> None:
+    seen = snapshot(TAKEN, shown, worker("w2"))
+    steps = words(seen)
+    assert any(word.startswith("retry") for word in steps) == gone, steps

@@ -63,8 +63,8 @@ def test_while_a_configured_worker_cannot_be_seen_nothing_is_recorded_and_nothin
     assert in_words(seen, decided)[-1] == "warn"
     assert not any("delete" in word or "retry" in word for word in in_words(seen, decided))
     assert decided.look_again == (300 if isinstance(hidden, Lost) else 60)
-    told = notes(decided)
-    assert told == ['No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it']
+    warnings = notes(decided)
+    assert warnings == ['No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it']
 
 
 def test_what_is_waited_for_is_in_the_checks_message_and_written_once() -> None:
@@ -73,9 +73,9 @@ def test_what_is_waited_for_is_in_the_checks_message_and_written_once() -> None:
     assert not any(isinstance(effect, ApplyStatus) for effect in decide(seen).effects), "one write at a time"
     (first, _) = decide(snapshot(noted, running("w1", noted), worker("w2", reach=Connecting()))).effects
     message = 'No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it'
-    told = clone(noted)
-    told["status"]["admissionChecks"][0]["message"] = message
-    again = snapshot(told, running("w1", told), worker("w2", reach=Connecting()))
+    placed = clone(noted)
+    placed["status"]["admissionChecks"][0]["message"] = message
+    again = snapshot(placed, running("w1", placed), worker("w2", reach=Connecting()))
     assert message in str(first)
     assert words(again) == ["warn"]
 
@@ -91,8 +91,8 @@ def test_a_worker_that_is_not_configured_is_waited_for_only_while_nobody_else_ha
     seen = snapshot(NOMINATED, running("w1", NOMINATED), lost)
     assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1"]
     seen = snapshot(NOMINATED, worker("w1"), lost)
-    told = 'No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it'
-    assert words(seen) == [f"say {told}", "warn"]
+    message = 'No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it'
+    assert words(seen) == [f"say {message}", "warn"]
     back = attrs.evolve(running("w2", NOMINATED), configured=False)
     assert words(snapshot(NOMINATED, worker("w1"), back)) == ["nominate w2"]
 
@@ -100,8 +100,8 @@ def test_a_worker_that_is_not_configured_is_waited_for_only_while_nobody_else_ha
 def test_of_several_that_run_it_none_is_chosen_and_a_person_is_asked() -> None:
     seen = snapshot(LOCAL, running("w1"), running("w2"))
     decided = decide(seen)
-    told = notes(decided)
-    assert told == [
+    warnings = notes(decided)
+    assert warnings == [
         'No admitting cluster is recorded: worker clusters "w1" and "w2" have it: remove it from all but one'
     ]
     assert not any("delete" in word or "retry" in word for word in in_words(seen, decided))

@@ -28,10 +28,10 @@ def deleted_in_the_background(local: Json, attempt: str | None = None) -> Json:
 def test_what_runs_on_under_a_foreign_finalizer_is_deleted_once_more_and_nobody_is_offered_it() -> None:
     """Its pods have run without quota since; the second deletion, in the foreground, ends them."""
     left = worker("w1", None, deleted_in_the_background(AGAIN, EARLIER))
-    found = decide(snapshot(AGAIN, left, worker("w2")))
-    deletions = those(DeleteJob, found.effects)
-    assert found.row.startswith("earlier run: ")
-    assert [(one.cluster, one.propagation) for one in deletions] == [("w1", "Foreground")]
+    decided = decide(snapshot(AGAIN, left, worker("w2")))
+    deletions = those(DeleteJob, decided.effects)
+    assert decided.row.startswith("earlier run: ")
+    assert [(effect.cluster, effect.propagation) for effect in deletions] == [("w1", "Foreground")]
 
 
 def test_what_was_deleted_on_the_manager_meanwhile_is_deleted_once_more() -> None:
@@ -56,7 +56,7 @@ def test_a_groups_copy_without_kueues_finalizer_gets_it_before_anything_is_delet
     local = group("p0", "p1", cluster="w1", check="Pending")
     pods = [pod("p0"), pod("p1")]
     made = without(copy_of(local, admitted=True, owned=True), [FINALIZERS])
-    there = place("w1", made, *(copied(local, one) for one in pods))
+    there = place("w1", made, *(copied(local, pod) for pod in pods))
     running = seen(local, pods, there)
     assert not [word for word in words(running) if word.startswith(("delete", "stop"))]
 
@@ -71,7 +71,9 @@ def test_it_gets_it_though_its_pods_are_not_listed_yet() -> None:
     local = group("p0", "p1", cluster="w1", evicted="Preempted", evictions=1)
     made = without(copy_of(local, admitted=True, owned=True, evicted=True, spec={"active": False}), [FINALIZERS])
     hidden = place("w1", made, kind=Syncing())
-    (first,) = (one for one in decide(seen(local, [pod("p0"), pod("p1")], hidden)).effects if one.cluster == "w1")
+    (first,) = (
+        effect for effect in decide(seen(local, [pod("p0"), pod("p1")], hidden)).effects if effect.cluster == "w1"
+    )
     assert isinstance(first, PatchWorkload)
     assert first.patch["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
 
@@ -81,16 +83,18 @@ def test_what_it_has_asked_to_stop_is_deleted_in_the_foreground() -> None:
     local = workload(cluster="w1", check="Ready", evicted="Preempted", evictions=1)
     asked = copy_of(local, admitted=True, owned=True, spec={"active": False})
     for suspended in (False, True):
-        found = decide(snapshot(local, worker("w1", asked, job_copy_of(local, suspended=suspended)), last_worker="w1"))
-        deletion = only(DeleteJob, found.effects)
-        assert (found.row, deletion.cluster, deletion.propagation) == ("evicted: is to stop", "w1", "Foreground")
+        decided = decide(
+            snapshot(local, worker("w1", asked, job_copy_of(local, suspended=suspended)), last_worker="w1")
+        )
+        deletion = only(DeleteJob, decided.effects)
+        assert (decided.row, deletion.cluster, deletion.propagation) == ("evicted: is to stop", "w1", "Foreground")
 
 
 @pytest.mark.parametrize("pods_end", [{"phase": "Running"}, {"phase": "Failed"}], ids=["run", "have ended"])
 def test_a_group_whose_workload_copy_it_has_deleted_is_offered_to_nobody_while_its_pods_run(pods_end: Json) -> None:
     """That went at once, without Kueue's finalizer, and Kueue will not let go of the pods (doctor names those)."""
     local, pods = group("p0", "p1", nominated=("w1", "w2"), evictions=1), [pod("p0"), pod("p1")]
-    stranded = [copied(local, one, pods_end, deleting=True, stale=True) for one in pods]
-    found = decide(seen(local, pods, place("w1", None, *stranded), place("w2", None)))
-    offered = those(CreateWorkload, found.effects)
+    stranded = [copied(local, pod, pods_end, deleting=True, stale=True) for pod in pods]
+    decided = decide(seen(local, pods, place("w1", None, *stranded), place("w2", None)))
+    offered = those(CreateWorkload, decided.effects)
     assert bool(offered) == (pods_end["phase"] == "Failed")

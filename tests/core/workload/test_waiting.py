@@ -22,7 +22,7 @@ def silent(**facts: Any) -> Json:
 def said(seen: Snapshot, *, external: bool = False) -> str:
     """What the check says after the one write of a decision."""
     write = only(ApplyStatus, decide(seen, External() if external else AllAtOnce()).effects)
-    (entry,) = [one for one in write.object["status"]["admissionChecks"] if one["name"] == CHECK]
+    (entry,) = [check for check in write.object["status"]["admissionChecks"] if check["name"] == CHECK]
     assert entry["state"] == "Pending"
     return str(entry["message"])
 
@@ -58,7 +58,7 @@ def test_another_controller_that_nominates_nobody_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("local", "facts", "told"),
+    ("local", "facts", "head"),
     [
         (silent(other_checks={"other": "Pending"}), {}, "Waiting for the other admission checks"),
         (silent(), {"job": {}}, "Waiting for its job to be seen"),
@@ -67,8 +67,8 @@ def test_another_controller_that_nominates_nobody_is_waited_for() -> None:
     ],
     ids=["other checks", "job unknown", "group", "slice"],
 )
-def test_each_other_wait_has_its_words(local: Json, facts: Json, told: str) -> None:
-    assert said(snapshot(local, worker("w1", reach=Lost()), **facts)) == told
+def test_each_other_wait_has_its_words(local: Json, facts: Json, head: str) -> None:
+    assert said(snapshot(local, worker("w1", reach=Lost()), **facts)) == head
 
 
 def test_what_is_said_already_is_not_written_again() -> None:

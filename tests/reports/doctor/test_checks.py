@@ -488,7 +488,7 @@ def job_cases() -> Iterator[Case]:
         ("copy-waits", waits, "one or two are at a time: refuses: active"),
     ):
         event = EventReport("workload/w", "Warning", "MultiKueue", "refuses: active", NOW, NOW, 2, "", finding=finding)
-        yield finding, attrs.evolve(healthy(of), told={ObjectKey.of(of): (event,)}), "default/job/train", told
+        yield finding, attrs.evolve(healthy(of), events={ObjectKey.of(of): (event,)}), "default/job/train", told
     lacking = with_worker(lacks=(Need("Secret", ObjectKey("default", "db"), "default/job/train"),))
     yield "dependency-missing", lacking, "worker1, Secret default/db", "pods of default/job/train name it"
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "

@@ -78,10 +78,10 @@ class Bearer(DirectClient):
     def _arrive(
         self, verb: str, resource: Resource, key: ObjectKey, subresource: str = ""
     ) -> tuple[ResourceType, Call]:
-        found = self.access.issuer.read(self.token)
-        if found is None:
+        token = self.access.issuer.read(self.token)
+        if token is None:
             raise StatusError(401, "Unauthorized", "Unauthorized")
-        self._user = found[0].name
+        self._user = token[0].name
         return super()._arrive(verb, resource, key, subresource)
 
 
@@ -189,13 +189,13 @@ class Hub:
 
     async def parts(self, name: str = "c1") -> dict[str, Json]:
         """What there is of a spoke, by kind."""
-        found = {
+        parts = {
             "worker": await self.get(MULTIKUEUE_CLUSTER, name),
             "secret": await self.get(SECRET, f"multikueue-{name}", KUEUE_NAMESPACE),
             "account": await self.get(MANAGED_SERVICE_ACCOUNT, "multikueue", name),
             "permission": await self.get(CLUSTER_PERMISSION, "multikueue", name),
         }
-        return {part: obj for part, obj in found.items() if obj is not None}
+        return {part: obj for part, obj in parts.items() if obj is not None}
 
     async def is_active(self, name: str = "c1") -> bool:
         """Whether a worker is there and connected."""
@@ -233,13 +233,13 @@ class Hub:
 
     async def workload(self) -> Json:
         """The only Workload."""
-        (found,) = (await self.admin.list(WORKLOAD)).items
-        return found
+        (workload,) = (await self.admin.list(WORKLOAD)).items
+        return workload
 
     async def events(self) -> list[tuple[str, str, str]]:
         """Kind, reason and note of our events on what belongs to spokes."""
-        found = (await self.admin.list(EVENT)).items
-        ours = [event for event in found if event["reportingController"] == "multikueue-ocm"]
+        events = (await self.admin.list(EVENT)).items
+        ours = [event for event in events if event["reportingController"] == "multikueue-ocm"]
         return [(event["regarding"]["kind"], event["reason"], event["note"]) for event in ours]
 
     def asked(self, verb: str, resource: Resource) -> list[str]:

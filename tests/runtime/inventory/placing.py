@@ -116,8 +116,8 @@ class Hub:
     @asynccontextmanager
     async def running(self, manager: Manager | None = None) -> AsyncIterator[Manager]:
         """Run a manager meanwhile."""
-        async with self.fleet.running(manager or self.manager()) as found:
-            yield found
+        async with self.fleet.running(manager or self.manager()) as running:
+            yield running
 
     async def decide(self, *names: str) -> None:
         """OCM decides."""
@@ -161,19 +161,19 @@ class Hub:
     async def listed(self, name: str = CHECK) -> list[str] | None:
         """What the config lists."""
         try:
-            found: list[str] = (await self.admin.get(MULTIKUEUE_CONFIG, ObjectKey("", name)))["spec"]["clusters"]
+            listed: list[str] = (await self.admin.get(MULTIKUEUE_CONFIG, ObjectKey("", name)))["spec"]["clusters"]
         except NotFound:
             return None
-        return found
+        return listed
 
     async def workers(self) -> list[str]:
         """The MultiKueueClusters."""
-        return [one["metadata"]["name"] for one in (await self.admin.list(MULTIKUEUE_CLUSTER)).items]
+        return [cluster["metadata"]["name"] for cluster in (await self.admin.list(MULTIKUEUE_CLUSTER)).items]
 
     async def said(self, name: str = PLACED) -> tuple[str, str, str]:
         """The Active condition of the placement check."""
-        told = condition(await self.admin.get(ADMISSION_CHECK, ObjectKey("", name)), "Active") or {}
-        return told.get("status", ""), told.get("reason", ""), told.get("message", "")
+        active = condition(await self.admin.get(ADMISSION_CHECK, ObjectKey("", name)), "Active") or {}
+        return active.get("status", ""), active.get("reason", ""), active.get("message", "")
 
     async def state(self, job: str) -> tuple[str, str]:
         """The state of our check on the Workload of a job, and the worker that has it."""

@@ -36,8 +36,8 @@ def shown(hub: HubCaches, obj: Json | None) -> None:
 
 
 def state(hub: HubCaches) -> str | None:
-    found = hub.held_by("placed").get(KEY)
-    return None if found is None else found.states["placed"]
+    work = hub.held_by("placed").get(KEY)
+    return None if work is None else work.states["placed"]
 
 
 async def test_what_was_written_counts_until_a_watch_shows_more() -> None:

@@ -73,8 +73,8 @@ async def test_what_is_refused_ends_it_and_what_is_gone_is_no_failure(
     verb: str, effect: Effect, error: ApiError, failed: bool, others: list[str]
 ) -> None:
     server, written = Server(verb, error), list[Effect]()
-    found = await executor(server).execute([effect, ENTRY, CREATE], lambda one, _: written.append(one))
-    assert found == ((effect, error) if failed else None)
+    failure = await executor(server).execute([effect, ENTRY, CREATE], lambda effect, _: written.append(effect))
+    assert failure == ((effect, error) if failed else None)
     assert server.requests == others
     assert written == ([CREATE, ENTRY] if others else [])
 

@@ -60,19 +60,19 @@ class Wired:
 
     def __attrs_post_init__(self) -> None:
         self.handlers = PlacementHandlers(self.hub, self.checks, self.inventories, frozenset((FILLED,)))
-        for one in (check("a"), check("placed"), of_kueue(FILLED)):
-            self.hub.checks.put(ObjectKey.of(one), one)
-        for one in (config("a", "w1"), config("placed", "w2"), config(FILLED), config("old", owner="a")):
-            self.hub.configs.put(ObjectKey.of(one), one)
+        for obj in (check("a"), check("placed"), of_kueue(FILLED)):
+            self.hub.checks.put(ObjectKey.of(obj), obj)
+        for obj in (config("a", "w1"), config("placed", "w2"), config(FILLED), config("old", owner="a")):
+            self.hub.configs.put(ObjectKey.of(obj), obj)
 
     def due(self) -> tuple[list[str], list[str]]:
         """The names of the checks, and of the inventories, whose time has come."""
-        found: tuple[list[str], list[str]] = ([], [])
-        for names, queue in zip(found, (self.checks, self.inventories), strict=True):
+        due: tuple[list[str], list[str]] = ([], [])
+        for names, queue in zip(due, (self.checks, self.inventories), strict=True):
             while (key := queue.take()) is not None:
                 queue.release(key)
                 names.append(key.name)
-        return found
+        return due
 
     async def due_after(self, seconds: float) -> tuple[list[str], list[str]]:
         """Those that wait for so long, and no less."""
@@ -144,8 +144,8 @@ async def test_workers(old: Json | None, new: Json | None, checks: set[str]) -> 
     """One that comes or goes may give a selected cluster another name; else it concerns those that list it."""
     wired = Wired()
     wired.handlers.cluster_changed(ObjectKey("", "w1"), old, new)
-    found, inventories = await wired.due_after(BATCH)
-    assert (set(found), inventories) == (checks, [FILLED])
+    due, inventories = await wired.due_after(BATCH)
+    assert (set(due), inventories) == (checks, [FILLED])
 
 
 async def test_what_nobody_reads_of_a_worker_wakes_nobody() -> None:

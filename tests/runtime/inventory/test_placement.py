@@ -62,8 +62,8 @@ def says(hub: Hub, reason: str, words: str = "") -> Callable[[], Awaitable[bool]
     """For `until`: the check says so."""
 
     async def holds() -> bool:
-        _, found, message = await hub.said()
-        return found == reason and words in message
+        _, shown, message = await hub.said()
+        return shown == reason and words in message
 
     return holds
 
@@ -97,8 +97,8 @@ async def test_our_entry_is_written_under_our_own_name() -> None:
         await hub.fleet.submit()
         await until(runs(hub, "job", "c1"))
         workload = await hub.fleet.workload()
-        kept = [one for one in workload["metadata"]["managedFields"] if one["manager"] == PLACEMENT_CONTROLLER]
-        assert [one["operation"] for one in kept] == ["Apply"]
+        kept = [entry for entry in workload["metadata"]["managedFields"] if entry["manager"] == PLACEMENT_CONTROLLER]
+        assert [entry["operation"] for entry in kept] == ["Apply"]
         assert await hub.said() == (
             "True", "Active", f"MultiKueueConfig {CHECK} is generated successfully; clusters: c1",
         )  # fmt: skip
@@ -200,9 +200,9 @@ async def test_a_deleted_check_takes_its_config_along_once_nothing_runs() -> Non
         await hub.admin.delete(ADMISSION_CHECK, CHECKED)
         await anyio.sleep(30)
         assert await hub.listed() == ["c1"]
-        found = await hub.admin.get(ADMISSION_CHECK, CHECKED)
+        checked = await hub.admin.get(ADMISSION_CHECK, CHECKED)
         await hub.admin.merge_patch(ADMISSION_CHECK, CHECKED, {"metadata": {"finalizers": [FINALIZER]}})
-        assert FINALIZER in found["metadata"]["finalizers"]
+        assert FINALIZER in checked["metadata"]["finalizers"]
         await anyio.sleep(5)
         assert await hub.listed() == ["c1"]
         await hub.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
@@ -238,12 +238,12 @@ async def test_beside_the_addon_nothing_is_written() -> None:
     await hub.decide("c1")
     async with hub.running():
         await anyio.sleep(10)
-        found = await hub.admin.get(ADMISSION_CHECK, CHECKED)
-        assert (condition(found, "PlacementConflict") or {})["reason"] == "Conflict"
-        assert condition(found, "Active") is None
+        checked = await hub.admin.get(ADMISSION_CHECK, CHECKED)
+        assert (condition(checked, "PlacementConflict") or {})["reason"] == "Conflict"
+        assert condition(checked, "Active") is None
         assert await hub.listed() is None
-        events = [one for one in (await hub.admin.list(EVENT)).items if one["reason"] == "Conflict"]
-        assert [one["regarding"]["name"] for one in events] == [PLACED]
+        events = [event for event in (await hub.admin.list(EVENT)).items if event["reason"] == "Conflict"]
+        assert [event["regarding"]["name"] for event in events] == [PLACED]
 
 
 async def test_changes_of_the_set_are_events() -> None:
@@ -254,7 +254,7 @@ async def test_changes_of_the_set_are_events() -> None:
         await hub.decide("c2")
         await until(lists(hub, "c2"))
         await anyio.sleep(5)
-        notes = [one["note"] for one in (await hub.admin.list(EVENT)).items if one["reason"] == "ClustersChanged"]
+        notes = [event["note"] for event in (await hub.admin.list(EVENT)).items if event["reason"] == "ClustersChanged"]
         assert notes == [f"MultiKueueConfig {CHECK}: +c1 +c2", f"MultiKueueConfig {CHECK}: -c1"]
 
 
@@ -341,8 +341,8 @@ async def test_alone_beside_another_controller() -> None:
         await hub.decide("c1")
         await until(says(hub, "Active"))
         # Nobody keeps the condition of the other check here, so Kueue would give no quota.
-        told = {"status": {"conditions": [_active()]}}
-        await hub.admin.merge_patch(ADMISSION_CHECK, ObjectKey("", CHECK), told, subresource="status")
+        shown = {"status": {"conditions": [_active()]}}
+        await hub.admin.merge_patch(ADMISSION_CHECK, ObjectKey("", CHECK), shown, subresource="status")
         await hub.fleet.submit("old")
         await until(runs(hub, "old", ""))
         await _assign(hub, "c1")
@@ -369,8 +369,8 @@ async def test_figures_of_a_config_that_nobody_fills_any_more_are_forgotten() ->
 
 
 def _active() -> Json:
-    told = {"type": "Active", "status": "True", "reason": "Active", "message": "Connected"}
-    return {**told, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    connected = {"type": "Active", "status": "True", "reason": "Active", "message": "Connected"}
+    return {**connected, "lastTransitionTime": "2026-01-01T00:00:00Z"}
 
 
 async def _assign(hub: Hub, worker: str) -> None:
@@ -390,8 +390,8 @@ async def test_an_inventory_fills_a_config_by_label() -> None:
         await hub.profile("p3", accelerator="nvidia-tesla-t4")
         await until(lists(hub, "p1", "p3", config="gpus"))
         assert await hub.workers() == ["c1", "p1", "p3"]
-        found = await hub.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "p1"))
-        assert found["spec"]["clusterSource"] == {"clusterProfileRef": {"name": "p1"}}
+        worker = await hub.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "p1"))
+        assert worker["spec"]["clusterSource"] == {"clusterProfileRef": {"name": "p1"}}
         await hub.admin.merge_patch(
             CLUSTER_PROFILE,
             ObjectKey(KUEUE_NAMESPACE, "p2"),

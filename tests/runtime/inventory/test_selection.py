@@ -46,20 +46,20 @@ class Wired:
     ocm: OcmCaches = attrs.field(
         factory=lambda: OcmCaches.build(cast(ApiClient, None), NAMESPACE, lambda: None, lambda: 0.0)
     )
-    told: list[str] = attrs.field(factory=list)
+    named: list[str] = attrs.field(factory=list)
     selection: PlacementSelection = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.selection = PlacementSelection(self.hub, self.ocm)
-        self.selection.listen(self.told.append, lambda: self.told.append("all"))
+        self.selection.listen(self.named.append, lambda: self.named.append("all"))
         self.hub.checks.put(ObjectKey("", "a"), check("a"))
         self.ocm.placements.put(ObjectKey(NAMESPACE, "a"), {"metadata": {"name": "a", "namespace": NAMESPACE}})
         self.ocm.decisions.put(ObjectKey(NAMESPACE, "d"), decision("c1"))
 
     def read(self) -> None:
         """All of OCM's kinds have been read."""
-        for one in (self.ocm.placements, self.ocm.decisions, self.ocm.scores):
-            one.status = one.status.listed()
+        for informer in (self.ocm.placements, self.ocm.decisions, self.ocm.scores):
+            informer.status = informer.status.listed()
 
 
 async def test_what_a_placement_selects_is_known_once_all_has_been_read() -> None:
@@ -70,7 +70,7 @@ async def test_what_a_placement_selects_is_known_once_all_has_been_read() -> Non
 
 
 @pytest.mark.parametrize(
-    ("found", "known", "selects"),
+    ("shown", "known", "selects"),
     [
         (check("a"), True, True),
         (check("a", placement="another"), True, False),
@@ -79,16 +79,16 @@ async def test_what_a_placement_selects_is_known_once_all_has_been_read() -> Non
         (marked(of_kueue("a"), finalizers=[ADDON_FINALIZER]), True, False),
     ],
 )
-async def test_checks_that_count(found: Json, known: bool, selects: bool) -> None:
+async def test_checks_that_count(shown: Json, known: bool, selects: bool) -> None:
     """One that ends selects nothing; while the addon has one, nothing is ours to follow."""
     wired = Wired()
     wired.read()
-    wired.hub.checks.put(ObjectKey("", "a"), found)
+    wired.hub.checks.put(ObjectKey("", "a"), shown)
     assert (wired.selection.known, wired.selection.selects("c1")) == (known, selects)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "names"),
     [
         (None, decision("c1", "c2"), ["c1", "c2"]),
         (decision("c1"), None, ["c1"]),
@@ -99,18 +99,18 @@ async def test_checks_that_count(found: Json, known: bool, selects: bool) -> Non
     ],
 )
 async def test_a_decision_tells_the_clusters_that_come_and_go(
-    old: Json | None, new: Json | None, told: list[str]
+    old: Json | None, new: Json | None, names: list[str]
 ) -> None:
     wired = Wired()
     wired.ocm.decisions._on_change(KEY, old, new)
-    assert wired.told == told
+    assert wired.named == names
 
 
 ENDING: Final = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "tells"),
     [
         (None, check("a"), True),
         (check("a"), None, True),
@@ -122,25 +122,26 @@ ENDING: Final = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
         (marked(of_kueue("a"), name="a", uid="a"), check("a"), True),
     ],
 )
-async def test_a_check_tells_all_if_it_means_something_else(old: Json | None, new: Json | None, told: bool) -> None:
+async def test_a_check_tells_all_if_it_means_something_else(old: Json | None, new: Json | None, tells: bool) -> None:
     wired = Wired()
     wired.hub.checks._on_change(KEY, old, new)
-    assert wired.told == (["all"] if told else [])
+    assert wired.named == (["all"] if tells else [])
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"), [({"uid": "2"}, True), (ENDING, True), ({"labels": {"x": "y"}}, False), ({"name": "a"}, False)]
+    ("changed", "tells"),
+    [({"uid": "2"}, True), (ENDING, True), ({"labels": {"x": "y"}}, False), ({"name": "a"}, False)],
 )
-async def test_a_placement_tells_all_if_it_is_another_or_ends(changed: Json, told: bool) -> None:
+async def test_a_placement_tells_all_if_it_is_another_or_ends(changed: Json, tells: bool) -> None:
     wired = Wired()
     before: Json = {"metadata": {"name": "a", "uid": "1"}}
     wired.ocm.placements._on_change(KEY, before, marked(before, **changed))
-    assert wired.told == (["all"] if told else [])
+    assert wired.named == (["all"] if tells else [])
 
 
 async def test_a_kind_tells_when_it_is_read_and_when_it_begins_or_ceases_to_fail() -> None:
-    told: list[int] = []
-    changed = when_readable(lambda: told.append(1))
+    calls: list[int] = []
+    changed = when_readable(lambda: calls.append(1))
     status = caches().checks.status
     for step, total in (
         (status, 0),
@@ -151,7 +152,7 @@ async def test_a_kind_tells_when_it_is_read_and_when_it_begins_or_ceases_to_fail
         (status.listed(), 3),
     ):
         changed(step)
-        assert len(told) == total
+        assert len(calls) == total
 
 
 def spokes(hub: HubCaches) -> Spokes:
@@ -164,16 +165,16 @@ def spokes(hub: HubCaches) -> Spokes:
 
 def due(made: Spokes) -> list[str]:
     """The spokes that are to be looked at."""
-    found = []
+    names = []
     queue = made.controller.queue
     while (key := queue.take()) is not None:
         queue.release(key)
-        found.append(key.name)
-    return found
+        names.append(key.name)
+    return names
 
 
 @pytest.mark.parametrize(
-    ("resource", "old", "new", "found"),
+    ("resource", "old", "new", "names"),
     [
         (MULTIKUEUE_CLUSTER, None, cluster("c1"), ["c1"]),
         (MULTIKUEUE_CLUSTER, cluster("c1"), None, ["c1"]),
@@ -183,18 +184,18 @@ def due(made: Spokes) -> list[str]:
     ],
 )
 async def test_what_shows_on_the_hub_concerns_spokes(
-    resource: Resource, old: Json | None, new: Json | None, found: list[str]
+    resource: Resource, old: Json | None, new: Json | None, names: list[str]
 ) -> None:
     """By the name of a worker, or by what that notes."""
     hub = caches()
     hub.clusters.put(ObjectKey("", "renamed"), marked(cluster("renamed"), annotations={SPOKE_ANNOTATION: "c9"}))
     made = spokes(hub)
     made._changed(resource, ObjectKey("", "x"), old, new)
-    assert due(made) == found
+    assert due(made) == names
 
 
 @pytest.mark.parametrize(
-    ("secret", "found"),
+    ("secret", "names"),
     [
         ("multikueue-c1", ["c1"]),
         ("c1-multikueue", ["c1"]),
@@ -204,10 +205,10 @@ async def test_what_shows_on_the_hub_concerns_spokes(
         ("multikueue-multikueue", ["multikueue"]),
     ],
 )
-async def test_a_secret_concerns_the_spokes_whose_it_may_be(secret: str, found: list[str]) -> None:
+async def test_a_secret_concerns_the_spokes_whose_it_may_be(secret: str, names: list[str]) -> None:
     made = spokes(caches())
     made._changed(SECRET, ObjectKey(NAMESPACE, secret), None, {})
-    assert due(made) == found
+    assert due(made) == names
 
 
 async def test_all_are_those_of_which_anything_is_there() -> None:

@@ -61,8 +61,8 @@ async def make_renewed(on: Hub, name: str = "c1") -> str:
     await on.admin.merge_patch(SECRET, ObjectKey(name, "multikueue"), {"data": {"token": None}})
 
     async def renewed() -> bool:
-        found = await on.get(SECRET, "multikueue", name)
-        return bool(dig(found, "data", "token")) and token_of(found) != before
+        secret = await on.get(SECRET, "multikueue", name)
+        return bool(dig(secret, "data", "token")) and token_of(secret) != before
 
     await until(renewed)
     return before
@@ -76,8 +76,8 @@ async def test_a_selected_cluster_becomes_a_worker_that_runs_jobs(source: Connec
         assert [*await on.runs()] == ["c1"]
         assert await on.parts("c2") == {}  # nobody selects it: no account, no role (W17)
         assert set(on.asked("create", CLUSTER_PERMISSION)) == {GRANTING}
-        told = [event for event in await on.events() if event[0] == "MultiKueueCluster"]
-        assert told == [("MultiKueueCluster", "MultiKueueClusterCreated", told[0][2])]
+        events = [event for event in await on.events() if event[0] == "MultiKueueCluster"]
+        assert events == [("MultiKueueCluster", "MultiKueueClusterCreated", events[0][2])]
 
 
 @BOTH
@@ -176,10 +176,10 @@ class TestOthersObjects:
                 await anyio.sleep(60)
                 await on.admin.delete(MANAGED_CLUSTER, ObjectKey("", "c1"))
                 await anyio.sleep(60)
-            found = await on.parts()
-            assert [*found] == ["worker"]
-            assert (uid(found["worker"]), found["worker"]["spec"]) == (uid(made), made["spec"])
-            assert "labels" not in found["worker"]["metadata"]
+            parts = await on.parts()
+            assert [*parts] == ["worker"]
+            assert (uid(parts["worker"]), parts["worker"]["spec"]) == (uid(made), made["spec"])
+            assert "labels" not in parts["worker"]["metadata"]
             assert {event[0] for event in await on.events() if event[1] == "Conflict"} == {
                 "ManagedCluster",
                 "MultiKueueCluster",
@@ -369,13 +369,13 @@ class TestMending:
             asked = [n for (_, verb, what), n in on.server.requests.items() if (verb, what) == ("delete", ACCOUNTS)]
             tried = sum(asked)
             assert 2 < tried <= 9
-            told = [
+            notes = [
                 note for _, reason, note in await on.events() if reason == "WorkerNotReady" and "rbac manager" in note
             ]
-            assert len(told) == 1
+            assert len(notes) == 1
             assert (
                 "kubectl delete managedserviceaccounts.authentication.open-cluster-management.io multikueue -n c1"
-                in (told[0])
+                in (notes[0])
             )
             on.server.faults.remove(refused)
             await until(lambda: _gone(on), within=3700)
@@ -413,8 +413,8 @@ async def _is(on: Hub, right: Json) -> bool:
 
 
 async def _is_another(on: Hub, part: str, before: Json) -> bool:
-    found = (await on.parts()).get(part)
-    return found is not None and uid(found) != uid(before)
+    kept = (await on.parts()).get(part)
+    return kept is not None and uid(kept) != uid(before)
 
 
 async def _has_address(on: Hub, url: str) -> bool:
@@ -479,8 +479,8 @@ class TestAdopting:
                 await until(lambda: _lacks(on, "secret"))
                 await anyio.sleep(60)
                 assert await on.is_active()
-                told = "MultiKueueCluster c1 of ManagedCluster c1 taken over"
-                assert ("MultiKueueCluster", "MultiKueueClusterUpdated", told) in await on.events()
+                expected = "MultiKueueCluster c1 of ManagedCluster c1 taken over"
+                assert ("MultiKueueCluster", "MultiKueueClusterUpdated", expected) in await on.events()
             after = await on.parts()
             assert {part: uid(obj) for part, obj in after.items()} == {
                 part: uid(obj) for part, obj in before.items() if part != "secret"
@@ -494,9 +494,9 @@ class TestAdopting:
                 await until(on.events)
                 await on.admin.merge_patch(MANAGED_CLUSTER, ObjectKey("", "c1"), {"metadata": {"labels": {"a": "b"}}})
                 await anyio.sleep(60)
-                ((kind, reason, told),) = await on.events()
+                ((kind, reason, note),) = await on.events()
                 assert (kind, reason) == ("ManagedCluster", "LeftBehind")
-                assert "ManagedServiceAccount c1/multikueue" in told
+                assert "ManagedServiceAccount c1/multikueue" in note
             assert "worker" in await on.parts()
 
     async def test_a_worker_of_the_recipe_of_2024_keeps_its_name_and_its_jobs(self) -> None:

@@ -22,8 +22,8 @@ async def no_nodes(fleet: Fleet, worker: str) -> None:
     client = DirectClient(fleet.workers[worker])
     for copy in (await client.list(WORKLOAD)).items:
         failed = new_condition("QuotaReserved", False, "TopologyPlacementFailed", "no nodes", now=now())
-        told = {"status": {"conditions": updated(conditions(copy), failed)}}
-        await client.merge_patch(WORKLOAD, ObjectKey.of(copy), told, subresource="status")
+        status = {"status": {"conditions": updated(conditions(copy), failed)}}
+        await client.merge_patch(WORKLOAD, ObjectKey.of(copy), status, subresource="status")
 
 
 async def test_a_worker_without_nodes_for_a_job_gets_no_more_of_that_shape_until_more_is_free() -> None:

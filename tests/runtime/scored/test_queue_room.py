@@ -42,35 +42,35 @@ def rooms() -> WorkerRooms:
 
 
 async def test_what_a_workload_got_counts_until_figures_show_it() -> None:
-    found = rooms()
-    found.planned(KEY, CLAIM)
-    found.planned(KEY, None)
+    figures = rooms()
+    figures.planned(KEY, CLAIM)
+    figures.planned(KEY, None)
     await anyio.sleep(SHOWN_AFTER - 0.1)
-    found.look()
-    assert KEY in found.ledger
+    figures.look()
+    assert KEY in figures.ledger
     await anyio.sleep(0.2)
-    found.look()
-    assert KEY not in found.ledger
+    figures.look()
+    assert KEY not in figures.ledger
 
 
 async def test_it_counts_no_longer_because_it_is_planned_again() -> None:
     """Each change of a running job plans its Workload."""
-    found = rooms()
-    found.planned(KEY, CLAIM)
+    figures = rooms()
+    figures.planned(KEY, CLAIM)
     for _ in range(3):
-        found.planned(KEY, None)
+        figures.planned(KEY, None)
         await anyio.sleep(SHOWN_AFTER / 2)
-    found.look()
-    assert KEY not in found.ledger
+    figures.look()
+    assert KEY not in figures.ledger
 
 
 async def test_a_workload_that_waits_again_keeps_its_claim() -> None:
-    found = rooms()
+    figures = rooms()
     for claim in (CLAIM, None, attrs.evolve(CLAIM, priority=1)):
-        found.planned(KEY, claim)
+        figures.planned(KEY, claim)
     await anyio.sleep(SHOWN_AFTER + 0.1)
-    found.look()
-    assert KEY in found.ledger
+    figures.look()
+    assert KEY in figures.ledger
 
 
 def started(key: ObjectKey, reserved: datetime) -> Json:
@@ -84,27 +84,27 @@ def started(key: ObjectKey, reserved: datetime) -> Json:
 
 @pytest.mark.parametrize(("minutes", "starving"), [(-70, 0), (-50, 1)])
 async def test_who_is_held_for_an_hour_while_later_ones_start_is_counted(minutes: int, starving: int) -> None:
-    found, reserved = rooms(), now() - timedelta(hours=1)
-    found.planned(KEY, attrs.evolve(CLAIM, reserved=reserved))
-    found.job_changed(KEY, None, started(ObjectKey("default", "other"), now() + timedelta(minutes=minutes)))
+    figures, reserved = rooms(), now() - timedelta(hours=1)
+    figures.planned(KEY, attrs.evolve(CLAIM, reserved=reserved))
+    figures.job_changed(KEY, None, started(ObjectKey("default", "other"), now() + timedelta(minutes=minutes)))
 
-    assert found.starving() == starving
-    found.planned(KEY, attrs.evolve(CLAIM, reserved=reserved, offered=CLAIM.places))
-    assert found.starving() == 0
+    assert figures.starving() == starving
+    figures.planned(KEY, attrs.evolve(CLAIM, reserved=reserved, offered=CLAIM.places))
+    assert figures.starving() == 0
 
 
 async def test_what_a_workers_nodes_had_no_place_for_is_known_to_those_that_come_later() -> None:
-    async with read("worker1") as found:
+    async with read("worker1") as figures:
         worker = ClusterName("worker1")
-        name, facts = next(iter((found._figures[worker].facts or {}).items()))
+        name, facts = next(iter((figures._figures[worker].facts or {}).items()))
         request = ResourceRequest((PodSet({"cpu": 1}),))
-        found.planned(KEY, attrs.evolve(CLAIM, request=request, unplaced=((worker, name),)))
+        figures.planned(KEY, attrs.evolve(CLAIM, request=request, unplaced=((worker, name),)))
         for _ in range(2):  # as noted, and as carried on when the figures are read again
-            (facts,) = (found._figures[worker].facts or {}).values()
+            (facts,) = (figures._figures[worker].facts or {}).values()
             assert not facts.places(request, now())
             assert facts.places(request, now() + timedelta(hours=1))
-            found.changed(worker)
-            found.look()
+            figures.changed(worker)
+            figures.look()
 
 
 def pod(scheduled: str, reason: str, at: datetime) -> Json:
@@ -113,13 +113,13 @@ def pod(scheduled: str, reason: str, at: datetime) -> Json:
     return {"status": {"conditions": [said]}}
 
 
-def show(found: WorkerRooms, *pods: Json) -> bool:
+def show(figures: WorkerRooms, *pods: Json) -> bool:
     """Pods of a job that worker1 has. Returns whether nodes there may have a place for the next of its shape."""
     worker = ClusterName("worker1")
-    ((queue, _),) = found._figures[worker].targets.items()
+    ((queue, _),) = figures._figures[worker].targets.items()
     made = workload(cluster=worker, check="Ready", spec={"queueName": queue.name})
-    found.placed(made, worker, queue, pods)
-    (facts,), request = (found._figures[worker].facts or {}).values(), kueue_objects.request(made)
+    figures.placed(made, worker, queue, pods)
+    (facts,), request = (figures._figures[worker].facts or {}).values(), kueue_objects.request(made)
     assert request is not None
     return facts.places(request, now())
 
@@ -128,23 +128,23 @@ def show(found: WorkerRooms, *pods: Json) -> bool:
 async def test_pods_that_no_node_has_a_place_for_send_the_next_of_their_shape_elsewhere(
     reason: str, hangs: bool
 ) -> None:
-    async with read("worker1") as found:
-        assert show(found, pod("False", reason, now())) is not hangs
+    async with read("worker1") as figures:
+        assert show(figures, pod("False", reason, now())) is not hangs
 
 
 async def test_pods_that_get_nodes_end_that_and_those_that_had_them_before_do_not() -> None:
-    async with read("worker1") as found:
+    async with read("worker1") as figures:
         running, hanging = pod("True", "", now() - timedelta(minutes=5)), pod("False", "Unschedulable", now())
-        assert show(found, running)
-        assert not show(found, running, hanging)
-        assert not show(found, running)
+        assert show(figures, running)
+        assert not show(figures, running, hanging)
+        assert not show(figures, running)
         await anyio.sleep(2)
-        assert show(found, running, pod("True", "", now()))
+        assert show(figures, running, pod("True", "", now()))
 
 
-def states(found: WorkerRooms) -> dict[str, Known | None]:
+def states(figures: WorkerRooms) -> dict[str, Known | None]:
     """Of all workers, whether their figures can be used."""
-    return {name: figures.state for name, figures in found._figures.items()}
+    return {name: figures.state for name, figures in figures._figures.items()}
 
 
 @asynccontextmanager
@@ -154,15 +154,15 @@ async def read(*workers: str) -> AsyncIterator[WorkerRooms]:
     manager = attrs.evolve(fleet.build(), dispatcher=ScoredDispatcher({"default": Profile()}))
     async with fleet.dispatching(manager):
         await anyio.sleep(5)
-        found = manager._dispatching.figures
-        assert isinstance(found, WorkerRooms)
-        assert {*states(found).values()} == {Known.YES}
-        yield found
+        figures = manager._dispatching.figures
+        assert isinstance(figures, WorkerRooms)
+        assert {*states(figures).values()} == {Known.YES}
+        yield figures
 
 
 async def test_what_is_odd_about_a_workers_figures_costs_them_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ended the leader."""
-    async with read("worker1", "worker2") as found:
+    async with read("worker1", "worker2") as figures:
         tree, read_of = kueue_objects.tree, list[str]()
 
         def odd(queues: Iterable[Json], *rest: Any) -> Any:
@@ -172,19 +172,19 @@ async def test_what_is_odd_about_a_workers_figures_costs_them_only(monkeypatch: 
             return tree(queues, *rest)
 
         monkeypatch.setattr(kueue_objects, "tree", odd)
-        found.changed(ClusterName("worker1"))
+        figures.changed(ClusterName("worker1"))
         with capture_logs() as logged:
             await anyio.sleep(1)
         assert [line["cluster"] for line in logged if line["log_level"] == "error"] == ["worker1"]
-        assert states(found) == {"worker1": Known.ODD, "worker2": Known.YES}
-        found.changed(ClusterName("worker1"))
+        assert states(figures) == {"worker1": Known.ODD, "worker2": Known.YES}
+        figures.changed(ClusterName("worker1"))
         await anyio.sleep(1)
-        assert {*states(found).values()} == {Known.YES}
+        assert {*states(figures).values()} == {Known.YES}
 
 
 async def test_a_watch_that_comes_and_goes_has_many_figures_read_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with read("worker1") as found:
-        informers = found.host.workers.get("worker1")
+    async with read("worker1") as figures:
+        informers = figures.host.workers.get("worker1")
         assert informers is not None
         assert informers.known is not None
         queues, looks = informers.known.queues.cluster_queues, Mock(wraps=kueue_objects.tree)
@@ -192,7 +192,7 @@ async def test_a_watch_that_comes_and_goes_has_many_figures_read_no_more_often(m
         monkeypatch.setattr(kueue_objects, "tree", looks)
         for number in range(100):
             queues.status = attrs.evolve(queues.status, refused=bool(number % 2))
-            found.changed(ClusterName("worker1"))
-            found.look()
+            figures.changed(ClusterName("worker1"))
+            figures.look()
             await anyio.sleep(0.1)
         assert looks.call_count < 10

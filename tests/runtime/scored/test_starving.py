@@ -23,9 +23,11 @@ LASTS = 100
 
 async def warned(fleet: Fleet) -> set[tuple[str, str]]:
     """The kind and the name of what events say so of."""
-    found = [one for one in (await fleet.admin.list(EVENT)).items if STARVING in one["note"]]
-    assert all(one["type"] == "Warning" and "priority" in one["note"] and "giveUp" in one["note"] for one in found)
-    return {(one["regarding"]["kind"], one["regarding"]["name"].removeprefix("job-")[:4]) for one in found}
+    events = [event for event in (await fleet.admin.list(EVENT)).items if STARVING in event["note"]]
+    assert all(
+        event["type"] == "Warning" and "priority" in event["note"] and "giveUp" in event["note"] for event in events
+    )
+    return {(event["regarding"]["kind"], event["regarding"]["name"].removeprefix("job-")[:4]) for event in events}
 
 
 async def test_a_gang_that_starves_is_told_on_the_job_and_no_more_once_it_starts(

@@ -93,6 +93,6 @@ async def _tell(stories: Stories, timeout: float, console: Console) -> bool:
 def outcome(stories: Stories) -> dict[str, Any]:
     """The object that `--json` prints: that of the other demos, and a part for each story."""
     demo = stories.demo
-    found = summary(demo.tally, list(demo.sandbox.workers), demo.elapsed)
+    shared = summary(demo.tally, list(demo.sandbox.workers), demo.elapsed)
     parts = [story_item(played, stories.jobs(played.story)) for played in stories.played.values()]
-    return {**found, "stories": parts, "strays": stories.strays()}
+    return {**shared, "stories": parts, "strays": stories.strays()}

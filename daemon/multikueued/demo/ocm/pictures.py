@@ -25,7 +25,7 @@ def print_story(console: Console, played: Played, jobs: Sequence[JobRecord], wor
     story = played.story
     console.print()
     console.print(Text(f"{STORIES.index(story) + 1} · {story.title}", style="bold"))
-    console.print(Text(story.told))
+    console.print(Text(story.summary))
     console.print(inventory(story, workers))
     for line in bars(played, jobs, workers, console.width, colours=console.color_system is not None):
         console.print(line, no_wrap=True, crop=True)
@@ -56,7 +56,7 @@ def inventory(story: Story, workers: Sequence[str]) -> Table:
 
 def _gpus(story: Story, worker: str) -> list[str]:
     counts = [story.gpus[worker], *(change.gpus[worker] for change in story.changes if change.gpus)]
-    return [" → ".join(map(str, dict.fromkeys(found))) for found in (counts, list(map(score_of, counts)))]
+    return [" → ".join(map(str, dict.fromkeys(numbers))) for numbers in (counts, list(map(score_of, counts)))]
 
 
 def _chosen(story: Story, worker: str) -> str:

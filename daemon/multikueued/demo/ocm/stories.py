@@ -27,7 +27,7 @@ class Story:
     name: str
     """Of its Placement, of the config that is made of it, and of its queue."""
     title: str
-    told: str
+    summary: str
     """What happens, in one sentence."""
     placement: Json
     """The spec."""
@@ -45,16 +45,16 @@ class Story:
     @property
     def detached(self) -> str:
         """The cluster that is detached; empty: none."""
-        return next((one.detached for one in self.changes if one.detached), "")
+        return next((change.detached for change in self.changes if change.detached), "")
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of all its jobs, in the order in which they come."""
-        return tuple(name for jobs in (self.jobs, *(one.jobs for one in self.changes)) for name, _ in jobs)
+        return tuple(name for jobs in (self.jobs, *(change.jobs for change in self.changes)) for name, _ in jobs)
 
     def chosen_for(self, job: str) -> frozenset[str]:
         """The clusters that the Placement had when a job came."""
-        came = (one.chosen for one in self.changes if job in dict(one.jobs))
+        came = (change.chosen for change in self.changes if job in dict(change.jobs))
         return next(came, self.chosen)
 
 

@@ -102,8 +102,8 @@ class Stories:
 
     def jobs(self, story: Story) -> list[JobRecord]:
         """What has been seen of the jobs of a story, in the order of their submission."""
-        found = {seen.key.name: seen for seen in self.demo.tally.stories.values()}
-        return [found[name] for name in story.names if name in found]
+        records = {seen.key.name: seen for seen in self.demo.tally.stories.values()}
+        return [records[name] for name in story.names if name in records]
 
     def strays(self) -> list[str]:
         """The jobs that ran where their Placement did not want them, or have moved, one sentence each."""
@@ -134,21 +134,21 @@ class Stories:
                 played.said = str(new.get("note") or "")
                 self._say(played.said)
 
-    def _say(self, told: str) -> None:
-        self.demo.tally.news.append((self.demo.elapsed, told))
+    def _say(self, text: str) -> None:
+        self.demo.tally.news.append((self.demo.elapsed, text))
         self.demo.noticed()
 
 
 def submissions(jobs: Iterable[tuple[str, int]], queue: str) -> list[Submission]:
     """Jobs for a queue, by name and CPUs; one that is called long runs for longer."""
-    found = []
+    submitted = []
     for name, cpus in jobs:
         job = drawn_job(BATCH_JOB, name, cpus, queue)
         if name.endswith("-long"):
             for obj in job.objects:
                 obj["metadata"]["annotations"] = {**annotations_of(obj), DURATION_ANNOTATION: LONG}
-        found.append(job)
-    return found
+        submitted.append(job)
+    return submitted
 
 
 async def remove_left(client: ApiClient) -> None:
@@ -160,7 +160,7 @@ async def remove_left(client: ApiClient) -> None:
 
 def strays(played: Played, jobs: Iterable[JobRecord]) -> list[str]:
     """The jobs of a story that ran where its Placement did not want them, or have moved before they may."""
-    return [told for job in jobs if (told := _astray(played, job))]
+    return [reason for job in jobs if (reason := _astray(played, job))]
 
 
 def _astray(played: Played, job: JobRecord) -> str:

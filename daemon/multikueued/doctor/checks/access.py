@@ -26,8 +26,8 @@ OVERDUE: Final = timedelta(days=1)
 def on_manager(facts: Facts) -> Iterator[Spot]:
     """The daemon's service account lacks a verb on the manager."""
     if lacking := refused(facts.permissions):
-        told = f"{facts.account} may not {lacking}"
-        yield Spot("the manager", told, {"grant": granting(facts)}, instead="permission-missing@known")
+        why = f"{facts.account} may not {lacking}"
+        yield Spot("the manager", why, {"grant": granting(facts)}, instead="permission-missing@known")
 
 
 def granting(facts: Facts) -> str:
@@ -62,7 +62,7 @@ def _printing(facts: Facts, side: str, *options: str) -> str:
 
 def refused(permissions: Sequence[Permission]) -> str:
     """Those that are lacking, in a line."""
-    return ", ".join(str(one) for one in permissions if not one.allowed)
+    return ", ".join(str(permission) for permission in permissions if not permission.allowed)
 
 
 @check("credentials-expire")
@@ -70,19 +70,23 @@ def expiring(facts: Facts) -> Iterator[Spot]:
     """A worker's token or client certificate has expired (error), or does within seven days (warning; within one
     if the manager of the clusters renews it, as Open Cluster Management does).
     """
-    for worker, found in sorted(facts.credentials.items()):
-        ends = found.token_expires
-        kept = found.bound is not None and facts.settings.bound_tokens.enabled and not found.bound.is_late(facts.now)
+    for worker, credentials in sorted(facts.credentials.items()):
+        ends = credentials.token_expires
+        kept = (
+            credentials.bound is not None
+            and facts.settings.bound_tokens.enabled
+            and not credentials.bound.is_late(facts.now)
+        )
         if kept and ends is not None and ends > facts.now:
             ends = None
-        for what, until in (("token", ends), ("client certificate", found.certificate_expires)):
-            if until is not None and until < facts.now + (OVERDUE if found.renewed else SOON):
+        for what, until in (("token", ends), ("client certificate", credentials.certificate_expires)):
+            if until is not None and until < facts.now + (OVERDUE if credentials.renewed else SOON):
                 yield Spot(
-                    f"{worker}, Secret {found.secret}",
+                    f"{worker}, Secret {credentials.secret}",
                     f"the {what} {'expired' if until < facts.now else 'expires'} at {timestamp(until)}",
                     {"worker": worker},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
-                    instead="credentials-expire@renewed" if found.renewed else "",
+                    instead="credentials-expire@renewed" if credentials.renewed else "",
                     workers=(worker,) if until < facts.now else (),  # nothing fails yet
                 )
 
@@ -90,18 +94,18 @@ def expiring(facts: Facts) -> Iterator[Spot]:
 @check("bound-token")
 def bound(facts: Facts) -> Iterator[Spot]:
     """A worker's token ends, and from when on the daemon renews it; an error if it does not."""
-    for worker, found in sorted(facts.credentials.items()):
-        if found.bound is None:
+    for worker, credentials in sorted(facts.credentials.items()):
+        if credentials.bound is None:
             continue
-        where, ends = f"{worker}, Secret {found.secret}", found.token_expires or found.bound.expires
+        where, ends = f"{worker}, Secret {credentials.secret}", credentials.token_expires or credentials.bound.expires
         until = f"its token ends at {timestamp(ends)}" if ends is not None else "nobody knows when its token ends"
         if not facts.settings_known:
             yield Spot(where, f"{until}; the daemon's settings are not known, so nobody knows whether it is renewed")
         elif not facts.settings.bound_tokens.enabled:
-            told = f"{until}, and the daemon does not renew it"
-            yield Spot(where, told, severity=Severity.ERROR, instead="bound-token@off")
-        elif found.bound.renewed_at is not None:
-            yield Spot(where, f"{until}; the daemon renews it from {timestamp(found.bound.renewed_at)} on")
+            why = f"{until}, and the daemon does not renew it"
+            yield Spot(where, why, severity=Severity.ERROR, instead="bound-token@off")
+        elif credentials.bound.renewed_at is not None:
+            yield Spot(where, f"{until}; the daemon renews it from {timestamp(credentials.bound.renewed_at)} on")
         else:
             yield Spot(where, f"{until}; the daemon renews it now")
 
@@ -109,18 +113,18 @@ def bound(facts: Facts) -> Iterator[Spot]:
 @check("kubeconfig-unusable")
 def unusable(facts: Facts) -> Iterator[Spot]:
     """The kubeconfig in a worker's Secret cannot be used."""
-    for worker, found in sorted(facts.credentials.items()):
-        if found.problem:
-            where = f"{worker}, Secret {found.secret}"
-            yield Spot(where, found.problem, {"worker": worker, "outside": facts.outside}, workers=(worker,))
+    for worker, credentials in sorted(facts.credentials.items()):
+        if credentials.problem:
+            where = f"{worker}, Secret {credentials.secret}"
+            yield Spot(where, credentials.problem, {"worker": worker, "outside": facts.outside}, workers=(worker,))
 
 
 @check("credentials-not-in-use")
 def not_in_use(facts: Facts) -> Iterator[Spot]:
     """The daemon is connected with other credentials than the Secret has."""
-    for worker, found in sorted(facts.credentials.items()):
+    for worker, credentials in sorted(facts.credentials.items()):
         cluster = facts.objects.clusters_by_name.get(worker, {})
         used = digest_in_use(cluster) if is_true(cluster, "Active") else ""  # a lost one is connected with none
-        if used and found.digest and used != found.digest:
-            told = f"the daemon is connected with other credentials than Secret {found.secret} has"
-            yield Spot(worker, told, {"worker": worker})
+        if used and credentials.digest and used != credentials.digest:
+            why = f"the daemon is connected with other credentials than Secret {credentials.secret} has"
+            yield Spot(worker, why, {"worker": worker})

@@ -38,7 +38,7 @@ def _of_checks(id: str, finds: str) -> Check:
     """What is wrong with AdmissionChecks and their MultiKueueConfigs, of one kind of finding."""
 
     def look(facts: Facts) -> Iterator[Finding]:
-        yield from (one for one in facts.of_checks if one.id == id)
+        yield from (problem for problem in facts.of_checks if problem.id == id)
 
     return Check(REMEDIES[id], REMEDIES[id].severity, finds, look)
 
@@ -49,14 +49,18 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
     its setting `origin` is another one than before; nothing where it may not hold that Lease, which is told.
     """
     leases = LEASE.plural, LEASE.gvk.group
-    lacking = {one.verb for one in facts.permissions if (one.resource, one.group) == leases and not one.allowed}
+    lacking = {
+        permission.verb
+        for permission in facts.permissions
+        if (permission.resource, permission.group) == leases and not permission.allowed
+    }
     if lacking & {"get", "update"}:  # it need not be created, as it is there; patched are those of mirrors' Nodes
         return
     origin, secret = str(facts.settings.origin), ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
     is_other = facts.settings_known and facts.noted_origin not in ("", origin)
     words = {"name": secret.name, "namespace": secret.namespace, "noted": facts.noted_origin, "origin": origin}
-    for one in daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
-        yield finding("origin-changed", one.where, **words) if is_other else one
+    for problem in daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
+        yield finding("origin-changed", problem.where, **words) if is_other else problem
 
 
 @check("no-check")
@@ -64,7 +68,7 @@ def no_checks(facts: Facts) -> Iterator[Spot | Finding]:
     """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one."""
     if not facts.objects.our_checks:
         yield Spot("the manager", "there is no AdmissionCheck of MultiKueue")
-    yield from (one for one in facts.of_checks if one.id == "no-check")
+    yield from (problem for problem in facts.of_checks if problem.id == "no-check")
 
 
 config_missing = _of_checks("config-missing", "An AdmissionCheck names a MultiKueueConfig that does not exist")
@@ -94,8 +98,8 @@ def inactive_queues(facts: Facts) -> Iterator[Finding]:
 def queues_without_target(facts: Facts) -> Iterator[Finding]:
     """A LocalQueue leads to a ClusterQueue that does not exist."""
     for _, local in sorted(facts.objects.local_queues_by_key.items()):
-        for found in without_cluster_queue(local, facts.objects):
-            yield found.mild()  # it may have no jobs
+        for problem in without_cluster_queue(local, facts.objects):
+            yield problem.mild()  # it may have no jobs
 
 
 @check("worker-unlisted")
@@ -106,9 +110,9 @@ def unlisted_workers(facts: Facts) -> Iterator[Spot]:
         return  # it may be in that one, of which another finding tells
     for worker in facts.worker_reports:
         if worker.state != "Missing" and not worker.checks:
-            told, kept = "no MultiKueueConfig of a check lists it", OWNER_LABEL in labels_of(known[worker.name])
+            why, kept = "no MultiKueueConfig of a check lists it", OWNER_LABEL in labels_of(known[worker.name])
             instead = "worker-unlisted@selected" if kept else ""
-            yield Spot(f"MultiKueueCluster {worker.name}", told, {"worker": worker.name}, instead=instead)
+            yield Spot(f"MultiKueueCluster {worker.name}", why, {"worker": worker.name}, instead=instead)
 
 
 @check(DETACHED)
@@ -122,16 +126,16 @@ def detached_workers(facts: Facts) -> Iterator[Finding]:
 @check(GONE)
 def gone_workers(facts: Facts) -> Iterator[Finding]:
     """Jobs have a worker whose MultiKueueCluster does not exist."""
-    named = {workloads.cluster_name(one) for one in facts.objects.dispatched} - {None}
+    named = {workloads.cluster_name(workload) for workload in facts.objects.dispatched} - {None}
     missing = sorted(filter(None, named - facts.objects.clusters_by_name.keys()))
     yield from _taken_away(facts, missing if "clusters" not in facts.unread else ())
 
 
 def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Finding]:
     for worker in workers:
-        jobs, found = [*map(title, jobs_on(worker, facts.objects))], taken_away(worker, facts.objects)
-        if found is not None and jobs:
-            yield attrs.evolve(found, where=f"MultiKueueCluster {worker}", why=f"{found.why}; it has {_some(jobs)}")
+        jobs, problem = [*map(title, jobs_on(worker, facts.objects))], taken_away(worker, facts.objects)
+        if problem is not None and jobs:
+            yield attrs.evolve(problem, where=f"MultiKueueCluster {worker}", why=f"{problem.why}; it has {_some(jobs)}")
 
 
 NAMED: Final = 5
@@ -150,11 +154,11 @@ def cordoned_workers(facts: Facts) -> Iterator[Spot]:
 def second_names(facts: Facts) -> Iterator[Spot]:
     """Two MultiKueueClusters lead to one cluster."""
     for name, cluster in sorted(facts.objects.clusters_by_name.items()):
-        if (found := second_name(cluster)) is not None:
-            told = held_as_second(found.first)
-            void = f": it has shown what {found.first} has, whatever {DIFFERENT_ANNOTATION} says"
-            told += void if found.because is Because.NOT_DIFFERENT else ""
-            yield Spot(name, told, {"worker": name, "first": found.first})
+        if (second := second_name(cluster)) is not None:
+            why = held_as_second(second.first)
+            void = f": it has shown what {second.first} has, whatever {DIFFERENT_ANNOTATION} says"
+            why += void if second.because is Because.NOT_DIFFERENT else ""
+            yield Spot(name, why, {"worker": name, "first": second.first})
 
 
 @check("only-second-names")
@@ -162,17 +166,17 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
     """A MultiKueueConfig lists nothing but second names of clusters: its jobs are offered to nobody. They are named."""
     known = facts.objects.clusters_by_name
     for name in sorted(facts.objects.our_checks):
-        seconds = {one: second_name(known.get(one) or {}) for one in facts.objects.workers_of(name)}
-        firsts = {one: found.first for one, found in seconds.items() if found is not None}
+        seconds = {worker: second_name(known.get(worker) or {}) for worker in facts.objects.workers_of(name)}
+        firsts = {worker: second.first for worker, second in seconds.items() if second is not None}
         config = facts.objects.config_of(name)
         if config is None or not seconds or len(firsts) < len(seconds):
             continue
-        told = ", ".join(f"{one}, which leads to the same cluster as {first}" for one, first in firsts.items())
-        waiting = [title(one) for one in waiting_of(name, facts.objects)]
+        listed = ", ".join(f"{worker}, which leads to the same cluster as {first}" for worker, first in firsts.items())
+        waiting = [title(workload) for workload in waiting_of(name, facts.objects)]
         words = {"firsts": " and ".join(dict.fromkeys(firsts.values())), "config": name_of(config)}
         yield Spot(
             f"MultiKueueConfig {name_of(config)}",
-            f"it lists only {told}, and gets nothing beside it; {_some(waiting) or 'no job yet'} waits",
+            f"it lists only {listed}, and gets nothing beside it; {_some(waiting) or 'no job yet'} waits",
             words,
             object=f"MultiKueueConfig {name_of(config)}",
         )
@@ -180,8 +184,10 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
 
 def waiting_of(check_name: str, objects: ManagerObjects) -> list[Json]:
     """The Workloads of a check that wait."""
-    waiting = (one for one in objects.dispatched if state_of(one, objects) in WAITING_STATES)
-    return [one for one in waiting if check_name in (objects.check_of(one), objects.queue_check(one))]
+    waiting = (workload for workload in objects.dispatched if state_of(workload, objects) in WAITING_STATES)
+    return [
+        workload for workload in waiting if check_name in (objects.check_of(workload), objects.queue_check(workload))
+    ]
 
 
 def _some(names: Sequence[str]) -> str:
@@ -192,8 +198,8 @@ def _some(names: Sequence[str]) -> str:
 @check("placement-inactive")
 def inactive_checks(facts: Facts) -> Iterator[Finding]:
     """A placement check is not active, nobody handles it, or OCM's addon handles it as well."""
-    for one in filter(is_placement_check, facts.objects.checks):
-        yield from inactive_placement(one)
+    for placement_check in filter(is_placement_check, facts.objects.checks):
+        yield from inactive_placement(placement_check)
 
 
 @check("order-unused")
@@ -211,7 +217,7 @@ def orders_without_use(facts: Facts) -> Iterator[Spot]:
 @check("dependencies-unused")
 def dependencies_without_config(facts: Facts) -> Iterator[Spot]:
     """The settings name a MultiKueueConfig for `dependencies` that does not exist."""
-    known = {name_of(one) for one in facts.objects.configs}
+    known = {name_of(config) for config in facts.objects.configs}
     for entry in facts.settings.dependencies:
         if entry.config not in known:
             yield Spot("dependencies", f'there is no MultiKueueConfig "{entry.config}"{similar(entry.config, known)}')

@@ -25,17 +25,17 @@ def do_not_end(facts: Facts) -> Iterator[Spot]:
     holds it, or a pod that has not ended, as on a node that is down; or its Workload is gone, and the worker refuses
     its deletion. Copies with the same cause are one finding.
     """
-    known = {ObjectKey.of(one) for one in facts.objects.workloads}
+    known = {ObjectKey.of(workload) for workload in facts.objects.workloads}
     for worker in facts.workers.values():
         by_cause: dict[tuple[object, ...], list[EndingCopy]] = defaultdict(list)
-        for one in worker.overdue or ():
-            if not _is_given_up(one, worker, facts):
-                nodes = frozenset(pod.node for pod in one.pods)
-                by_cause[one.finalizers, nodes, one.pods_unseen, one.orphaned].append(one)
+        for copy in worker.overdue or ():
+            if not _is_given_up(copy, worker, facts):
+                nodes = frozenset(pod.node for pod in copy.pods)
+                by_cause[copy.finalizers, nodes, copy.pods_unseen, copy.orphaned].append(copy)
         for first, *others in by_cause.values():
-            told = f"{first}: {first.why(facts.now)}{_same(others)}"
+            why = f"{first}: {first.why(facts.now)}{_same(others)}"
             words = {"way_out": first.way_out(worker.name, known=first.workload in known)}
-            yield Spot(f"{worker.name}, {first.kind} {first.key}", told, words, instead=f"{DOES_NOT_END}@there")
+            yield Spot(f"{worker.name}, {first.kind} {first.key}", why, words, instead=f"{DOES_NOT_END}@there")
 
 
 def _same(others: list[EndingCopy]) -> str:
@@ -45,7 +45,7 @@ def _same(others: list[EndingCopy]) -> str:
     return f"; the same holds of {', '.join(map(str, others[:MOST]))}{more}"
 
 
-def _is_given_up(one: EndingCopy, worker: WorkerFacts, facts: Facts) -> bool:
+def _is_given_up(copy: EndingCopy, worker: WorkerFacts, facts: Facts) -> bool:
     cluster = facts.objects.clusters_by_name.get(worker.name, {})
-    own = [workload for workload in facts.objects.workloads if ObjectKey.of(workload) == one.workload]
-    return is_given_up(one.uid, one.created, worker.name, annotations_of(cluster), own)
+    own = [workload for workload in facts.objects.workloads if ObjectKey.of(workload) == copy.workload]
+    return is_given_up(copy.uid, copy.created, worker.name, annotations_of(cluster), own)

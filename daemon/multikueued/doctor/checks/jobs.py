@@ -24,7 +24,7 @@ from multikueued.reports.waiting_jobs import why_jobs_wait
 def rejected(objects: ManagerObjects) -> list[Json]:
     """The Workloads that were rejected or deactivated: the job itself may tell why."""
     ended = (JobState.REJECTED, JobState.INACTIVE)
-    return [one for one in objects.dispatched if state_of(one, objects) in ended]
+    return [workload for workload in objects.dispatched if state_of(workload, objects) in ended]
 
 
 @check("annotation-unreadable")
@@ -40,7 +40,7 @@ def statuses_are_refused(facts: Facts) -> Iterator[Finding]:
     """The manager's API server refuses the status of a job, for what somebody else wrote there, or by a definition of
     another version. Told for as long as the event of it is kept, and until a later status is taken.
     """
-    yield from _told(facts, ToldFinding.STATUS_REFUSED)
+    yield from _of_events(facts, ToldFinding.STATUS_REFUSED)
 
 
 @check(ToldFinding.CONTESTED_FIELD)
@@ -48,7 +48,7 @@ def fields_are_contested(facts: Facts) -> Iterator[Finding]:
     """Something on a worker, as an autoscaler, has set a field of a copy each time that it was set back: it is left
     alone. Told for as long as the event of it is kept, and until the job is changed or ends.
     """
-    yield from _told(facts, ToldFinding.CONTESTED_FIELD)
+    yield from _of_events(facts, ToldFinding.CONTESTED_FIELD)
 
 
 @check(ToldFinding.COPY_WAITS, Severity.INFO)
@@ -56,21 +56,23 @@ def copies_wait(facts: Facts) -> Iterator[Finding]:
     """A large job has waited a minute for its turn to be copied, as its namespace has its share of what is kept in
     memory. Told for as long as the event of it is kept, and until the job is offered.
     """
-    yield from (attrs.evolve(one, severity=Severity.INFO) for one in _told(facts, ToldFinding.COPY_WAITS))
+    yield from (attrs.evolve(problem, severity=Severity.INFO) for problem in _of_events(facts, ToldFinding.COPY_WAITS))
 
 
-def _told(facts: Facts, wanted: ToldFinding) -> Iterator[Finding]:
+def _of_events(facts: Facts, wanted: ToldFinding) -> Iterator[Finding]:
     for workload in facts.objects.workloads:
         key = ObjectKey.of(workload)
-        for told, found in told_findings(facts.told.get(key, ()), workload, facts.jobs.get(key), type_name(workload)):
-            if told is wanted:
-                yield attrs.evolve(found, where=title(workload))
+        for kind, problem in told_findings(
+            facts.events.get(key, ()), workload, facts.jobs.get(key), type_name(workload)
+        ):
+            if kind is wanted:
+                yield attrs.evolve(problem, where=title(workload))
 
 
 def misdated(facts: Facts) -> list[Json]:
     """The Workloads with such an annotation."""
-    noted = ((one, annotations_of(one).get(RETRY_ANNOTATION)) for one in facts.objects.workloads)
-    return [one for one, text in noted if text is not None and parse_timestamp(text) is None]
+    noted = ((workload, annotations_of(workload).get(RETRY_ANNOTATION)) for workload in facts.objects.workloads)
+    return [workload for workload, text in noted if text is not None and parse_timestamp(text) is None]
 
 
 @check("job-waits")

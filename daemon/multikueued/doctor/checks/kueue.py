@@ -30,8 +30,8 @@ def gate_is_on(kueue: KueueFacts) -> bool | None:
     for argument in kueue.arguments or ():
         name, _, value = argument.partition("=")
         if name.lstrip("-") == "feature-gates":
-            found = _GATE.search(value)
-            return True if found is None else found[1].lower() == "true"
+            setting = _GATE.search(value)
+            return True if setting is None else setting[1].lower() == "true"
     if kueue.arguments is None or kueue.configuration is None:
         return None
     set_to = dig(kueue.configuration, "featureGates", "MultiKueue")
@@ -51,18 +51,18 @@ def kueue_writes(facts: Facts) -> Iterator[Spot]:
     if gate_is_on(facts.kueue) is not None:
         return  # that is certain, and this is a sign only
     for worker, writers in sorted(facts.status_writers.items()):
-        kueues = max((one.at for one in writers if one.manager == _KUEUE), default=None)
-        ours = max((one.at for one in writers if one.manager != _KUEUE), default=None)
+        kueues = max((writer.at for writer in writers if writer.manager == _KUEUE), default=None)
+        ours = max((writer.at for writer in writers if writer.manager != _KUEUE), default=None)
         if kueues is not None and (ours is None or kueues > ours):
-            told = f"Kueue's own controller wrote its status last, at {timestamp(kueues)}"
-            yield Spot(f"MultiKueueCluster {worker}", told)
+            why = f"Kueue's own controller wrote its status last, at {timestamp(kueues)}"
+            yield Spot(f"MultiKueueCluster {worker}", why)
 
 
 @check("kueue-too-old")
 def old_kueue(facts: Facts) -> Iterator[Spot]:
     """Kueue is older than 0.15."""
-    found = version_of(facts.kueue.image)
-    if found is not None and found < OLDEST:
+    version = version_of(facts.kueue.image)
+    if version is not None and version < OLDEST:
         yield Spot("Deployment kueue-controller-manager", f"its image is {facts.kueue.image}")
 
 
@@ -86,14 +86,14 @@ def kinds_without_managed_by(facts: Facts) -> Iterator[Spot]:
             field = ".".join(str(part) for part in path)
             where = f"CustomResourceDefinition {kind.resource.qualified}"
             heeding = kind.delegation.heeding
-            told = f": {heeding.of_missing}" if heeding is not None else ""
-            yield Spot(where, f"its version {kind.resource.gvk.version} has no field {field}{told}")
+            effect = f": {heeding.of_missing}" if heeding is not None else ""
+            yield Spot(where, f"its version {kind.resource.gvk.version} has no field {field}{effect}")
 
 
 def _schema(kind: JobKind, definition: Json) -> Json:
     versions: Iterable[Json] = dig(definition, "spec", "versions") or []
-    found = next((one for one in versions if one.get("name") == kind.resource.gvk.version), {})
-    return dig(found, "schema", "openAPIV3Schema") or {}
+    version = next((version for version in versions if version.get("name") == kind.resource.gvk.version), {})
+    return dig(version, "schema", "openAPIV3Schema") or {}
 
 
 def _has_field(schema: Any, path: list[str]) -> bool:
@@ -116,11 +116,11 @@ def starting_here(facts: Facts) -> Iterator[Spot]:
     if facts.settings.pods.check == "Ready":
         return
     pods = {kind.resource.gvk for kind in AVAILABLE if kind.keeps_check_pending}
-    for one in facts.objects.workloads:
-        behind, check = workloads.owner(one), facts.objects.check_of(one)
-        pod_backed = workloads.has_members(one) or (behind is not None and behind.gvk in pods)
-        if not pod_backed or check is None or workloads.is_finished(one) or not workloads.cluster_name(one):
+    for workload in facts.objects.workloads:
+        behind, check = workloads.owner(workload), facts.objects.check_of(workload)
+        pod_backed = workloads.has_members(workload) or (behind is not None and behind.gvk in pods)
+        if not pod_backed or check is None or workloads.is_finished(workload) or not workloads.cluster_name(workload):
             continue
-        if workloads.check_state(one, check) == "Ready":
-            name = title(one)
+        if workloads.check_state(workload, check) == "Ready":
+            name = title(workload)
             yield Spot(name, "it runs on a worker as pods, and its check is Ready")

@@ -49,7 +49,7 @@ CAUSES: Final = (CLIENT, CERTIFICATE, FIREWALL, ADDRESS)
 
 def _spots(facts: Facts, cause: Cause | None) -> Iterator[Spot]:
     way = facts.mirrors.way if facts.mirrors is not None else None
-    if way is None or not way.said or next((one for one in CAUSES if one.fits(way.said)), None) is not cause:
+    if way is None or not way.said or next((known for known in CAUSES if known.fits(way.said)), None) is not cause:
         return
     what = cause.what if cause is not None else "who answers is not multikueue"
     yield Spot(f"Node {way.node}", f"{what}: {way.said}", {"node": way.node})

@@ -17,13 +17,13 @@ def unfit_queue(facts: Facts) -> Iterator[Spot]:
     """A worker is the manager itself, and a queue for copies there leads to workers, or shares a cohort with one."""
     flaws = unfit(facts.objects.cluster_queues, facts.objects.cohorts, facts.objects.our_checks)
     for name in sorted(facts.objects.clusters_by_name):
-        names, found = facts.objects.names_on(name), set[tuple[str, str]]()
+        names, unfit_targets = facts.objects.names_on(name), set[tuple[str, str]]()
         for here in facts.objects.local_queues_for.get(name, ()) if facts.objects.is_manager(name) else ():
             there = facts.objects.local_queues_by_key.get(names.local_queue(here))
             target = str(dig(there, "spec", "clusterQueue") or "")
             if why := flaws.get(target):
-                found.add((target, why))
-        for target, why in sorted(found):
+                unfit_targets.add((target, why))
+        for target, why in sorted(unfit_targets):
             yield Spot(f"{name}, ClusterQueue {target}", f"copies would be in it, and {why}")
 
 

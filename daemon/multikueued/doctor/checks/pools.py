@@ -23,7 +23,7 @@ from multikueued.settings.dispatcher import dispatcher_name
 def hold_blocks_admission(facts: Facts) -> Iterator[Spot]:
     """The dispatcher holds jobs, and the manager's Kueue waits for the pods of each (`blockAdmission`)."""
     if blocks_admission(facts.kueue):
-        for name in sorted(one for one in facts.objects.our_checks if _holds(facts, one)):
+        for name in sorted(check_name for check_name in facts.objects.our_checks if _holds(facts, check_name)):
             yield Spot(f"AdmissionCheck {name}", "its jobs are held, and Kueue has waitForPodsReady.blockAdmission")
 
 
@@ -32,9 +32,9 @@ def spoiled(facts: Facts) -> Iterator[Spot]:
     """Several ClusterQueues here share one ClusterQueue of a worker, and something there decides beside the manager."""
     for worker in facts.workers.values():
         for pool, ours in sorted(_pools(facts, worker.name, worker.queues).items()):
-            found = list(_flaws(pool, ours, worker.queues)) if worker.queues is not None else []
-            if found:
-                yield Spot(f"{worker.name}, ClusterQueue {pool}", "; ".join(found))
+            flaws = list(_flaws(pool, ours, worker.queues)) if worker.queues is not None else []
+            if flaws:
+                yield Spot(f"{worker.name}, ClusterQueue {pool}", "; ".join(flaws))
 
 
 @check("pools-too-small")
@@ -42,22 +42,29 @@ def too_small(facts: Facts) -> Iterator[Spot]:
     """The ClusterQueues that share the workers' are entitled to more than these have together."""
     for name in sorted(facts.objects.our_checks):
         seen = {worker: facts.workers.get(worker) for worker in facts.objects.workers_of(name)}
-        queues = {worker: one.queues for worker, one in seen.items() if one is not None and one.queues is not None}
-        pools = {worker: _pools(facts, worker, one, name) for worker, one in queues.items()}
+        queues = {
+            worker: facts_there.queues
+            for worker, facts_there in seen.items()
+            if facts_there is not None and facts_there.queues is not None
+        }
+        pools = {worker: _pools(facts, worker, seen_queues, name) for worker, seen_queues in queues.items()}
         if not seen or len(queues) < len(seen) or not all(pools.values()):
             continue
         there: Counter[str] = Counter()
-        for worker, one in queues.items():
+        for worker, seen_queues in queues.items():
             for pool in pools[worker]:
-                there.update(nominal(one.cluster.get(pool) or {}))
-        sharing = {queue for found in pools.values() for ours in found.values() for queue in ours.values()}
+                there.update(nominal(seen_queues.cluster.get(pool) or {}))
+        sharing = {queue for pools_there in pools.values() for ours in pools_there.values() for queue in ours.values()}
         here: Counter[str] = Counter()
         for queue in sharing:
             here.update(nominal(facts.objects.queues_by_name.get(queue) or {}))
-        short = [one for one in sorted(here) if one in there and here[one] > there[one]]
+        short = [resource for resource in sorted(here) if resource in there and here[resource] > there[resource]]
         if short:
-            told = ", ".join(f"{written(one, here[one])} {one} of {written(one, there[one])}" for one in short)
-            yield Spot(f"AdmissionCheck {name}", f"its queues {', '.join(sorted(sharing))} are entitled to {told}")
+            amounts = ", ".join(
+                f"{written(resource, here[resource])} {resource} of {written(resource, there[resource])}"
+                for resource in short
+            )
+            yield Spot(f"AdmissionCheck {name}", f"its queues {', '.join(sorted(sharing))} are entitled to {amounts}")
 
 
 def blocks_admission(kueue: KueueFacts) -> bool:
@@ -66,10 +73,10 @@ def blocks_admission(kueue: KueueFacts) -> bool:
     Without a word v1beta1 does so once waitForPodsReady is enabled, and v1beta2 does not.
     """
     settings = dig(kueue.configuration or {}, "waitForPodsReady") or {}
-    told = settings.get("blockAdmission")
+    blocks = settings.get("blockAdmission")
     if str((kueue.configuration or {}).get("apiVersion")).endswith("/v1beta1"):
-        return settings.get("enable") is True and told is not False
-    return told is True
+        return settings.get("enable") is True and blocks is not False
+    return blocks is True
 
 
 def _holds(facts: Facts, check_name: str) -> bool:
@@ -85,7 +92,7 @@ def _pools(
     facts: Facts, worker: str, queues: QueuesOnWorker | None, check_name: str = ""
 ) -> dict[str, dict[ObjectKey, str]]:
     """The ClusterQueues of a worker that several here lead to: its LocalQueues of each, with the ClusterQueue here."""
-    found: dict[str, dict[ObjectKey, str]] = defaultdict(dict)
+    pools: dict[str, dict[ObjectKey, str]] = defaultdict(dict)
     names = facts.objects.names_on(worker)
     for local, name in facts.queues_with_check():
         key = names.local_queue(local)
@@ -93,8 +100,8 @@ def _pools(
             continue
         if _holds(facts, name) and check_name in ("", name):
             here = str(dig(facts.objects.local_queues_by_key[local], "spec", "clusterQueue") or "")
-            found[queues.local[key]][key] = here
-    return {pool: ours for pool, ours in found.items() if len(set(ours.values())) > 1}
+            pools[queues.local[key]][key] = here
+    return {pool: ours for pool, ours in pools.items() if len(set(ours.values())) > 1}
 
 
 def _flaws(pool: str, ours: Mapping[ObjectKey, str], queues: QueuesOnWorker) -> Iterator[str]:
@@ -104,7 +111,7 @@ def _flaws(pool: str, ours: Mapping[ObjectKey, str], queues: QueuesOnWorker) -> 
     if dig(spec, "admissionChecksStrategy", "admissionChecks") or spec.get("admissionChecks"):
         yield "it has admission checks of its own, so its jobs are offered to several workers at once"
     cohort = cohort_of(queue)
-    others = (name for name, one in queues.cluster.items() if name != pool and cohort == cohort_of(one) != "")
+    others = (name for name, other in queues.cluster.items() if name != pool and cohort == cohort_of(other) != "")
     if beside := sorted(others):
         yield f"it shares cohort {cohort} with {', '.join(beside)}"
     elif cohort:
@@ -113,7 +120,7 @@ def _flaws(pool: str, ours: Mapping[ObjectKey, str], queues: QueuesOnWorker) -> 
     if preempts:
         yield f"it preempts by itself: {', '.join(sorted(preempts))}"
     for group in spec.get("resourceGroups") or []:
-        flavors = [str(one.get("name")) for one in group.get("flavors") or []]
+        flavors = [str(flavor.get("name")) for flavor in group.get("flavors") or []]
         if len(flavors) > 1:
             yield f"a job must fit one of its flavors {', '.join(flavors)}, and the manager counts them together"
     if strange := sorted(str(key) for key, target in queues.local.items() if target == pool and key not in ours):

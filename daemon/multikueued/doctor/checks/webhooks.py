@@ -25,8 +25,8 @@ def ours(facts: Facts) -> dict[str, Json]:
     known = facts.webhooks.configurations if facts.webhooks is not None else {}
     return {
         name: entry
-        for name, one in known.items()
-        for entry in one.get("webhooks") or []
+        for name, configuration in known.items()
+        for entry in configuration.get("webhooks") or []
         if entry.get("name") == WEBHOOK
     }
 
@@ -44,7 +44,7 @@ def off(facts: Facts) -> Iterator[Spot]:
     known = facts.webhooks is not None and facts.settings_known and not facts.settings.webhook.enabled
     known = known and not ours(facts)  # one that is left over is told as such
     fills_in = any(kind.delegation.path is not None for kind in facts.kinds)
-    if known and fills_in and any(facts.objects.check_of_queue(one) for one in facts.objects.cluster_queues):
+    if known and fills_in and any(facts.objects.check_of_queue(queue) for queue in facts.objects.cluster_queues):
         yield Spot("the manager", "queues lead to workers, and the webhook is off: a job must name managedBy itself")
 
 
@@ -63,10 +63,10 @@ def left_over(facts: Facts) -> Iterator[Spot]:
     """
     for name, entry in stale(facts).items():
         closed = entry.get("failurePolicy") == "Fail"
-        told = "jobs with a queue are refused" if closed else "API servers ask in vain for each new job"
+        effect = "jobs with a queue are refused" if closed else "API servers ask in vain for each new job"
         severity = Severity.ERROR if closed else Severity.WARNING
         why = "have another name" if facts.settings.webhook.enabled else "have it off"
-        what = f"it is registered, and the settings {why}: {told}"
+        what = f"it is registered, and the settings {why}: {effect}"
         yield Spot(f"MutatingWebhookConfiguration {name}", what, severity=severity, words={"name": name})
 
 
@@ -137,7 +137,7 @@ def kinds_not_asked_about(facts: Facts) -> Iterator[Spot]:
 def expires(bundle: str) -> datetime | None:
     """When the last certificate of a bundle (PEM in base64) expires; None if there is none that can be read."""
     try:
-        found = x509.load_pem_x509_certificates(base64.b64decode(bundle))
+        certificates = x509.load_pem_x509_certificates(base64.b64decode(bundle))
     except ValueError:
         return None
-    return max((one.not_valid_after_utc for one in found), default=None)
+    return max((certificate.not_valid_after_utc for certificate in certificates), default=None)

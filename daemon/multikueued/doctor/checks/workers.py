@@ -49,9 +49,9 @@ def on_workers(facts: Facts) -> Iterator[Spot]:
             alike[lacking].append(worker.name)
     for lacking, names in alike.items():
         words = [{"worker": name, "outside": facts.outside, "grant": granting_there(facts, name)} for name in names]
-        told = f"the user of its kubeconfig may not {lacking}"
+        why = f"the user of its kubeconfig may not {lacking}"
         instead = "worker-permission-missing@account" if all(each["grant"] for each in words) else ""
-        yield Spot(", ".join(names), told, words, instead=instead, workers=tuple(names))
+        yield Spot(", ".join(names), why, words, instead=instead, workers=tuple(names))
 
 
 @check("worker-takes-anybody")
@@ -76,8 +76,8 @@ def share_used_up(facts: Facts) -> Iterator[Spot]:
     for worker in facts.workers.values():
         if (used := worker.used_up) is not None:
             amount = f"{used.bytes / (1 << 20):.1f} MiB in {used.objects} jobs"
-            told = f"namespace {used.namespace} has {amount} there, more than any other; {used.waiting} jobs wait"
-            yield Spot(worker.name, told, {"namespace": used.namespace})
+            why = f"namespace {used.namespace} has {amount} there, more than any other; {used.waiting} jobs wait"
+            yield Spot(worker.name, why, {"namespace": used.namespace})
 
 
 @check("worker-kueue-older")
@@ -93,14 +93,14 @@ def older_kueue(facts: Facts) -> Iterator[Spot]:
 @check("worker-without-kind")
 def without_kind(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve an enabled kind that the manager serves; an error if jobs of the kind wait."""
-    waiting = {behind.gvk for one in _waiting(facts) if (behind := workloads.owner(one)) is not None}
+    waiting = {behind.gvk for workload in _waiting(facts) if (behind := workloads.owner(workload)) is not None}
     here = [kind.resource for kind in facts.kinds if kind.resource.gvk not in facts.lacking and not kind.workload_only]
     for worker in facts.workers.values():
-        if lacking := [one for one in here if one.gvk in worker.lacking]:
-            told = f"it does not serve {', '.join(map(str, lacking))}, which the manager serves"
-            waits = any(one.gvk in waiting for one in lacking)
+        if lacking := [resource for resource in here if resource.gvk in worker.lacking]:
+            why = f"it does not serve {', '.join(map(str, lacking))}, which the manager serves"
+            waits = any(resource.gvk in waiting for resource in lacking)
             severity = Severity.ERROR if waits else Severity.WARNING
-            yield Spot(worker.name, told, severity=severity, workers=(worker.name,))
+            yield Spot(worker.name, why, severity=severity, workers=(worker.name,))
 
 
 @check("worker-namespace-missing")
@@ -115,8 +115,8 @@ def without_namespace(facts: Facts) -> Iterator[Spot]:
         names = dict.fromkeys(name for name, _ in lacking)
         words = [{"worker": name, "queue": here.name, "here": namespace} for name, here in lacking]
         where = f"{', '.join(names)}, Namespace {there}"
-        told, about = f'namespace "{there}" does not exist there', f"Namespace {namespace}"
-        yield Spot(where, told, words, object=about, workers=tuple(names))
+        why, about = f'namespace "{there}" does not exist there', f"Namespace {namespace}"
+        yield Spot(where, why, words, object=about, workers=tuple(names))
 
 
 @check("worker-namespace-unnamed")
@@ -142,10 +142,10 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
     for here, twins in lacking.items():
         nowhere = twins.keys() >= set(facts.objects.workers_of(checks[here]))
         named = " and ".join(f'"{there}"' for there in dict.fromkeys(twins.values()))
-        told = f"LocalQueue {named} does not exist there{', nor on any other worker' if nowhere else ''}"
+        why = f"LocalQueue {named} does not exist there{', nor on any other worker' if nowhere else ''}"
         yield Spot(
             f"{', '.join(twins)}, LocalQueue {here}",
-            told,
+            why,
             [{"worker": name, "queue": here.name, "namespace": here.namespace} for name in twins],
             severity=Severity.ERROR if nowhere else Severity.WARNING,
             object=f"LocalQueue {here}",
@@ -164,11 +164,11 @@ def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
         for target, twins in leading.items():
             if worker.queues is not None and (flaw := queue_flaw(worker.queues, target)):
                 more = f", as {len(twins) - 1} more do" if len(twins) > 1 else ""
-                told = f'it leads{more} to ClusterQueue "{target}" there, which {flaw}'
+                why = f'it leads{more} to ClusterQueue "{target}" there, which {flaw}'
                 where = f"{worker.name}, LocalQueue {twins[0]}"
                 yield Spot(
                     where,
-                    told,
+                    why,
                     {"worker": worker.name, "name": target},
                     instead=_mends(worker.queues.cluster.get(target)),
                     object=f"ClusterQueue {target} on {worker.name}",
@@ -186,21 +186,23 @@ def _mends(queue: Json | None) -> str:
 @check("never-fits")
 def never_fitting(facts: Facts) -> Iterator[Spot]:
     """A waiting job asks for more than any worker could ever give."""
-    for one in _waiting(facts):
-        check = facts.objects.check_of(one)
+    for workload in _waiting(facts):
+        check = facts.objects.check_of(workload)
         listed = facts.objects.workers_of(check) if check is not None else []
         seen = {name: worker.queues for name in listed if (worker := facts.workers.get(name)) is not None}
         reasons = {
-            name: quota_mismatch(one, queues, facts.objects.names_on(name))
+            name: quota_mismatch(workload, queues, facts.objects.names_on(name))
             for name, queues in seen.items()
             if queues is not None
         }
-        if not workloads.has_quota(one) or not reasons or len(reasons) < len(listed):
+        if not workloads.has_quota(workload) or not reasons or len(reasons) < len(listed):
             continue
         if all(why is not None and why.cause is Why.NEVER_FITS for why in reasons.values()):
-            told = "; ".join(f"{name}: {why}" for name, why in reasons.items())
-            said = f"no worker could ever have quota for it: {told}"
-            yield Spot(title(one), said, object=f"{namespace_of(one)}/{type_name(one)}", workers=tuple(reasons))
+            each = "; ".join(f"{name}: {why}" for name, why in reasons.items())
+            why = f"no worker could ever have quota for it: {each}"
+            yield Spot(
+                title(workload), why, object=f"{namespace_of(workload)}/{type_name(workload)}", workers=tuple(reasons)
+            )
 
 
 @check("pods-stranded")
@@ -211,9 +213,9 @@ def stranded(facts: Facts) -> Iterator[Spot]:
             since = parse_timestamp(pod["metadata"]["deletionTimestamp"])
             if since is not None and (facts.now - since).total_seconds() > LONG_GONE:
                 key = ObjectKey.of(pod)
-                told = f"it is deleted and has ended, and its finalizer {MANAGED_LABEL} stays: its Workload is gone"
+                why = f"it is deleted and has ended, and its finalizer {MANAGED_LABEL} stays: its Workload is gone"
                 words = {"worker": worker.name, "name": key.name, "namespace": key.namespace}
-                yield Spot(f"{worker.name}, Pod {key}", told, words)
+                yield Spot(f"{worker.name}, Pod {key}", why, words)
 
 
 @check("worker-clock")
@@ -238,12 +240,12 @@ def slow(facts: Facts) -> Iterator[Spot]:
     """A worker takes more than a second for a small request."""
     for worker in facts.workers.values():
         if worker.latency is not None and worker.latency > SLOW:
-            told = f"a small request takes {worker.latency:.1f} s from here (the median of three)"
-            yield Spot(worker.name, told)
+            why = f"a small request takes {worker.latency:.1f} s from here (the median of three)"
+            yield Spot(worker.name, why)
 
 
 def _waiting(facts: Facts) -> list[Json]:
-    return [one for one in facts.objects.dispatched if state_of(one, facts.objects) in WAITING_STATES]
+    return [workload for workload in facts.objects.dispatched if state_of(workload, facts.objects) in WAITING_STATES]
 
 
 def _queues_for(facts: Facts, worker: str) -> list[tuple[ObjectKey, ObjectKey]]:

@@ -124,16 +124,17 @@ class MirrorCertificate:
             UnusableError: it will not be.
         """
         name = request_name(key)
-        found = await read(self.client, REQUEST, ObjectKey("", name))
-        if found is None:
-            found = await self.client.create(REQUEST, self._request(key))
+        request = await read(self.client, REQUEST, ObjectKey("", name))
+        if request is None:
+            request = await self.client.create(REQUEST, self._request(key))
             log.info("certificate asked for", request=name, signer=self.signer, address=self.address)
-        if signed := dig(found, "status", "certificate"):
+        if signed := dig(request, "status", "certificate"):
             return base64.b64decode(str(signed)).decode()
-        for told in dig(found, "status", "conditions") or ():
-            if told.get("type") in ("Denied", "Failed"):
-                why = f"CertificateSigningRequest {name} is {told['type']}: {told.get('message') or 'without a reason'}"
-                raise UnusableError(f"{why}. To have it asked for again: kubectl delete csr {name}")
+        for condition in dig(request, "status", "conditions") or ():
+            if condition.get("type") in ("Denied", "Failed"):
+                why = condition.get("message") or "without a reason"
+                refusal = f"CertificateSigningRequest {name} is {condition['type']}: {why}"
+                raise UnusableError(f"{refusal}. To have it asked for again: kubectl delete csr {name}")
         raise WaitingError(f"an administrator must approve it: kubectl certificate approve {name}")
 
     def _request(self, key: ec.EllipticCurvePrivateKey) -> Json:

@@ -89,11 +89,11 @@ def request_head(raw: bytes) -> RequestHead:
         RefusedError: it is none.
     """
     first, headers = _lines(raw)
-    told = _REQUEST(first)
-    if told is None or _TARGET(told[2]) is None:
+    request_line = _REQUEST(first)
+    if request_line is None or _TARGET(request_line[2]) is None:
         raise RefusedError(400, "this is no request of HTTP/1.1")
-    path, _, query = told[2].partition("?")
-    return RequestHead(headers, told[1], path, query)
+    path, _, query = request_line[2].partition("?")
+    return RequestHead(headers, request_line[1], path, query)
 
 
 def answer_head(raw: bytes) -> AnswerHead:
@@ -103,10 +103,10 @@ def answer_head(raw: bytes) -> AnswerHead:
         RefusedError: it is none.
     """
     first, headers = _lines(raw)
-    told = _ANSWER(first)
-    if told is None:
+    status_line = _ANSWER(first)
+    if status_line is None:
         raise RefusedError(502, "the worker's answer is no HTTP")
-    return AnswerHead(headers, int(told[1]))
+    return AnswerHead(headers, int(status_line[1]))
 
 
 def _lines(raw: bytes) -> tuple[str, Headers]:

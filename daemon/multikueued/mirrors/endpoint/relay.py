@@ -132,24 +132,24 @@ class Relay:
         mirror = await self._mirror(asked, user)
         audit |= {"worker": mirror.worker, "pod": str(mirror.worker_pod)}
         with self.places.taken(mirror.uid, mirror.namespace, head.first("user-agent")):
-            async with self._from_worker(asked, head, mirror) as (tunnel, told):
-                audit |= {"code": told.code}
-                writer.write(answer(told.code, passed_back(told)))
+            async with self._from_worker(asked, head, mirror) as (tunnel, answered):
+                audit |= {"code": answered.code}
+                writer.write(answer(answered.code, passed_back(answered)))
                 audit |= {"bytes": await piped(tunnel, reader, writer, both=asked.route.enters)}
 
     async def _mirror(self, asked: Asked, user: User) -> ProvenMirror:
         """The mirror that is asked about, if it is one of ours and who asks may."""
         try:
-            found = await read(self.manager, POD, asked.mirror)
+            pod = await read(self.manager, POD, asked.mirror)
             # Of what is not there, or is elsewhere, nobody learns but who may ask every node.
-            node = str(dig(found, "spec", "nodeName") or "")
+            node = str(dig(pod, "spec", "nodeName") or "")
             await self.rights.check(user, asked.route.verb, node)
-            mirror = proven(key_in(await self.manager.get(SECRET, self.key)) or b"", found) if found else None
+            mirror = proven(key_in(await self.manager.get(SECRET, self.key)) or b"", pod) if pod else None
         except (ApiError, ValueError) as error:
             log.warning("the manager cannot be read", error=str(error))
             raise RefusedError(502, "the manager cluster does not answer multikueue as it must\n") from error
         if mirror is None or node != node_name(mirror.worker) or not is_pod(mirror.worker_pod):
-            is_new = found is not None and node.startswith(NODE_PREFIX) and PROOF not in annotations_of(found)
+            is_new = pod is not None and node.startswith(NODE_PREFIX) and PROOF not in annotations_of(pod)
             why = " yet: ask again in a second" if is_new else ": it has no logs of it"
             raise RefusedError(400, f"multikueue does not show a pod {asked.mirror}{why}\n")
         if asked.route.enters and not self.enters:
@@ -178,17 +178,17 @@ class Relay:
                 await self._still_it(client, mirror)
                 sent = passed_on(head, upgrade=asked.route.enters)
                 tunnel = await stack.enter_async_context(client.tunnel(request, sent))
-                told = answer_head(tunnel.head)
-                if told.code != wanted:
-                    raise await _refused_by(mirror.worker, told, tunnel)
+                answered = answer_head(tunnel.head)
+                if answered.code != wanted:
+                    raise await _refused_by(mirror.worker, answered, tunnel)
                 await self._still_it(client, mirror)
-                yield tunnel, told
+                yield tunnel, answered
 
     async def _still_it(self, client: Reader, mirror: ProvenMirror) -> None:
         pod = await read(client, POD, mirror.worker_pod)
         if pod is None or uid(pod) != mirror.worker_pod_uid:
-            told = f'the pod {mirror.namespace}/{mirror.name} shows is gone from worker cluster "{mirror.worker}"'
-            raise RefusedError(400, f"{told}: its logs went with it\n")
+            gone = f'the pod {mirror.namespace}/{mirror.name} shows is gone from worker cluster "{mirror.worker}"'
+            raise RefusedError(400, f"{gone}: its logs went with it\n")
 
 
 @contextlib.contextmanager
@@ -209,32 +209,32 @@ def refusals_of(worker: str, mirror: ObjectKey) -> Any:
         raise RefusedError(502, f"{begin} does not answer\n") from error
 
 
-async def _refused_by(worker: str, told: AnswerHead, tunnel: Tunnel) -> RefusedError:
+async def _refused_by(worker: str, answered: AnswerHead, tunnel: Tunnel) -> RefusedError:
     """What a worker says instead: of a container that waits, its own words, as its kubelet said them."""
     body = b""
     with anyio.move_on_after(PATIENCE):
-        while not _is_whole(told, body) and (piece := await tunnel.reader.read(REFUSAL - len(body))):
+        while not _is_whole(answered, body) and (piece := await tunnel.reader.read(REFUSAL - len(body))):
             body += piece
-    said = str((decoded(_without_chunks(told, body)) or {}).get("message") or "")
+    said = str((decoded(_without_chunks(answered, body)) or {}).get("message") or "")
     words = without_addresses(one_line(said[:MAX_MESSAGE]))
-    log.info("a worker refuses", worker=worker, code=told.code, words=words)
-    if told.code == HTTPStatus.BAD_REQUEST and words:
+    log.info("a worker refuses", worker=worker, code=answered.code, words=words)
+    if answered.code == HTTPStatus.BAD_REQUEST and words:
         return RefusedError(400, f"{words}\n")
-    if told.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+    if answered.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return RefusedError(502, f'worker cluster "{worker}" does not let multikueue do that: ask an operator\n')
-    return RefusedError(502, f'worker cluster "{worker}" answers {told.code}: {words or "without a reason"}\n')
+    return RefusedError(502, f'worker cluster "{worker}" answers {answered.code}: {words or "without a reason"}\n')
 
 
-def _is_whole(told: AnswerHead, body: bytes) -> bool:
+def _is_whole(answered: AnswerHead, body: bytes) -> bool:
     """Whether no more needs to be read: a connection that was to become another one stays open."""
-    size = told.first("content-length")
+    size = answered.first("content-length")
     ends = len(body) >= int(size) if size.isascii() and size.isdecimal() else body.endswith(b"0\r\n\r\n")
     return ends or len(body) >= REFUSAL
 
 
-def _without_chunks(told: AnswerHead, body: bytes) -> bytes:
+def _without_chunks(answered: AnswerHead, body: bytes) -> bytes:
     """A short body: all of it is in the first chunk, as API servers write it."""
-    if "chunked" not in told.first("transfer-encoding").lower():
+    if "chunked" not in answered.first("transfer-encoding").lower():
         return body
     size, _, rest = body.partition(b"\r\n")
     try:

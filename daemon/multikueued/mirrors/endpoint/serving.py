@@ -50,7 +50,9 @@ class EndpointPort:
         await self.tls.ready.wait()
         with contextlib.ExitStack() as stack:
             try:
-                listeners = [stack.enter_context(one) for one in await opened(self.address, self.number, "mirrorPods")]
+                listeners = [
+                    stack.enter_context(listener) for listener in await opened(self.address, self.number, "mirrorPods")
+                ]
             except SettingsError as error:
                 log.error("logs of mirrors are not served", error=str(error))
                 return

@@ -47,4 +47,8 @@ def for_audience(finding: Finding, audience: Audience) -> Finding:
 
 def read_by(audience: Audience, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings as a report tells them: each once, for who reads it, and what needs somebody first."""
-    return tuple(sorted((for_audience(one, audience) for one in once(findings)), key=lambda one: not one.blocking))
+    return tuple(
+        sorted(
+            (for_audience(finding, audience) for finding in once(findings)), key=lambda finding: not finding.blocking
+        )
+    )

@@ -30,10 +30,10 @@ MANAGER_RULES: Final = RULES["manager-words"]
 """About quota on the manager."""
 
 
-def time_is_over(workload: Json, where: str, told: str, context: Mapping[str, str]) -> Iterator[Finding]:
+def time_is_over(workload: Json, where: str, message: str, context: Mapping[str, str]) -> Iterator[Finding]:
     """That a job has run for as long as it may. `context` is what the remedy fills in."""
     if workloads.is_out_of_time(workload):
-        yield finding("time-is-over", where, told, instead=_more_time(workload), **context)
+        yield finding("time-is-over", where, message, instead=_more_time(workload), **context)
 
 
 def _more_time(workload: Json) -> str:
@@ -44,7 +44,7 @@ def _more_time(workload: Json) -> str:
     return "time-is-over@pods" if owner is None or owner.gvk.kind == "Pod" else "time-is-over"
 
 
-def why_rejected(workload: Json, job: Json | None, where: str, told: str, context: Mapping[str, str]) -> Finding:
+def why_rejected(workload: Json, job: Json | None, where: str, message: str, context: Mapping[str, str]) -> Finding:
     """Why a check was Rejected: a condition tells it if it is ours, for Kueue resets the check a moment later.
 
     Of an older version there is none; then the job tells whatever it can.
@@ -53,16 +53,16 @@ def why_rejected(workload: Json, job: Json | None, where: str, told: str, contex
         workload: the manager's.
         job: behind it, as far as it could be read.
         where: what it is about.
-        told: what the check says, or the eviction that followed.
+        message: what the check says, or the eviction that followed.
         context: what remedies fill in.
     """
     owner, behind = workloads.owner(workload), job or {}
-    kind = next((one for one in AVAILABLE if owner is not None and one.resource.gvk == owner.gvk), None)
+    kind = next((each for each in AVAILABLE if owner is not None and each.resource.gvk == owner.gvk), None)
     refusal = kind.not_delegated(behind, CONTROLLER_NAME) if kind is not None and behind else None
     acting = kind.acted_on(behind) if kind is not None else ""
     by_job = Rejection.NOT_DELEGATED if refusal is not None else Rejection.ACTED_ON_HERE if acting else None
     if owner is None:
-        return REJECTED_SOMEHOW.about(where, told, context)
+        return REJECTED_SOMEHOW.about(where, message, context)
     words = {
         "refusal": refusal or "it names somebody else",
         "unfit": (kind.refused(behind) if kind is not None else "") or "a rule of the job's kind fails for it",
@@ -71,7 +71,7 @@ def why_rejected(workload: Json, job: Json | None, where: str, told: str, contex
         "setting": setting_for(owner.gvk),
     }
     remedy = REJECTED.get(workloads.verdict(workload) or by_job or "", REJECTED_SOMEHOW)
-    return remedy.about(where, told, {**context, **words})
+    return remedy.about(where, message, {**context, **words})
 
 
 REJECTED_SOMEHOW: Final = REMEDIES["rejected"]
@@ -79,29 +79,29 @@ REJECTED: Final = {row.rejection: row for row in REMEDIES.values() if row.reject
 """By why our check was Rejected: a `Rejection`."""
 
 
-def waiting_findings(workload: Json, where: str, told: str, objects: ManagerObjects) -> Iterator[Finding]:
+def waiting_findings(workload: Json, where: str, message: str, objects: ManagerObjects) -> Iterator[Finding]:
     """What a Workload with quota waits for.
 
     Args:
         workload: the manager's.
         where: what it is about.
-        told: what the check says.
+        message: what the check says.
         objects: of the manager.
     """
     check = objects.check_of(workload)
     if check is None:
         return
     if not workloads.other_checks_ready(workload, check):
-        yield finding("other-checks", where, told)
+        yield finding("other-checks", where, message)
     config, listed = objects.config_of(check), objects.workers_of(check)
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
-    known = [objects.clusters_by_name[one] for one in listed if one in objects.clusters_by_name]
+    known = [objects.clusters_by_name[worker] for worker in listed if worker in objects.clusters_by_name]
     if config is not None and not known:
-        yield finding("no-worker-known", where, told)
-    elif _is_unrecorded(workload, check) and len(known) > 1 and all(is_true(one, "Active") for one in known):
+        yield finding("no-worker-known", where, message)
+    elif _is_unrecorded(workload, check) and len(known) > 1 and all(is_true(cluster, "Active") for cluster in known):
         # While a worker is away it may be the one that has it.
-        yield finding("recorded-twice", where, told)
+        yield finding("recorded-twice", where, message)
 
 
 def _is_unrecorded(workload: Json, check: str) -> bool:
@@ -137,17 +137,17 @@ def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Fi
     """
     if report.state is not JobState.FAILED:
         return
-    told = plain(_words(job) or report.reason)
+    message = plain(_words(job) or report.reason)
     there = f" on worker cluster {report.worker}" if report.worker else ""
     instead, until = _kept(report, now)
-    yield finding(FAILED, report.job, told, instead=instead, there=there, until=until, **_named(report))
+    yield finding(FAILED, report.job, message, instead=instead, there=there, until=until, **_named(report))
 
 
 def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:
     """The same findings; where the pods of a failed job were just seen, its logs are there, whatever the settings."""
     remedy = REMEDIES[f"{FAILED}@seen"].filled([{**_named(report), "worker": report.worker}])
-    for one in findings:
-        yield attrs.evolve(one, remedy=remedy) if one.id == FAILED and pods else one
+    for each in findings:
+        yield attrs.evolve(each, remedy=remedy) if each.id == FAILED and pods else each
 
 
 def _kept(report: JobReport, now: datetime) -> tuple[str, str]:
@@ -167,5 +167,5 @@ def _words(job: Json) -> str:
     said = condition(job, "Failed") or {}
     status = said if said.get("status") == "True" else dig(job, "status") or {}
     if job.get("kind") == "Pod":
-        return reason_of_pod(job).told
+        return reason_of_pod(job).sentence
     return ": ".join(filter(None, (str(status.get("reason") or ""), str(status.get("message") or ""))))

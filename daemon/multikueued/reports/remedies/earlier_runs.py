@@ -25,12 +25,12 @@ def earlier_runs(workload: Json, objects: ManagerObjects) -> tuple[EarlierRun, .
     return earlier_runs_in(workload, objects.check_of(workload))
 
 
-def earlier_run_findings(workload: Json, told: str, objects: ManagerObjects, now: datetime) -> Iterator[Finding]:
+def earlier_run_findings(workload: Json, message: str, objects: ManagerObjects, now: datetime) -> Iterator[Finding]:
     """What it waits for, since when; and once it takes too long, what holds it and the way out.
 
     Args:
         workload: the manager's.
-        told: what the check says.
+        message: what the check says.
         objects: of the manager.
         now: the wall clock.
     """
@@ -44,17 +44,17 @@ def earlier_run_findings(workload: Json, told: str, objects: ManagerObjects, now
             "run": str(run),
         }
         if not _takes_too_long(run, workload, now):
-            yield finding(EARLIER_RUN, run.worker, told, ends=_ends(run), **words)
+            yield finding(EARLIER_RUN, run.worker, message, ends=_ends(run), **words)
             continue
         pods = _late_pods(run, objects)
-        yield finding(DOES_NOT_END, run.worker, told, instead=_way_out(run, pods), hangs=_hangs(run, pods), **words)
+        yield finding(DOES_NOT_END, run.worker, message, instead=_way_out(run, pods), hangs=_hangs(run, pods), **words)
 
 
 def _late_pods(run: EarlierRun, objects: ManagerObjects) -> tuple[LatePod, ...]:
     """Those that the daemon has seen of it, with their nodes; empty: none, or what it has seen may not be read."""
     published = objects.published.get(run.worker)
     copies = published.facts.overdue or () if published is not None else ()
-    return next((one.pods for one in copies if one.uid == run.uid), ())
+    return next((copy.pods for copy in copies if copy.uid == run.uid), ())
 
 
 def _takes_too_long(run: EarlierRun, workload: Json, now: datetime) -> bool:

@@ -69,13 +69,15 @@ class Sign:
             said = condition(job, self.condition) or {}
             fits = said.get("status") == self.status and (not self.reasons or said.get("reason") in self.reasons)
             since = parse_timestamp(said.get("lastTransitionTime")) or since
-            told = ": ".join(filter(None, (str(said.get("reason") or ""), str(said.get("message") or ""))))
+            words = ": ".join(filter(None, (str(said.get("reason") or ""), str(said.get("message") or ""))))
         else:
-            entry = next((one for one in _at(job, self.field[:-1]) if _word(one, self.field[-1]) in self.words), None)
+            entry = next(
+                (part for part in _at(job, self.field[:-1]) if _word(part, self.field[-1]) in self.words), None
+            )
             fits = entry is not None
-            told = ": ".join(filter(None, (_word(entry, self.field[-1]), _word(entry, self.beside))))
+            words = ": ".join(filter(None, (_word(entry, self.field[-1]), _word(entry, self.beside))))
         lasts = now - since if since is not None else timedelta(0)
-        return told if fits and lasts >= self.after else None
+        return words if fits and lasts >= self.after else None
 
 
 _KUBEFLOW: Final = tuple(
@@ -158,9 +160,9 @@ class ReadySigns:
 
     def hold(self, job: Json) -> bool:
         """Whether something runs."""
-        counted = any(isinstance(one, int) and one > 0 for path in self.counts for one in _at(job, path))
-        true = any(one.get("status") == "True" and one.get("type") in self.conditions for one in conditions(job))
-        return counted or true or any(dig(job, "status", field) in said for field, said in self.words.items())
+        counted = any(isinstance(number, int) and number > 0 for path in self.counts for number in _at(job, path))
+        true = any(entry.get("status") == "True" and entry.get("type") in self.conditions for entry in conditions(job))
+        return counted or true or any(dig(job, "status", field) in words for field, words in self.words.items())
 
 
 _REPLICAS: Final = ReadySigns(
@@ -196,7 +198,7 @@ class Trouble:
     """What a job says, and the remedy."""
 
     remedy: Remedy
-    told: str
+    words: str
 
 
 def job_trouble(job: Json, report: JobReport, now: datetime) -> Trouble | None:
@@ -215,8 +217,8 @@ def job_trouble(job: Json, report: JobReport, now: datetime) -> Trouble | None:
     if _is_outdated(job):
         return None
     signs = (sign for sign in TROUBLE if kind_of(job) in sign.kinds)
-    found = ((sign.remedy, sign.found_in(job, report.since, now)) for sign in signs)
-    known = next((Trouble(remedy, plain(told)) for remedy, told in found if told is not None), None)
+    troubles = ((sign.remedy, sign.found_in(job, report.since, now)) for sign in signs)
+    known = next((Trouble(remedy, plain(words)) for remedy, words in troubles if words is not None), None)
     if known is not None or held or is_ready(job) is not False or not has_run_for_minutes(report, now):
         return known
     late = report.since is not None and now - report.since >= NEVER_READY_AFTER
@@ -252,7 +254,7 @@ def trouble_findings(job: Json, report: JobReport, needs: Iterable[object], now:
     named = ", ".join(sorted(map(str, needs)))
     without = f"; they name {named}, and do not start where that is not in the job's namespace" if named else ""
     context = {"namespace": report.namespace, "job": report.job, "worker": report.worker or "its worker"}
-    yield trouble.remedy.about(report.job, trouble.told, {**context, "needs": without})
+    yield trouble.remedy.about(report.job, trouble.words, {**context, "needs": without})
 
 
 def kind_of(job: Json) -> str:
@@ -264,7 +266,7 @@ def kind_of(job: Json) -> str:
 def _of_no_pod(job: Json) -> str:
     """What a status says of pods of which none is ready."""
     if kind_of(job) == "Pod.":
-        return reason_of_pod(job).told
+        return reason_of_pod(job).sentence
     failed = dig(job, "status", "failed")
     return f"failed: {failed}" if isinstance(failed, int) and failed > 0 else ""
 
@@ -285,10 +287,10 @@ def _is_outdated(job: Json) -> bool:
 
 
 def _at(job: Json, path: Path) -> list[Any]:
-    found: list[Any] = [job.get("status")]
+    parts: list[Any] = [job.get("status")]
     for step in path:
-        found = [inner for one in found for inner in _inner(one, step)]
-    return found
+        parts = [inner for part in parts for inner in _inner(part, step)]
+    return parts
 
 
 def _inner(value: Any, step: str) -> list[Any]:

@@ -53,7 +53,7 @@ def _of_job(
     findings: Sequence[Finding],
     objects: ManagerObjects,
 ) -> Iterator[NextStep]:
-    stuck = any(one.blocking for one in findings)
+    stuck = any(finding.blocking for finding in findings)
     match job.state:
         case JobState.QUEUED | JobState.RETRYING:
             again = parse_timestamp(dig(workload, "status", "requeueState", "requeueAt"))
@@ -105,9 +105,9 @@ def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> NextStep:
     said = cluster_state(cluster)
     if detached_at(annotations_of(cluster)) is not None and said.moves_at is None:
         return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
-    told = Message.read(check_message(workload, objects)).by_worker((job.worker,)).get(job.worker)
-    if told is not None:
-        return NextStep(f"the job goes to another worker, unless this one is back before: {told}", said.moves_at)
+    words = Message.read(check_message(workload, objects)).by_worker((job.worker,)).get(job.worker)
+    if words is not None:
+        return NextStep(f"the job goes to another worker, unless this one is back before: {words}", said.moves_at)
     since = said.since + _LOST_AFTER if said.since is not None else None
     return NextStep(f"the job goes to another worker after {after}, unless this one is back before", since)
 
@@ -120,7 +120,7 @@ def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Nex
         if answer.next_attempt is not None:
             how = at_once if answer.state == "Refused" else ""
             yield NextStep(f"{answer.worker} is asked again{how}", answer.next_attempt)
-    refusing = [one.worker for one in answers if one.state == "Refused" and one.next_attempt is None]
+    refusing = [answer.worker for answer in answers if answer.state == "Refused" and answer.next_attempt is None]
     if refusing:
         again = timedelta(minutes=5)
         first = f"{', '.join(refusing)}: asked again by itself, {again.seconds // 60} minutes after a refusal at first"

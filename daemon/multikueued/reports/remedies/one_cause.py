@@ -34,19 +34,19 @@ def once(*sources: Iterable[Finding]) -> list[Finding]:
     without an object, are two things.
     """
     by_cause: dict[str, list[tuple[int, int, int, Finding]]] = defaultdict(list)
-    numbered = ((source, one) for source, found in enumerate(sources) for one in dict.fromkeys(found))
-    for number, (source, one) in enumerate(numbered):
-        cause, place = _PLACES.get(one.id, (one.id, 0))
-        by_cause[cause].append((place, number, source, one))
+    numbered = ((source, finding) for source, findings in enumerate(sources) for finding in dict.fromkeys(findings))
+    for number, (source, finding) in enumerate(numbered):
+        cause, place = _PLACES.get(finding.id, (finding.id, 0))
+        by_cause[cause].append((place, number, source, finding))
     kept: list[tuple[int, list[Finding]]] = []
     for alike in by_cause.values():
         groups: list[tuple[int, int, list[Finding]]] = []
-        for _, number, source, one in sorted(alike, key=lambda each: each[:2]):
-            behind = next((group for _, by, group in groups if _tells(group[0], one, apart=by != source)), None)
+        for _, number, source, finding in sorted(alike, key=lambda each: each[:2]):
+            behind = next((group for _, by, group in groups if _tells(group[0], finding, apart=by != source)), None)
             if behind is None:
-                groups.append((number, source, [one]))
+                groups.append((number, source, [finding]))
             else:
-                behind.append(one)
+                behind.append(finding)
         kept += ((number, group) for number, _, group in groups)
     return [_together(group) for _, group in sorted(kept, key=lambda each: each[0])]
 
@@ -54,9 +54,9 @@ def once(*sources: Iterable[Finding]) -> list[Finding]:
 def _together(alike: list[Finding]) -> Finding:
     """The best finding of a cause: as grave as any of them, and with the workers that only others name."""
     best = alike[0]
-    more = dict.fromkeys(name for one in alike for name in one.workers if name not in best.workers)
+    more = dict.fromkeys(name for finding in alike for name in finding.workers if name not in best.workers)
     also = f"; so says {', '.join(more)}" if more else ""
-    severity = min((one.severity for one in alike), key=list(Severity).index)
+    severity = min((finding.severity for finding in alike), key=list(Severity).index)
     return attrs.evolve(best, severity=severity, why=best.why + also, workers=(*best.workers, *more))
 
 

@@ -35,14 +35,14 @@ def pod_findings(pods: Iterable[TroubledPod], context: Mapping[str, str]) -> Ite
         pods: those that are not ready, and have not succeeded.
         context: `worker`, `job`, `namespace`.
     """
-    found: dict[tuple[str, str], list[TroubledPod]] = defaultdict(list)
+    by_cause: dict[tuple[str, str], list[TroubledPod]] = defaultdict(list)
     for pod in pods:
         remedy = BY_REASON.get(pod.why.reason)
         if remedy is not None:
-            found[remedy.id, pod.why.container].append(pod)
-    for (_, container), alike in [*found.items()][:MOST]:
+            by_cause[remedy.id, pod.why.container].append(pod)
+    for (_, container), alike in [*by_cause.items()][:MOST]:
         first = alike[0]
         what = f"{'init container' if first.why.is_init else 'container'} {container}" if container else "a container"
         words = {**context, "what": what, "container": container}
         more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
-        yield BY_REASON[first.why.reason].about(f"pod {plain(first.name)}{more}", plain(first.why.told), words)
+        yield BY_REASON[first.why.reason].about(f"pod {plain(first.name)}{more}", plain(first.why.sentence), words)

@@ -91,21 +91,21 @@ class Remedy:
         """Whether somebody has to act."""
         return self.severity is Severity.ERROR
 
-    def about(self, where: str, told: str, context: Mapping[str, str], instead: str = "") -> Finding:
+    def about(self, where: str, message: str, context: Mapping[str, str], instead: str = "") -> Finding:
         """The finding, with everything filled in.
 
         Args:
             where: what it is about.
-            told: the words that say so.
+            message: the words that say so.
             context: what is filled in.
             instead: the key of a row whose remedy holds here; empty: its own.
         """
-        words, other = defaultdict(str, {**context, "told": told}), REMEDIES[instead or self.key]
+        words, other = defaultdict(str, {**context, "told": message}), REMEDIES[instead or self.key]
         return Finding(
             self.id,
             where,
             self.why.format_map(words),
-            told,
+            message,
             other.filled([words]),
             self.severity,
             self.object.format_map(words),
@@ -117,9 +117,9 @@ class Remedy:
         return filled_for_all(self.remedy, each, self.command)
 
 
-def finding(key: str, where: str, told: str = "", /, *, instead: str = "", **words: str) -> Finding:
+def finding(key: str, where: str, message: str = "", /, *, instead: str = "", **words: str) -> Finding:
     """What a row says, with these words filled in; see `Remedy.about`."""
-    return REMEDIES[key].about(where, told, words, instead)
+    return REMEDIES[key].about(where, message, words, instead)
 
 
 @attrs.frozen
@@ -127,7 +127,7 @@ class Trouble:
     """What is wrong with one worker."""
 
     worker: str
-    told: str
+    message: str
     """Its words, or those about it."""
     remedy: Remedy
     words: Mapping[str, str]
@@ -142,22 +142,22 @@ class Trouble:
 def findings_of(troubles: Iterable[Trouble]) -> list[Finding]:
     """One finding for each cause, with all the workers that show it."""
     alike: dict[tuple[str, str], list[Trouble]] = defaultdict(list)
-    for one in troubles:
-        alike[one.identity].append(one)
+    for trouble in troubles:
+        alike[trouble.identity].append(trouble)
     return [_finding(group) for group in alike.values()]
 
 
 def _finding(alike: Sequence[Trouble]) -> Finding:
-    first, workers = alike[0], tuple(one.worker for one in alike)
-    each = [defaultdict(str, {**one.words, "worker": one.worker, "told": one.told}) for one in alike]
+    first, workers = alike[0], tuple(trouble.worker for trouble in alike)
+    each = [defaultdict(str, {**trouble.words, "worker": trouble.worker, "told": trouble.message}) for trouble in alike]
     together = {slot: ", ".join(dict.fromkeys(words[slot] for words in each)) for slot in each[0]}
-    told = first.told
-    if len({one.told for one in alike}) > 1:
-        told = "; ".join(f"{one.worker}: {one.told}" for one in alike)
-    made = first.remedy.about(", ".join(workers), told, each[0])
+    message = first.message
+    if len({trouble.message for trouble in alike}) > 1:
+        message = "; ".join(f"{trouble.worker}: {trouble.message}" for trouble in alike)
+    made = first.remedy.about(", ".join(workers), message, each[0])
     return attrs.evolve(
         made,
-        why=first.remedy.why.format_map(defaultdict(str, {**together, "told": told})),
+        why=first.remedy.why.format_map(defaultdict(str, {**together, "told": message})),
         remedy=first.remedy.filled(each),
         workers=workers,
     )
@@ -168,12 +168,12 @@ class RemedyRule:
     """A row of a table about words of others, where nothing else tells what is wrong."""
 
     pattern: re.Pattern[str]
-    found: Remedy
+    remedy: Remedy
 
     @property
     def id(self) -> str:
         """Of the finding."""
-        return self.found.id
+        return self.remedy.id
 
 
 MOST_COMMANDS: Final = 3
@@ -198,9 +198,9 @@ def filled(remedy: str, words: Mapping[str, str]) -> str:
     for slot in asked:
         kind, word = SLOTS.get(slot, "name"), words[slot]
         parts = word.split(_AND) if kind == "names" else [word]
-        if kind != "ours" and not all(is_name(part) for one in parts if one for part in one.split("/")):
+        if kind != "ours" and not all(is_name(part) for name in parts if name for part in name.split("/")):
             return _NO_COMMAND
-        quoted[slot] = word if kind == "ours" else _AND.join(shlex.quote(one) if one else "" for one in parts)
+        quoted[slot] = word if kind == "ours" else _AND.join(shlex.quote(name) if name else "" for name in parts)
     return remedy.format_map(quoted)
 
 
@@ -239,26 +239,26 @@ def command_for(job: str, verb: str, namespace: str) -> str:
     return f"multikueue {verb} {named} -n {namespace}"
 
 
-def trouble_by(rules: tuple[RemedyRule, ...], worker: str, told: str, context: Mapping[str, str]) -> Trouble | None:
+def trouble_by(rules: tuple[RemedyRule, ...], worker: str, message: str, context: Mapping[str, str]) -> Trouble | None:
     """The trouble that the first rule knows which knows these words; see `found_by`."""
     for rule in rules:
-        if (match := rule.pattern.search(told)) is not None:
+        if (match := rule.pattern.search(message)) is not None:
             words = {name: text or "" for name, text in match.groupdict().items()}
-            return Trouble(worker, told, rule.found, {**context, **words})
+            return Trouble(worker, message, rule.remedy, {**context, **words})
     return None
 
 
-def found_by(rules: tuple[RemedyRule, ...], where: str, told: str, context: Mapping[str, str]) -> Finding | None:
+def found_by(rules: tuple[RemedyRule, ...], where: str, message: str, context: Mapping[str, str]) -> Finding | None:
     """The finding of the first rule that knows these words; None if none does.
 
     Args:
         rules: the table.
         where: what it is about.
-        told: the words, of a worker or of Kueue.
+        message: the words, of a worker or of Kueue.
         context: what remedies fill in.
     """
-    known = trouble_by(rules, where, told, context)
-    return known.remedy.about(where, told, known.words) if known is not None else None
+    known = trouble_by(rules, where, message, context)
+    return known.remedy.about(where, message, known.words) if known is not None else None
 
 
 def _read(table: dict[str, Any]) -> tuple[Mapping[str, Remedy], Mapping[str, tuple[RemedyRule, ...]]]:
@@ -272,7 +272,7 @@ def _read(table: dict[str, Any]) -> tuple[Mapping[str, Remedy], Mapping[str, tup
 
     rows = {key: Remedy(key=key, **whole(fields)) for key, fields in table.items() if isinstance(fields, dict)}
     rules = {
-        name: tuple(RemedyRule(re.compile(one["pattern"], _AS_TOLD), rows[one["row"]]) for one in words)
+        name: tuple(RemedyRule(re.compile(row["pattern"], _AS_TOLD), rows[row["row"]]) for row in words)
         for name, words in table.items()
         if isinstance(words, list)
     }

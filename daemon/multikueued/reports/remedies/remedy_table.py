@@ -45,13 +45,13 @@ def source_names(cluster: Json | None) -> dict[str, str]:
 
 
 def trouble_of(
-    worker: str, told: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
+    worker: str, message: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
 ) -> Trouble:
     """What is wrong with a worker: also words that no rule knows.
 
     Args:
         worker: its name.
-        told: its words, or those about it.
+        message: its words, or those about it.
         context: what remedies fill in.
         connected: whether it is.
         cause: a key of `BY_CAUSE`; empty: the words alone tell.
@@ -60,14 +60,14 @@ def trouble_of(
     if cause == Cause.NAME_TAKEN and resource_of(context.get("job", "").partition("/")[0]) is None:
         words["job"] = UNTOLD  # whoever may create Workloads says of which kind it is, and this remedy deletes it
     if cause in BY_CAUSE:
-        return Trouble(worker, told, BY_CAUSE[cause], words)
-    known = trouble_by(WORKER_RULES, worker, told, words)
-    return known if known is not None else Trouble(worker, told, REMEDIES[UNKNOWN] if connected else AWAY, words)
+        return Trouble(worker, message, BY_CAUSE[cause], words)
+    known = trouble_by(WORKER_RULES, worker, message, words)
+    return known if known is not None else Trouble(worker, message, REMEDIES[UNKNOWN] if connected else AWAY, words)
 
 
 def about_worker(
-    worker: str, told: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
+    worker: str, message: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
 ) -> Finding:
     """What is wrong with a worker, as a finding; see `trouble_of`."""
-    (found,) = findings_of([trouble_of(worker, told, context, connected=connected, cause=cause)])
-    return found
+    (finding,) = findings_of([trouble_of(worker, message, context, connected=connected, cause=cause)])
+    return finding

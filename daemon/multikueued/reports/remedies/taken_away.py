@@ -39,4 +39,8 @@ def taken_away(worker: str, objects: ManagerObjects) -> Finding | None:
 def jobs_on(worker: str, objects: ManagerObjects) -> list[Json]:
     """The Workloads that a worker has, and that have not ended."""
     known = objects.dispatched
-    return [one for one in known if workloads.cluster_name(one) == worker and not workloads.is_finished(one)]
+    return [
+        workload
+        for workload in known
+        if workloads.cluster_name(workload) == worker and not workloads.is_finished(workload)
+    ]

@@ -61,15 +61,17 @@ def told_findings(
     """
     last = {event.finding: event for event in events}
     key = ObjectKey.of(workload)
-    for told, row in TOLD.items():
-        event = last.get(told)
+    for kind, row in TOLD.items():
+        event = last.get(kind)
         if event is None or row.is_over(workload) or _was_written_after(event, job, row.ended_by):
             continue
         words = {"namespace": key.namespace, "job": name}
-        yield told, REMEDIES[told].about(f"Workload {key.name}", event.note, words)
+        yield kind, REMEDIES[kind].about(f"Workload {key.name}", event.note, words)
 
 
 def _was_written_after(event: EventReport, job: Json | None, part: str) -> bool:
-    entries = (one for one in dig(job, "metadata", "managedFields") or () if (one.get("subresource") or "") == part)
-    times = (parse_timestamp(one.get("time")) for one in entries)
+    entries = (
+        entry for entry in dig(job, "metadata", "managedFields") or () if (entry.get("subresource") or "") == part
+    )
+    times = (parse_timestamp(entry.get("time")) for entry in entries)
     return event.last is not None and any(at is not None and at > event.last for at in times)

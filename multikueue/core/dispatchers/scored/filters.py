@@ -72,7 +72,7 @@ def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reas
         return None
     if not queue.active:
         return Reason(Why.QUEUE_INACTIVE)
-    if copies.refuses(worker) or any(_holds(one, worker, queue, now) for one in wanted.refused):
+    if copies.refuses(worker) or any(_holds(refusal, worker, queue, now) for refusal in wanted.refused):
         return Reason(Why.REFUSED)
     if (
         not queue.is_raced
@@ -114,9 +114,9 @@ def _evident(queue: QueueFacts, request: ResourceRequest, priority: int) -> bool
     """Whether enough would be free if the worker preempted what we know of."""
     freed = dict(queue.free)
     if queue.within != "Never":
-        for one in queue.running:
-            if one.priority < priority:
-                _add(freed, one.amounts)
+        for ours in queue.running:
+            if ours.priority < priority:
+                _add(freed, ours.amounts)
     if queue.reclaim != "Never":
         _add(freed, queue.lent)
     return freed != queue.free and placed(request, queue.groups, freed) is not None
@@ -152,7 +152,7 @@ def _scarcest(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts) 
             for group in queue.groups:
                 if resource not in group.resources or not amount:
                     continue
-                there = [(free.get((one, resource), 0), one) for one in group.usable(pod_set.pods)]
+                there = [(free.get((flavor, resource), 0), flavor) for flavor in group.usable(pod_set.pods)]
                 if not there:
                     return "pods with its node selector, affinity and tolerations"
                 if (most := max(there))[0] < amount:

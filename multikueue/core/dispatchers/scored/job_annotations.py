@@ -108,32 +108,37 @@ def read(annotations: Labels) -> Narrowing:
     if together is not None and not _JOB.fullmatch(together):
         unreadable.append(TOGETHER)
     points = tuple(
-        (one["key"], one["value"], int(one["points"])) for one in _parts(annotations, PREFERENCE, _POINTS, ignored)
+        (match["key"], match["value"], int(match["points"]))
+        for match in _parts(annotations, PREFERENCE, _POINTS, ignored)
     )
-    tolerated = tuple((one["key"], one["value"]) for one in _parts(annotations, TOLERATIONS, _TOLERATION, ignored))
+    tolerated = tuple(
+        (match["key"], match["value"]) for match in _parts(annotations, TOLERATIONS, _TOLERATION, ignored)
+    )
     return Narrowing(names, selects, points, together or "", tolerated, tuple(unreadable), tuple(ignored))
 
 
 def _parts(annotations: Labels, name: str, pattern: re.Pattern[str], ignored: list[str]) -> list[re.Match[str]]:
     """The parts of an annotation between commas; none if one of them cannot be read."""
-    found = [pattern.fullmatch(part.strip()) for part in annotations.get(name, "").split(",")]
-    read = [one for one in found if one is not None]
-    if name in annotations and len(read) < len(found):
+    matches = [pattern.fullmatch(part.strip()) for part in annotations.get(name, "").split(",")]
+    read = [match for match in matches if match is not None]
+    if name in annotations and len(read) < len(matches):
         ignored.append(name)
-    return read if len(read) == len(found) else []
+    return read if len(read) == len(matches) else []
 
 
 def taints(annotations: Labels) -> tuple[tuple[str, str], ...]:
     """The taints of a worker. One that cannot be read is one that nobody tolerates: it was meant to keep jobs away."""
     parts = [part.strip() for part in annotations.get(TAINTS, "").split(",") if part.strip()]
-    found = [(part, _TAINT.fullmatch(part)) for part in parts]
-    return tuple((one["key"], one["value"] or "") if one else (part[:100], "unreadable") for part, one in found)
+    matches = [(part, _TAINT.fullmatch(part)) for part in parts]
+    return tuple(
+        (match["key"], match["value"] or "") if match else (part[:100], "unreadable") for part, match in matches
+    )
 
 
 def flavors(annotations: Labels) -> frozenset[str] | None:
     """The manager's flavors that stand for a worker; None: all do."""
-    told = annotations.get(FLAVORS)
-    return None if told is None else frozenset(part.strip() for part in told.split(",") if part.strip())
+    listed = annotations.get(FLAVORS)
+    return None if listed is None else frozenset(part.strip() for part in listed.split(",") if part.strip())
 
 
 def _names(text: str | None, unreadable: list[str]) -> frozenset[str] | None:
@@ -147,8 +152,8 @@ def _names(text: str | None, unreadable: list[str]) -> frozenset[str] | None:
 
 def _selects(text: str | None, unreadable: list[str]) -> tuple[Callable[[Labels], bool], ...]:
     made: list[Callable[[Labels], bool]] = []
-    for found in _PART.finditer(text) if text is not None else ():
-        if (select := _select(found["part"].strip())) is None:
+    for match in _PART.finditer(text) if text is not None else ():
+        if (select := _select(match["part"].strip())) is None:
             unreadable.append(SELECTOR)
             break
         made.append(select)
@@ -157,15 +162,15 @@ def _selects(text: str | None, unreadable: list[str]) -> tuple[Callable[[Labels]
 
 def _select(part: str) -> Callable[[Labels], bool] | None:
     """One requirement of a label selector, as Kubernetes reads them; None: it is not one."""
-    if found := _EQUALS.fullmatch(part):
-        key, values, wanted = found["key"], frozenset({found["value"]}), found["operator"] != "!="
-    elif found := _SET.fullmatch(part):
-        listed = [value.strip() for value in found["values"].split(",")]
+    if match := _EQUALS.fullmatch(part):
+        key, values, wanted = match["key"], frozenset({match["value"]}), match["operator"] != "!="
+    elif match := _SET.fullmatch(part):
+        listed = [value.strip() for value in match["values"].split(",")]
         if not all(re.fullmatch(_VALUE, value) for value in listed):
             return None
-        key, values, wanted = found["key"], frozenset(listed), found["operator"] == "in"
-    elif found := _EXISTS.fullmatch(part):
-        key, exists = found["key"], not found["operator"]
+        key, values, wanted = match["key"], frozenset(listed), match["operator"] == "in"
+    elif match := _EXISTS.fullmatch(part):
+        key, exists = match["key"], not match["operator"]
         return lambda labels: (key in labels) is exists
     else:
         return None

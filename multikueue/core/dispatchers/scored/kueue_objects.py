@@ -45,7 +45,7 @@ MAX_FLAVORS: Final = 64
 
 def figures(objects: Iterable[Json]) -> int:
     """How many figures ClusterQueues and Cohorts have, each of them itself counted as one."""
-    return sum(1 + sum(map(len, _figures(one))) for one in objects)
+    return sum(1 + sum(map(len, _figures(obj))) for obj in objects)
 
 
 def _figures(obj: Json) -> Iterator[Sized]:
@@ -65,8 +65,10 @@ def tree(
         cohorts: likewise; None: we may not read them.
         flavors: its ResourceFlavors by name, as far as they are known.
     """
-    queues = {name_of(one): Node(cohort_of(one) or None, _quotas(one), _reserved(one)) for one in cluster_queues}
-    above = {name_of(one): Node(parent_of(one) or None, _quotas(one)) for one in cohorts or ()}
+    queues = {
+        name_of(queue): Node(cohort_of(queue) or None, _quotas(queue), _reserved(queue)) for queue in cluster_queues
+    }
+    above = {name_of(cohort): Node(parent_of(cohort) or None, _quotas(cohort)) for cohort in cohorts or ()}
     return Tree(queues, above, flavors or {}, readable=cohorts is not None)
 
 
@@ -127,12 +129,16 @@ def request(workload: Json) -> ResourceRequest | None:
     if not assigned:
         return None
     counts = pod_counts(workload)
-    asked = {one.get("name"): one for one in dig(workload, "spec", "podSets") or []}
+    asked = {pod_set.get("name"): pod_set for pod_set in dig(workload, "spec", "podSets") or []}
     return ResourceRequest(
         tuple(
-            _pod_set(one.get("resourceUsage") or {}, one.get("count") or counts.get(name, 1), asked.get(name) or {})
-            for one in assigned
-            for name in (str(one.get("name")),)
+            _pod_set(
+                assignment.get("resourceUsage") or {},
+                assignment.get("count") or counts.get(name, 1),
+                asked.get(name) or {},
+            )
+            for assignment in assigned
+            for name in (str(assignment.get("name")),)
         )
     )
 
@@ -140,20 +146,20 @@ def request(workload: Json) -> ResourceRequest | None:
 def usage(workload: Json) -> dict[Flavored, int]:
     """What the admission of a Workload takes, by flavor and resource."""
     used: dict[Flavored, int] = {}
-    for one in dig(workload, "status", "admission", "podSetAssignments") or []:
-        amounts = _amounts(one.get("resourceUsage") or {})
-        for resource, flavor in (one.get("flavors") or {}).items():
+    for assignment in dig(workload, "status", "admission", "podSetAssignments") or []:
+        amounts = _amounts(assignment.get("resourceUsage") or {})
+        for resource, flavor in (assignment.get("flavors") or {}).items():
             used[str(flavor), str(resource)] = used.get((str(flavor), str(resource)), 0) + amounts.get(resource, 0)
     return used
 
 
 def running(copies: Iterable[Json]) -> tuple[Running, ...]:
     """Copies with quota, those of one priority as one."""
-    found: dict[int, Counter[Flavored]] = {}
+    amounts_by_priority: dict[int, Counter[Flavored]] = {}
     for copy in copies:
         priority = int(dig(copy, "spec", "priority") or 0)
-        found.setdefault(priority, Counter()).update(usage(copy))
-    return tuple(Running(priority, dict(amounts)) for priority, amounts in sorted(found.items()))
+        amounts_by_priority.setdefault(priority, Counter()).update(usage(copy))
+    return tuple(Running(priority, dict(amounts)) for priority, amounts in sorted(amounts_by_priority.items()))
 
 
 def flavors(workload: Json) -> frozenset[str]:
@@ -200,7 +206,7 @@ def _groups(queue: Json, flavors: Mapping[str, Flavor]) -> Iterator[Group]:
     for group in dig(queue, "spec", "resourceGroups") or []:
         names = tuple(str(flavor.get("name")) for flavor in group.get("flavors") or [])
         known = tuple(flavors[name] for name in names if name in flavors)
-        excluding = known if any(one.labels or one.taints for one in known) else ()
+        excluding = known if any(flavor.labels or flavor.taints for flavor in known) else ()
         yield Group(frozenset(map(str, group.get("coveredResources") or ())), names, excluding)
 
 
@@ -211,20 +217,22 @@ def _others(queue: Json, count: str, ours: int) -> int:
 
 def _quotas(obj: Json) -> dict[Flavored, Quota]:
     return {
-        (str(flavor.get("name")), str(one.get("name"))): Quota(
-            _amount(one.get("nominalQuota")), _limit(one.get("borrowingLimit")), _limit(one.get("lendingLimit"))
+        (str(flavor.get("name")), str(resource.get("name"))): Quota(
+            _amount(resource.get("nominalQuota")),
+            _limit(resource.get("borrowingLimit")),
+            _limit(resource.get("lendingLimit")),
         )
         for group in dig(obj, "spec", "resourceGroups") or []
         for flavor in group.get("flavors") or []
-        for one in flavor.get("resources") or []
+        for resource in flavor.get("resources") or []
     }
 
 
 def _reserved(queue: Json) -> dict[Flavored, int]:
     return {
-        (str(flavor.get("name")), str(one.get("name"))): _amount(one.get("total"))
+        (str(flavor.get("name")), str(resource.get("name"))): _amount(resource.get("total"))
         for flavor in dig(queue, "status", "flavorsReservation") or []
-        for one in flavor.get("resources") or []
+        for resource in flavor.get("resources") or []
     }
 
 

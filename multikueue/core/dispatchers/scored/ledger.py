@@ -101,7 +101,7 @@ class Ledger:
         if entry.doubtful:
             return line.base
         own = self._taken[place].get(key, {})
-        return {one: amount + own.get(one, 0) for one, amount in line.rest.items()}
+        return {flavored: amount + own.get(flavored, 0) for flavored, amount in line.rest.items()}
 
     def offers(self, key: ObjectKey, place: Place) -> int:
         """How many others are offered at a place."""
@@ -113,7 +113,7 @@ class Ledger:
         then it may be offered there to see whether the worker preempts for it."""
         entry = self._entries.get(key)
         if entry is None or any(
-            one.priority == entry.priority for other, one in self._offers.get(place, {}).items() if other != key
+            offered.priority == entry.priority for other, offered in self._offers.get(place, {}).items() if other != key
         ):
             return False
         for kind in self._kinds.get(place, {}) if place not in entry.offered else ():
@@ -130,15 +130,15 @@ class Ledger:
         that it may be asked for now (`leads`). To be called after changes, and every few seconds, as a queue of others
         counts for a while only.
         """
-        found: dict[ObjectKey, None] = {}
+        keys: dict[ObjectKey, None] = {}
         for place in self._queues:
             self._base(place, now)
         for place in sorted(self._dirty):
             before, here = self._woken.get(place, {}), self._candidates(place, now)
-            found.update((key, None) for key, fits in here.items() if fits > before.get(key, -1))
+            keys.update((key, None) for key, fits in here.items() if fits > before.get(key, -1))
             self._woken[place] = here
         self._dirty.clear()
-        return tuple(found)
+        return tuple(keys)
 
     def held(self, apart_from: Container[Place] = ()) -> list[ObjectKey]:
         """Held Workloads that go to none of these places, in their order."""
@@ -162,14 +162,14 @@ class Ledger:
     def _leaders(self, place: Place) -> list[ObjectKey]:
         """The first held Workload of each priority, where none of that priority is offered."""
         taken = {-entry.priority for entry in self._offers.get(place, {}).values()}
-        found: dict[int, Rank] = {}
+        leaders: dict[int, Rank] = {}
         for kind in self._kinds.get(place, {}):
             ranked, at = self._held[kind], 0
             while at < len(ranked):
                 first = ranked[at]
-                found[first.lower] = min(first, found.get(first.lower, first))
+                leaders[first.lower] = min(first, leaders.get(first.lower, first))
                 at = bisect.bisect_left(ranked, (first.lower + 1,))
-        return [rank.key for lower, rank in sorted(found.items()) if lower not in taken]
+        return [rank.key for lower, rank in sorted(leaders.items()) if lower not in taken]
 
     def _forget(self, place: Place) -> None:
         self._bases.pop(place, None)
@@ -234,7 +234,7 @@ class Ledger:
         if not facts.has_room_to_give(now) or (facts.penalized(now) and self._offers.get(place)):
             return {}
         left = facts.free
-        for key, entry in sorted(self._offers.get(place, {}).items(), key=lambda one: one[1].rank):
+        for key, entry in sorted(self._offers.get(place, {}).items(), key=lambda item: item[1].rank):
             taken = {} if entry.doubtful else self._place(entry, place, left)
             each[key] = self._taken_by(entry, place, left) if taken is None else taken
             left = without(left, each[key])

@@ -76,7 +76,7 @@ class Failures:
         known = dict(self.owners)
         if self.penalized(at) or (owner in known and at - known[owner] < SHORTEST):
             return self
-        recent = {one: when for one, when in known.items() if at - when < LONGEST} | {owner: at}
+        recent = {earlier: when for earlier, when in known.items() if at - when < LONGEST} | {owner: at}
         owners = tuple(sorted(recent.items(), key=lambda item: item[1]))[-5:]
         again = self.until is not None and at - self.until < LONGEST
         if len(owners) < 2 and not again:
@@ -108,9 +108,9 @@ class WorkerVerdict:
     at: datetime
 
 
-def together(ended: Sequence[WorkerVerdict], one: WorkerVerdict) -> tuple[WorkerVerdict, ...]:
+def together(ended: Sequence[WorkerVerdict], verdict: WorkerVerdict) -> tuple[WorkerVerdict, ...]:
     """What counts of those that ended, in the order of time, and one more: at most one of each owner."""
-    return (*(other for other in ended if other.owner != one.owner), one) if one.failed else (one,)
+    return (*(other for other in ended if other.owner != verdict.owner), verdict) if verdict.failed else (verdict,)
 
 
 def noted(annotation: str | None, ended: Sequence[WorkerVerdict]) -> str | None:
@@ -121,6 +121,6 @@ def noted(annotation: str | None, ended: Sequence[WorkerVerdict]) -> str | None:
         ended: in the order of time. A success clears what was before it.
     """
     before = after = Failures.parse(annotation)
-    for one in ended:
-        after = after.failed(one.owner, one.at) if one.failed else Failures()
+    for verdict in ended:
+        after = after.failed(verdict.owner, verdict.at) if verdict.failed else Failures()
     return None if after == before else str(after)

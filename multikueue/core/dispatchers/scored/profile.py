@@ -84,7 +84,9 @@ def parse_profiles(value: Any, path: str = "profiles") -> dict[str, Profile]:
         ValueError: what is wrong, and where.
     """
     entries = _object(value, path)
-    return {"default": Profile()} | {str(name): parse_profile(one, f"{path}.{name}") for name, one in entries.items()}
+    return {"default": Profile()} | {
+        str(name): parse_profile(profile, f"{path}.{name}") for name, profile in entries.items()
+    }
 
 
 def parse_profile(value: Any, path: str) -> Profile:

@@ -45,15 +45,15 @@ _NONE: Final = Quota()
 def _bounded(cohorts: Mapping[str, Node]) -> Mapping[str, Node]:
     """A cohort above itself has no parent here. Kueue lets nothing in below one. Nor has one with more than `LEVELS`
     above it: whoever makes cohorts there decides how many that are."""
-    found = dict(cohorts)
+    bounded = dict(cohorts)
     for name in cohorts:
-        seen, above = {name}, found[name].parent
-        while above in found and above not in seen and len(seen) < LEVELS:
+        seen, above = {name}, bounded[name].parent
+        while above in bounded and above not in seen and len(seen) < LEVELS:
             seen.add(above)
-            above = found[above].parent
-        if above in found:
-            found[name] = attrs.evolve(found[name], parent=None)
-    return found
+            above = bounded[above].parent
+        if above in bounded:
+            bounded[name] = attrs.evolve(bounded[name], parent=None)
+    return bounded
 
 
 @attrs.frozen
@@ -137,12 +137,12 @@ class Tree:
         return total if sums.borrowing is None else min(sums.subtree + sums.borrowing, total)
 
     def _cohort(self, name: str, key: Flavored) -> Sums:
-        found = self._cohort_sums.get((name, key))
-        if found is None:
-            members = [_sums(self.queues[one], key, ()) for one in self._members[0].get(name, ())]
-            members += [self._cohort(one, key) for one in self._members[1].get(name, ())]
-            found = self._cohort_sums[name, key] = _sums(self.cohorts.get(name, Node()), key, members)
-        return found
+        sums = self._cohort_sums.get((name, key))
+        if sums is None:
+            members = [_sums(self.queues[queue], key, ()) for queue in self._members[0].get(name, ())]
+            members += [self._cohort(cohort, key) for cohort in self._members[1].get(name, ())]
+            sums = self._cohort_sums[name, key] = _sums(self.cohorts.get(name, Node()), key, members)
+        return sums
 
     @cached_property
     def _cohort_sums(self) -> dict[tuple[str, Flavored], Sums]:
@@ -155,11 +155,11 @@ class Tree:
 
 
 def _by_parent(nodes: Mapping[str, Node]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
     for name, node in nodes.items():
         if node.parent is not None:
-            found.setdefault(node.parent, []).append(name)
-    return found
+            members.setdefault(node.parent, []).append(name)
+    return members
 
 
 def _sums(node: Node, key: Flavored, members: Iterable[Sums]) -> Sums:

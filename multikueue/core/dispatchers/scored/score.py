@@ -44,16 +44,16 @@ def ordered(workers: Sequence[Candidate], taste: Taste, now: datetime) -> list[C
     order: what fills one before the next leaves the last ones empty for jobs that need a whole one. So the last of all
     stays behind."""
     figures = {worker.name: _Figures.of(worker) for worker in workers}
-    cheapest = min((one.price for one in figures.values()), default=0.0)
-    soonest = min((one.finish for one in figures.values()), default=0.0)
+    cheapest = min((each.price for each in figures.values()), default=0.0)
+    soonest = min((each.finish for each in figures.values()), default=0.0)
 
     def key(worker: Candidate) -> tuple[bool, float, bool, int, bool]:
-        one, weights = figures[worker.name], taste.weights
+        own, weights = figures[worker.name], taste.weights
         healthy = not _penalized(worker, now)
         points = (
             weights.preference * taste.narrowing.preference(worker.labels)
-            + weights.cost * (cheapest / one.price)
-            + weights.finish * (soonest / one.finish)
+            + weights.cost * (cheapest / own.price)
+            + weights.finish * (soonest / own.finish)
             + weights.sticky * (worker.name in taste.places)
             + weights.health * healthy
         )

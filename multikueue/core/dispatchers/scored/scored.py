@@ -186,15 +186,15 @@ def _is_too_early(candidates: Candidates, why: Mapping[ClusterName, Reason]) -> 
 def _begun(workload: Json, candidates: Candidates, profile: Profile, said: State | None, now: datetime) -> Candidates:
     """With the offers that were begun and could not be written: their copies are there. Else another worker might be
     chosen, and what the first one has admitted would be in vain. A copy where the Workload cannot go is none."""
-    found = [worker.name for worker in candidates.workers if worker.has_copy and worker.available]
-    if candidates.nominated or not found:
+    with_copies = [worker.name for worker in candidates.workers if worker.has_copy and worker.available]
+    if candidates.nominated or not with_copies:
         return candidates
     state = said or State(now)
     able = view(workload, candidates, profile, state, now).tiers
-    begun = [name for name in found if name in able and name not in state.asked]
+    begun = [name for name in with_copies if name in able and name not in state.asked]
     if not begun:
         return candidates
-    workers = tuple(attrs.evolve(one, nominated=one.name in begun) for one in candidates.workers)
+    workers = tuple(attrs.evolve(worker, nominated=worker.name in begun) for worker in candidates.workers)
     return attrs.evolve(candidates, workers=workers, nominated=tuple(begun))
 
 
@@ -215,29 +215,29 @@ def _refused(candidates: Candidates, state: State, now: datetime) -> tuple[Queue
     queues = ((worker.name, room_of(worker).queue) for worker in candidates.workers)
     here = {name: queue.generation for name, queue in queues if queue is not None}
     known = [
-        one
-        for one in state.refused
-        if here.get(ClusterName(one.worker)) in (None, one.generation) and now - one.at < REFUSED_FOR
+        refusal
+        for refusal in state.refused
+        if here.get(ClusterName(refusal.worker)) in (None, refusal.generation) and now - refusal.at < REFUSED_FOR
     ]
-    told = {one.worker for one in known}
+    refusing = {refusal.worker for refusal in known}
     new = [
         QueueRefusal(worker.name, here[worker.name], now)
         for worker in candidates.workers
-        if worker.name in here and worker.name not in told and copies.refuses(worker)
+        if worker.name in here and worker.name not in refusing and copies.refuses(worker)
     ]
     return (*known, *new)
 
 
 def _lapses(state: State, seen: View, now: datetime) -> list[float]:
     """Seconds until a refusal, or a failure of the job, keeps it from a worker no longer."""
-    ends = (*(one.at + REFUSED_FOR for one in state.refused), *seen.avoided.values())
+    ends = (*(refusal.at + REFUSED_FOR for refusal in state.refused), *seen.avoided.values())
     return [(end - now).total_seconds() for end in ends]
 
 
 def _reasons(seen: View, choice: Choice, candidates: Candidates) -> dict[ClusterName, Reason]:
-    found: dict[ClusterName, Reason] = {}
+    reasons: dict[ClusterName, Reason] = {}
     for worker in candidates.workers:
         asked = worker.name in choice.asked
         usual = Reason(Why.ASKED_BEFORE if asked else Why.NOT_BEST)
-        found[worker.name] = seen.reasons.get(worker.name, usual)
-    return found
+        reasons[worker.name] = seen.reasons.get(worker.name, usual)
+    return reasons

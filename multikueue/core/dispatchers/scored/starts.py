@@ -111,23 +111,23 @@ class Starts:
     @classmethod
     def of(cls, jobs: Iterable[Waited]) -> Starts:
         """As if it had been told of them."""
-        found, events = cls(), list[tuple[datetime, bool, Waited]]()
-        for one in jobs:
-            events.append((one.reserved, False, one))
-            if one.started is not None:
-                events.append((max(one.reserved, one.started), True, one))
-        for at, is_start, one in sorted(events, key=lambda event: event[:2]):
+        starts, events = cls(), list[tuple[datetime, bool, Waited]]()
+        for job in jobs:
+            events.append((job.reserved, False, job))
+            if job.started is not None:
+                events.append((max(job.reserved, job.started), True, job))
+        for at, is_start, job in sorted(events, key=lambda event: event[:2]):
             if is_start:
-                found.left(one.key, one.queue, one.size, (at - one.reserved).total_seconds())
+                starts.left(job.key, job.queue, job.size, (at - job.reserved).total_seconds())
             else:
-                found.reserved(one.key, one.queue, one.size)
-        return found
+                starts.reserved(job.key, job.queue, job.size)
+        return starts
 
     def reserved(self, key: ObjectKey, queue: str, size: Size) -> None:
         """One has got quota on the manager, and waits for a worker."""
         kind = queue, size
-        self._kinds[kind] = found = self._kinds.pop(kind, None) or _Kind()
-        found.waiting.setdefault(key, len(found.waiting))
+        self._kinds[kind] = waits = self._kinds.pop(kind, None) or _Kind()
+        waits.waiting.setdefault(key, len(waits.waiting))
         if len(self._kinds) > KINDS:
             del self._kinds[next(iter(self._kinds))]
 
@@ -140,20 +140,20 @@ class Starts:
             size: what all its pods need.
             wait: the seconds from its quota to its start; None: it has not started.
         """
-        found = self._kinds.get((queue, size))
-        ahead = found.waiting.pop(key, None) if found is not None else None
-        if found is not None and ahead is not None and wait is not None:
-            found.start(ahead, wait)
+        waits = self._kinds.get((queue, size))
+        ahead = waits.waiting.pop(key, None) if waits is not None else None
+        if waits is not None and ahead is not None and wait is not None:
+            waits.start(ahead, wait)
 
     def interval(self, key: ObjectKey, queue: str, size: Size, waited: float) -> Interval | None:
         """When one starts that has waited so many seconds, by those that waited longer; None: by too few."""
-        found = self._kinds.get((queue, size))
-        ahead = found.waiting.get(key) if found is not None else None
-        if found is None or ahead is None:
+        waits = self._kinds.get((queue, size))
+        ahead = waits.waiting.get(key) if waits is not None else None
+        if waits is None or ahead is None:
             return None
-        each = [one for one, wait in found.ranked if wait > waited]
+        each = [share for share, wait in waits.ranked if wait > waited]
         outside = (len(each) + 1) // OUTSIDE - 1
         if len(each) < LEAST:
             return None
-        first, last = (share * (ahead + FEW) for share in (each[outside], each[len(each) - 1 - outside]))
+        first, last = (per_job * (ahead + FEW) for per_job in (each[outside], each[len(each) - 1 - outside]))
         return Interval(max(waited, first), max(waited, last))

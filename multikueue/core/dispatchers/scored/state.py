@@ -47,15 +47,15 @@ class State:
     @classmethod
     def parse(cls, message: str) -> State | None:
         """Read it; None if the message is somebody else's, or damaged."""
-        found = _MESSAGE.fullmatch(message)
-        since = parse_timestamp(found["since"]) if found else None
-        if found is None or since is None:
+        match = _MESSAGE.fullmatch(message)
+        since = parse_timestamp(match["since"]) if match else None
+        if match is None or since is None:
             return None
-        parts = [part.split(" ") for part in (found["refused"] or "").split(", ") if part]
-        refusals = [(one, parse_timestamp(one[2])) for one in parts if len(one) == 3]
-        refused = tuple(QueueRefusal(one[0], one[1], at) for one, at in refusals if at is not None)
-        offered, asked = ((found[name] or "").split() for name in ("offered", "asked"))
-        return cls(since, tuple(offered), int(found["round"] or 0), tuple(asked), refused)
+        parts = [part.split(" ") for part in (match["refused"] or "").split(", ") if part]
+        refusals = [(fields, parse_timestamp(fields[2])) for fields in parts if len(fields) == 3]
+        refused = tuple(QueueRefusal(fields[0], fields[1], at) for fields, at in refusals if at is not None)
+        offered, asked = ((match[name] or "").split() for name in ("offered", "asked"))
+        return cls(since, tuple(offered), int(match["round"] or 0), tuple(asked), refused)
 
     def describe(self, why: str = "") -> str:
         """The message. Its times are of the manager's clock, and read by nobody but us.
@@ -65,7 +65,7 @@ class State:
         """
         offer = f"offered to [{' '.join(self.offered)}]" if self.offered else "held"
         asked = f", asked before: [{' '.join(self.asked)}]" if self.asked else ""
-        listed = ", ".join(f"{one.worker} {one.generation} {_moment(one.at)}" for one in self.refused)
+        listed = ", ".join(f"{refusal.worker} {refusal.generation} {_moment(refusal.at)}" for refusal in self.refused)
         refused = f", refused by: [{listed}]" if listed else ""
         number = f", round {self.round}" if self.round else ""
         return f"The workload is {offer} since {_moment(self.since)}{number}{asked}{refused}" + (

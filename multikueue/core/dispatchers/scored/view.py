@@ -75,12 +75,12 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
         tiers[worker.name], why = tier(worker, wanted, now)
         if why is not None:
             reasons[worker.name] = why
-    places = [str(one.get("worker")) for one in history]
+    places = [str(placement.get("worker")) for placement in history]
     taste = Taste(job, narrowing, profile.weights, places, able[-1].name if able else "")
     ranked = [
         worker
         for wanted in sorted(set(tiers.values()))
-        for worker in ordered([one for one in able if tiers[one.name] is wanted], taste, now)
+        for worker in ordered([worker for worker in able if tiers[worker.name] is wanted], taste, now)
     ]
     return View(tuple(ranked), tiers, reasons, narrowing, avoided)
 
@@ -111,7 +111,7 @@ def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, 
         request=request,
         places=tuple((worker.name, queues[worker.name]) for worker in seen.able if worker.name in queues),
         offered=tuple((ClusterName(name), queues[name]) for name in map(ClusterName, names) if name in queues),
-        unplaced=tuple((one.name, queues[one.name]) for one in seen.able if copies.is_unplaced(one)),
+        unplaced=tuple((worker.name, queues[worker.name]) for worker in seen.able if copies.is_unplaced(worker)),
         doubtful=tiers == {Tier.DOUBT},
         without_room=bool(tiers) and tiers <= {Tier.PREEMPTION, Tier.PROBE, Tier.NONE},
     )

@@ -50,10 +50,10 @@ def address_of(managed: Json) -> Address | None:
 def token_in(secret: Json | None) -> str:
     """The token in the Secret of a ManagedServiceAccount; empty if there is none that can be used."""
     try:
-        found = base64.b64decode(dig(secret, "data", "token") or "", validate=True).decode("ascii").strip()
+        token = base64.b64decode(dig(secret, "data", "token") or "", validate=True).decode("ascii").strip()
     except (binascii.Error, UnicodeDecodeError, TypeError, ValueError):
         return ""
-    return found if found.isprintable() and " " not in found else ""
+    return token if token.isprintable() and " " not in token else ""
 
 
 def kubeconfig_of(managed: Json, secret: Json | None) -> str | None:
@@ -117,7 +117,7 @@ def worker(spoke: Spoke, settings: SpokeSettings, name: str) -> Json:
 def secret(spoke: Spoke, settings: SpokeSettings, kubeconfig: str) -> Json:
     """The Secret with the kubeconfig. The MultiKueueCluster owns it once that is there."""
     made = _object(SECRET, spoke, settings, kubeconfig_secret(spoke.name), settings.namespace)
-    owners = owner_references(MULTIKUEUE_CLUSTER, [one.object for one in spoke.workers])
+    owners = owner_references(MULTIKUEUE_CLUSTER, [worker.object for worker in spoke.workers])
     made["metadata"]["ownerReferences"] = owners
     return {**made, "type": "Opaque", "data": {"kubeconfig": base64.b64encode(kubeconfig.encode()).decode()}}
 
@@ -151,15 +151,18 @@ def difference(seen: Json, wanted: Json, *, only_metadata: bool = False) -> Json
         only_metadata: leave its content as it is.
     """
     metadata: Json = {}
-    for field, found in (("labels", labels_of(seen)), ("annotations", annotations_of(seen))):
-        missing = {key: value for key, value in wanted["metadata"][field].items() if found.get(key) != value}
+    for field, present in (("labels", labels_of(seen)), ("annotations", annotations_of(seen))):
+        missing = {key: value for key, value in wanted["metadata"][field].items() if present.get(key) != value}
         if missing:
             metadata[field] = missing
     references = dig(seen, "metadata", "ownerReferences") or []
     owners = wanted["metadata"]["ownerReferences"]
-    if any(not _names(references, one) for one in owners):
-        kinds = {one["kind"] for one in owners}
-        metadata["ownerReferences"] = [*(one for one in references if one.get("kind") not in kinds), *owners]
+    if any(not _names(references, owner) for owner in owners):
+        kinds = {owner["kind"] for owner in owners}
+        metadata["ownerReferences"] = [
+            *(reference for reference in references if reference.get("kind") not in kinds),
+            *owners,
+        ]
     patch: Json = {"metadata": metadata} if metadata else {}
     for field in () if only_metadata else _WHOLE:
         if field in wanted and (changed := merge_patch(seen.get(field) or {}, wanted[field])):
@@ -168,4 +171,4 @@ def difference(seen: Json, wanted: Json, *, only_metadata: bool = False) -> Json
 
 
 def _names(references: Iterable[Json], owner: Json) -> bool:
-    return any(all(one.get(field) == value for field, value in owner.items()) for one in references)
+    return any(all(reference.get(field) == value for field, value in owner.items()) for reference in references)

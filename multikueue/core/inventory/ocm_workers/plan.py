@@ -67,20 +67,20 @@ def plan_spoke(spoke: Spoke, settings: SpokeSettings, now: datetime) -> SpokePla
 def _not_wanted(spoke: Spoke, settings: SpokeSettings, parts: Parts, now: datetime) -> SpokePlan:
     """Keep up what is in use, and delete the rest; what is not ours stays."""
     if any(part.in_use and part.ours for part in parts.workers):
-        found = _kept_up(spoke, settings, parts.only_ours(), now)
+        plan = _kept_up(spoke, settings, parts.only_ours(), now)
         detached = spoke.managed is not None and is_terminating(spoke.managed)  # its namespace takes nothing new
-        effects = tuple(one for one in found.effects if not (detached and isinstance(one, Create)))
-        return attrs.evolve(found, effects=effects, draining=True)
+        effects = tuple(effect for effect in plan.effects if not (detached and isinstance(effect, Create)))
+        return attrs.evolve(plan, effects=effects, draining=True)
     ours = _removals(part for part in parts.all() if part.ours)
     return SpokePlan(tuple(ours), problem=spoke.why_unwanted, left=_left(spoke, parts))
 
 
 def _left(spoke: Spoke, parts: Parts) -> str:
     """Nobody renews or removes it any more: the account's token is good for a year, and its role lets it do all."""
-    found = [part for part in parts.all() if part.standing is Standing.ADOPTABLE and part.seen is not None]
-    if not found:
+    adoptable = [part for part in parts.all() if part.standing is Standing.ADOPTABLE and part.seen is not None]
+    if not adoptable:
         return ""
-    named = ", ".join(f"{part.resource.gvk.kind} {ObjectKey.of(part.seen or {})}" for part in found)
+    named = ", ".join(f"{part.resource.gvk.kind} {ObjectKey.of(part.seen or {})}" for part in adoptable)
     return (
         f"no Placement selects ManagedCluster {spoke.name}, and what ocm.adopt would take over there stays; nobody "
         f"renews or removes it: {named}: delete it once no job of yours runs there"

@@ -96,8 +96,8 @@ def _permission(spoke: Spoke, settings: SpokeSettings) -> Iterator[str]:
             yield f"{subject} is being made"
         return  # somebody grants what is needed in another way, or the worker will say what is forbidden
     listed = dig(spoke.permission, "status", "conditions")
-    known = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    applied = next((one for kind in _APPLIED if (one := find(known, kind)) is not None), None)
+    known = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    applied = next((condition for kind in _APPLIED if (condition := find(known, kind)) is not None), None)
     if applied is None or applied.get("status") != "True":
         why = str(dig(applied, "message") or "its status says nothing yet: does the controller cluster-permission run?")
         yield f"{subject} is not applied on the cluster: {why}"
@@ -110,9 +110,9 @@ def _profile(spoke: Spoke, settings: SpokeSettings) -> Iterator[str]:
         yield f"there is no {subject}: {bound}, and OCM's feature gate ClusterProfile on?"
         return
     for what, label, wanted in (("manager", MANAGER_LABEL, CLUSTER_MANAGER), ("name", CLUSTER_NAME_LABEL, spoke.name)):
-        found = labels_of(profile).get(label, "")
-        if found != wanted:
-            yield f'{subject}: cluster {what} mismatch: the label {label} is "{found}" and not "{wanted}"'
+        value = labels_of(profile).get(label, "")
+        if value != wanted:
+            yield f'{subject}: cluster {what} mismatch: the label {label} is "{value}" and not "{wanted}"'
     if CLUSTER_MANAGER not in _providers(profile):
         advice = "does cluster-proxy run with its gate ClusterProfile on?"
         yield f'{subject} has no access provider "{CLUSTER_MANAGER}": {advice}'
@@ -123,7 +123,7 @@ def _profile(spoke: Spoke, settings: SpokeSettings) -> Iterator[str]:
 
 def _providers(profile: Json) -> set[str]:
     listed = [dig(profile, "status", field) for field in ("accessProviders", "credentialProviders")]
-    return {str(dig(one, "name")) for entries in listed if isinstance(entries, list) for one in entries}
+    return {str(dig(provider, "name")) for entries in listed if isinstance(entries, list) for provider in entries}
 
 
 def _connection(spoke: Spoke) -> Iterator[str]:

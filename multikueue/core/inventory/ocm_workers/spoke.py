@@ -159,7 +159,7 @@ def marks(spoke: str, cluster_uid: str, owner: str) -> Json:
 def spokes_of(worker: Json) -> Iterator[str]:
     """The ManagedClusters that a MultiKueueCluster may be the worker of."""
     noted = annotations_of(worker).get(SPOKE_ANNOTATION)
-    yield from dict.fromkeys(one for one in (name_of(worker), noted, older_spoke(worker)) if one)
+    yield from dict.fromkeys(name for name in (name_of(worker), noted, older_spoke(worker)) if name)
 
 
 def owner_references(resource: Resource, owners: Iterable[Json]) -> list[Json]:
@@ -171,10 +171,10 @@ def owner_references(resource: Resource, owners: Iterable[Json]) -> list[Json]:
         {
             "apiVersion": resource.gvk.api_version,
             "kind": resource.gvk.kind,
-            "name": name_of(one),
-            "uid": uid(one),
+            "name": name_of(owner),
+            "uid": uid(owner),
         }
-        for one in owners
+        for owner in owners
     ]
 
 
@@ -223,12 +223,12 @@ class Parts:
         def part(resource: Resource, seen: Json | None, in_use: bool = False) -> SpokeObject:
             if resource in spoke.unserved:
                 return SpokeObject(resource, "", None, Standing.UNKNOWN)
-            found = standing(seen, resource, spoke.name, spoke.uid, settings.owner, settings.adopt)
-            return SpokeObject(resource, name_of(seen) if seen is not None else "", seen, found, in_use)
+            whose = standing(seen, resource, spoke.name, spoke.uid, settings.owner, settings.adopt)
+            return SpokeObject(resource, name_of(seen) if seen is not None else "", seen, whose, in_use)
 
         return cls(
             spoke.name,
-            tuple(part(MULTIKUEUE_CLUSTER, one.object, one.in_use) for one in spoke.workers),
+            tuple(part(MULTIKUEUE_CLUSTER, worker.object, worker.in_use) for worker in spoke.workers),
             part(SECRET, spoke.secret),
             part(SECRET, spoke.older_secret),
             part(MANAGED_SERVICE_ACCOUNT, spoke.account),

@@ -21,6 +21,7 @@ from multikueue.core.model.labels import MAX_LABEL_VALUE
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import uid
+from multikueue.core.model.worker_names import may_run
 from multikueue.core.workload.facts.places import holders, with_copies
 from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
@@ -64,8 +65,7 @@ def has_company(situation: Situation, worker: Worker) -> bool:
         return True
     if not situation.facts.is_elastic or situation.any_job_on(worker) is None:
         return False
-    slices = [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or workloads.is_live(one)]
-    return any(workloads.cluster_name(other) == worker.name for other in slices)
+    return any(workloads.cluster_name(other) == worker.name for other in filter(may_run, situation.snapshot.siblings))
 
 
 def with_company(situation: Situation) -> Situation:
@@ -111,7 +111,7 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
     if _was_made_for(situation, worker, copy):
         return None
     having, sharing = {*_having(situation)}, (situation.snapshot.workload or {}, *situation.snapshot.siblings)
-    recorded = {workloads.cluster_name(one) for one in sharing if workloads.is_live(one)}
+    recorded = {workloads.cluster_name(sibling) for sibling in sharing if workloads.is_live(sibling)}
     made_for = next((worker for worker in situation.workers if _was_made_for(situation, worker, copy)), None)
     lost = made_for is not None and not made_for.reachable and made_for.name not in recorded and worker.reachable
     if made_for is not None and not (lost and are_one(worker, made_for)):
@@ -119,28 +119,28 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
         goes_on = made_for.name in having and situation.snapshot.workload is not None and situation.facts.is_live
         return made_for if unknown or goes_on or are_one(worker, made_for) else None
 
-    def rank(one: Worker) -> tuple[bool, ...]:
-        return one.name not in recorded, not one.reachable, one.name not in having, bool(one.second_of)
+    def rank(other: Worker) -> tuple[bool, ...]:
+        return (other.name not in recorded, not other.reachable, other.name not in having, bool(other.second_of))
 
-    first = min((one for one in situation.workers if are_one(one, worker)), key=rank)
-    shows = first.name in having or any(uid(one) == uid(copy) for one in first.copies)
+    first = min((other for other in situation.workers if are_one(other, worker)), key=rank)
+    shows = first.name in having or any(uid(shown) == uid(copy) for shown in first.copies)
     return first if shows and first is not worker else None
 
 
 def _was_made_for(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether we have made a copy on that worker, for this attempt or for another slice that shares the job."""
     of = (situation.snapshot.workload, *situation.snapshot.siblings)
-    return any(situation.marks.proof(copy, one, worker.name) is Proof.EXACT for one in filter(None, of))
+    return any(situation.marks.proof(copy, owner, worker.name) is Proof.EXACT for owner in filter(None, of))
 
 
 def names_of(situation: Situation, worker: Worker) -> set[ClusterName]:
     """All names of a worker's cluster: what was made through any of them shows on it."""
-    return {worker.name, *(one.name for one in situation.workers if are_one(one, worker))}
+    return {worker.name, *(other.name for other in situation.workers if are_one(other, worker))}
 
 
-def are_one(one: Worker, other: Worker) -> bool:
+def are_one(worker: Worker, other: Worker) -> bool:
     """Whether two workers are known to lead to one cluster, or are one."""
-    return (one.second_of or one.name) == (other.second_of or other.name)
+    return (worker.second_of or worker.name) == (other.second_of or other.name)
 
 
 def _having(situation: Situation) -> Iterator[str | None]:

@@ -60,7 +60,7 @@ def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
     names, own = worker.names, snapshot.key.namespace
     if names.flaw or worker.copy.has_quota:
         return False
-    here, there = (dig(one, "spec", "queueName") for one in (snapshot.workload, copy))
+    here, there = (dig(either, "spec", "queueName") for either in (snapshot.workload, copy))
     elsewhere = names.namespace(own) not in ("", worker.namespace or own) and worker.name not in holders(snapshot)
     return elsewhere or there != names.queues.get(here or "", here)
 
@@ -68,7 +68,7 @@ def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
 def holders(snapshot: Snapshot) -> set[str]:
     """The workers that have the Workload, or others of its job."""
     sharing = (snapshot.workload or {}, *filter(may_run, snapshot.siblings))
-    return {name for one in sharing if (name := workloads.cluster_name(one)) is not None}
+    return {name for sharer in sharing if (name := workloads.cluster_name(sharer)) is not None}
 
 
 def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
@@ -81,7 +81,7 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
     if workload is None:
         if snapshot.was_here:
             return snapshot
-        return snapshot.with_workers(lambda one: with_copies(one, lambda copy: not marks.are_anothers(copy)))
+        return snapshot.with_workers(lambda worker: with_copies(worker, lambda copy: not marks.are_anothers(copy)))
     if not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
         return snapshot
     last = (workloads.cluster_name(workload), snapshot.last_worker, workloads.noted_worker(workload))
@@ -101,7 +101,7 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
 def with_copies(worker: Worker, counts: Callable[[Json], bool]) -> Worker:
     """The worker with those copies that count."""
     kept = worker.workload if worker.workload is not None and counts(worker.workload) else None
-    jobs, shared = (tuple(one for one in listed if counts(one.object)) for listed in (worker.jobs, worker.shared))
+    jobs, shared = (tuple(job for job in listed if counts(job.object)) for listed in (worker.jobs, worker.shared))
     return attrs.evolve(worker, workload=kept, jobs=jobs, shared=shared)
 
 
@@ -116,8 +116,8 @@ def with_places_written(snapshot: Snapshot, decided: Plan) -> Plan:
         return decided
     if not (missing := dict((*_unsaid(snapshot, workload), *_unwritten(workload, decided)))):
         return decided
-    on_workers = [one for one in decided.effects if one.cluster != MANAGER]
-    kept = [one for one in on_workers if one.cluster not in missing or not isinstance(one, _CREATIONS)]
+    on_workers = [effect for effect in decided.effects if effect.cluster != MANAGER]
+    kept = [effect for effect in on_workers if effect.cluster not in missing or not isinstance(effect, _CREATIONS)]
     places = {**namespaces_on_workers(workload), **missing}
     places = {name: there for name, there in places.items() if there != snapshot.key.namespace}
     noted = json.dumps(places, sort_keys=True) if places else None

@@ -188,7 +188,7 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     if any(may_be_ours(situation, worker, job) and may_run(situation, worker, job) for job in known):
         return True
     slices = _earlier_slices(situation)
-    if any(worker.name in (workloads.cluster_name(one), workloads.noted_worker(one)) for one in slices):
+    if any(worker.name in (workloads.cluster_name(other), workloads.noted_worker(other)) for other in slices):
         return True
     if not worker.seen and any(map(_has_lost_its_record, slices)):
         return True
@@ -213,7 +213,7 @@ def _shows_a_run(situation: Situation) -> bool:
         return False
     if not adapter.traits.keeps_status:
         return any(adapter.release_patch(job) is not None or was_changed(job) for job in jobs)
-    made, *of_jobs = (parse_timestamp(one["metadata"].get("creationTimestamp")) for one in (situation.workload, *jobs))
+    made, *of_jobs = (parse_timestamp(obj["metadata"].get("creationTimestamp")) for obj in (situation.workload, *jobs))
     return made is not None and any(at is not None and made - at > graces.OLDER_THAN_ITS_WORKLOAD for at in of_jobs)
 
 
@@ -233,13 +233,13 @@ def _earlier_slices(situation: Situation) -> list[Json]:
     return [other for other in others if workloads.is_replaced(other) or not workloads.is_finished(other)]
 
 
-def _has_lost_its_record(one: Json) -> bool:
+def _has_lost_its_record(other: Json) -> bool:
     """Whether a slice was placed, and nobody knows where any more: it may be on any worker that was not read since.
 
     Somebody has erased it, or it was evicted while nobody was there who could have noted it.
     """
-    placed = workloads.is_admitted(one) or workloads.is_evicted(one) or workloads.evictions(one) > 0
-    return placed and workloads.cluster_name(one) is None and workloads.noted_worker(one) is None
+    placed = workloads.is_admitted(other) or workloads.is_evicted(other) or workloads.evictions(other) > 0
+    return placed and workloads.cluster_name(other) is None and workloads.noted_worker(other) is None
 
 
 def may_have_pods(situation: Situation, job: Json) -> bool:
@@ -264,7 +264,7 @@ def may_start_unseen(worker: Worker) -> bool:
 def may_run_anywhere(situation: Situation) -> bool:
     """Whether a job of it may run on a worker, seen or unseen."""
     shown = ((worker, job) for worker in situation.workers if worker.in_sight for job in situation.jobs_on(worker))
-    return any(may_be_ours(situation, *one) for one in shown) or bool(possible_runs(situation))
+    return any(may_be_ours(situation, *there) for there in shown) or bool(possible_runs(situation))
 
 
 def may_run_of_gone(situation: Situation, worker: Worker) -> bool:

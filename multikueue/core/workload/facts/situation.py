@@ -246,7 +246,7 @@ class Situation:
             return ()
         mine = workloads.owner_uids(self.workload)
         present = (sibling for sibling in self.snapshot.siblings if not is_terminating(sibling))
-        return tuple(one for one in present if mine & workloads.owner_uids(one))
+        return tuple(sibling for sibling in present if mine & workloads.owner_uids(sibling))
 
     @property
     def is_shared(self) -> bool:
@@ -256,7 +256,7 @@ class Situation:
     @cached_property
     def group_workers(self) -> tuple[str, ...]:
         """The names of the workers that have others of its group."""
-        return tuple(sorted({name for one in self.group if (name := workloads.cluster_name(one)) is not None}))
+        return tuple(sorted({name for part in self.group if (name := workloads.cluster_name(part)) is not None}))
 
     def job_of(self, copy: Json) -> Json | None:
         """The manager's job that a copy was made of; None if it cannot be seen, or is another by now."""
@@ -297,7 +297,7 @@ class Situation:
         """Whose a copy on a worker is: the one answer that all rows go by."""
         asked = worker.name, id(copy)  # of the snapshot, so it lives on; rows ask about the same few several times
         if asked not in self._whose:
-            self._whose[asked] = self._told_by_mark(worker, copy)
+            self._whose[asked] = self._by_mark(worker, copy)
         return self._whose[asked]
 
     def is_this(self, worker: Worker, copy: Json) -> bool:
@@ -308,7 +308,7 @@ class Situation:
     def _whose(self) -> dict[tuple[str, int], Whose]:
         return {}
 
-    def _told_by_mark(self, worker: Worker, copy: Json) -> Whose:
+    def _by_mark(self, worker: Worker, copy: Json) -> Whose:
         proof, is_recorded = self.proof(worker, copy), worker.name == self.assigned_to
         if proof is Proof.EXACT or (proof is Proof.NONE and is_recorded):
             return Whose.THIS
@@ -334,8 +334,8 @@ class Situation:
     def _is_siblings(self, worker: Worker, job: Json) -> bool:
         """Whether another slice or part of the group has the job there: by its record, or by the mark."""
         return any(
-            workloads.cluster_name(one) == worker.name or self.marks.proof(job, one, worker.name) is Proof.EXACT
-            for one in self.snapshot.siblings
+            workloads.cluster_name(sibling) == worker.name or self.marks.proof(job, sibling, worker.name) is Proof.EXACT
+            for sibling in self.snapshot.siblings
         )
 
     def has_job(self, worker: Worker) -> bool:

@@ -32,18 +32,18 @@ def item_step(shape: ListShape, item: Any) -> str:
     if not isinstance(item, dict):
         what = "a null element" if item is None else "non-map elements"
         raise UnkeyedItemError(f"associative list with keys may not have {what}")
-    found = {}
+    keys = {}
     for key in sorted(shape.keys):
         value = item[key] if key in item else shape.key_default(key)
         if value is not None:
-            found[key] = value
-    if not found:
+            keys[key] = value
+    if not keys:
         named = json.dumps(list(shape.keys), separators=(" ", ":"))
         raise UnkeyedItemError(
             f"associative list with keys has an element that omits all key fields {named} "
             "(and doesn't have default values for any key fields)"
         )
-    return "k:" + encode(found).decode()
+    return "k:" + encode(keys).decode()
 
 
 def _set_step(item: Any) -> str:
@@ -73,23 +73,23 @@ def display(path: Path) -> str:
 
 def with_named_fields(shape: Shape | None, paths: Set[Path]) -> set[Path]:
     """The set together with every declared field above one of its paths."""
-    found = set(paths)
+    named = set(paths)
     for path in paths:
         here = shape
         for length, step in enumerate(path[:-1], start=1):
             if here is None:
                 break
-            here = _descend(here, step, path[:length], found)
-    return found
+            here = _descend(here, step, path[:length], named)
+    return named
 
 
-def _descend(shape: Shape, step: str, path: Path, found: set[Path]) -> Shape | None:
+def _descend(shape: Shape, step: str, path: Path, named: set[Path]) -> Shape | None:
     if step.startswith("f:"):
         key = step[2:]
         if shape.map is None:
             return None
         if shape.map.declares(key):
-            found.add(path)
+            named.add(path)
         return shape.map.child(key)
     return shape.list.items if shape.list and step.startswith("k:") else None
 
@@ -138,16 +138,16 @@ def from_fields_v1(fields: Json) -> set[Path]:
 @functools.lru_cache(4096)
 def _read(fields: bytes) -> frozenset[Path]:
     """Every write reads what the last one left."""
-    found: set[Path] = set()
-    _read_below(decode(fields), (), found)
-    return frozenset(found)
+    paths: set[Path] = set()
+    _read_below(decode(fields), (), paths)
+    return frozenset(paths)
 
 
-def _read_below(fields: Json, path: Path, found: set[Path]) -> None:
+def _read_below(fields: Json, path: Path, paths: set[Path]) -> None:
     for key, value in fields.items():
         if key == ".":
-            found.add(path)
+            paths.add(path)
         elif not value:
-            found.add((*path, key))
+            paths.add((*path, key))
         else:
-            _read_below(value, (*path, key), found)
+            _read_below(value, (*path, key), paths)

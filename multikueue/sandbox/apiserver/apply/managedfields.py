@@ -70,11 +70,11 @@ class Write:
 
 def read_managers(obj: Json) -> Managers:
     """The managers of an object."""
-    found: Managers = {}
+    managers: Managers = {}
     for line in (obj.get("metadata") or {}).get("managedFields") or []:
         who = ManagerId.of(line["manager"], line["operation"], line["apiVersion"], line.get("subresource") or "")
-        found[who] = Manager(line["apiVersion"], from_fields_v1(line.get("fieldsV1") or {}), line.get("time"))
-    return found
+        managers[who] = Manager(line["apiVersion"], from_fields_v1(line.get("fieldsV1") or {}), line.get("time"))
+    return managers
 
 
 def write_managers(obj: Json, managers: Managers) -> None:

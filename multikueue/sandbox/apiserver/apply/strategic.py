@@ -39,8 +39,8 @@ def strategic_patch(schema: Json | None, target: Any, patch: Any) -> Any:
 def _field(schema: Json | None, key: str) -> Json:
     """The schema of a field, empty if it is not known."""
     known = schema or {}
-    found: Json = (known.get("properties") or {}).get(key) or known.get("additionalProperties") or {}
-    return resolved(found)
+    field: Json = (known.get("properties") or {}).get(key) or known.get("additionalProperties") or {}
+    return resolved(field)
 
 
 def _patch_field(schema: Json | None, merged: Json, key: str, value: Any) -> None:

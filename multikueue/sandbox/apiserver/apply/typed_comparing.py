@@ -25,9 +25,9 @@ class Comparison:
     @classmethod
     def between(cls, shape: Shape, old: Json, new: Json, ignored: frozenset[Path]) -> Comparison:
         """Compare two objects, leaving out some paths and what is below them."""
-        found = cls()
-        found._compare(shape, old, new, ())
-        sets = (found.added, found.changed, found.removed)
+        comparison = cls()
+        comparison._compare(shape, old, new, ())
+        sets = (comparison.added, comparison.changed, comparison.removed)
         return cls(*(without(paths, ignored) for paths in sets))
 
     def _compare(self, shape: Shape | None, old: Any, new: Any, path: Path) -> None:
@@ -70,8 +70,8 @@ class Comparison:
         for step in left.keys() | right.keys():
             before, after, here = left.get(step, []), right.get(step, []), (*path, step)
             if len(before) <= 1 and len(after) <= 1:
-                one, other = (items[0] if items else ABSENT for items in (before, after))
-                self._compare(shape.items, one, other, here)
+                old_item, new_item = (items[0] if items else ABSENT for items in (before, after))
+                self._compare(shape.items, old_item, new_item, here)
             elif len(before) > 1 and len(after) > 1:
                 if not same(before, after):
                     self.changed.add(here)
@@ -87,10 +87,10 @@ class Comparison:
 
 def _narrowed(shape: Shape, old: Any, new: Any) -> list[Shape]:
     """The shapes to compare by: two when the values are of different kinds."""
-    one, other = shape.deduced(old), shape.deduced(new)
+    old_shape, new_shape = shape.deduced(old), shape.deduced(new)
     if new is ABSENT:
-        return [one]
-    return [other] if old is ABSENT or one.is_like(other) else [one, other]
+        return [old_shape]
+    return [new_shape] if old is ABSENT or old_shape.is_like(new_shape) else [old_shape, new_shape]
 
 
 def _has_any(kind: type, old: Any, new: Any) -> bool:
@@ -98,21 +98,21 @@ def _has_any(kind: type, old: Any, new: Any) -> bool:
 
 
 def _grouped(shape: ListShape, value: Any) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = defaultdict(list)
+    groups: dict[str, list[Any]] = defaultdict(list)
     for item in value if isinstance(value, list) else ():
         try:
-            found[item_step(shape, item)].append(item)
+            groups[item_step(shape, item)].append(item)
         except UnkeyedItemError:
             continue
-    return found
+    return groups
 
 
-def same(one: Any, other: Any) -> bool:
+def same(old: Any, new: Any) -> bool:
     """Whether two JSON values are equal; true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(same(old[key], new[key]) for key in old)
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(same, old, new))
+    return bool(old == new)

@@ -28,7 +28,7 @@ def misfits(shape: Shape, value: Any, *, duplicates: bool = False) -> list[str]:
     """What does not fit, in the server's words; `duplicates` allows items of a list that are the same."""
     checking = _Checking(duplicates)
     checking.check(shape, value, None)
-    return checking.found
+    return checking.errors
 
 
 _Steps: TypeAlias = "tuple[_Steps, str | int] | None"
@@ -40,7 +40,7 @@ class _Checking:
     """One look at a whole value. Steps become paths and text only where something is wrong: as a rule nothing is."""
 
     duplicates: bool
-    found: list[str] = attrs.field(factory=list)
+    errors: list[str] = attrs.field(factory=list)
 
     def check(self, shape: Shape, value: Any, steps: _Steps) -> None:
         """Check a value and what is below it."""
@@ -62,7 +62,7 @@ class _Checking:
         for key, item in value.items():
             child, here = shape.child(key), (steps, "f:" + key)
             if child is None:
-                self.found.append(f"{_where(here)}: field not declared in schema")
+                self.errors.append(f"{_where(here)}: field not declared in schema")
                 return
             self.check(child, item, here)
 
@@ -77,16 +77,16 @@ class _Checking:
                 try:
                     step = item_step(shape, item)
                 except UnkeyedItemError as error:
-                    self.found.append(f"{_where(steps)}: element {index}: {error}")
+                    self.errors.append(f"{_where(steps)}: element {index}: {error}")
                     return
                 if step in seen and not self.duplicates:
-                    self.found.append(f"{_where(steps)}: duplicate entries for key {display_step(step)}")
+                    self.errors.append(f"{_where(steps)}: duplicate entries for key {display_step(step)}")
                 seen.add(step)
             self.check(shape.items, item, (steps, step))
 
     def _expected(self, words: str, value: Any, steps: _Steps) -> None:
         shown = f"&value.valueUnstructured{{Value:{json.dumps(value)}}}"
-        self.found.append(f"{_where(steps)}: expected {words}, got {shown}")
+        self.errors.append(f"{_where(steps)}: expected {words}, got {shown}")
 
 
 def _where(steps: _Steps) -> str:
@@ -109,45 +109,45 @@ def _is_scalar(kind: str, value: Any) -> bool:
 
 def fields_of(shape: Shape, value: Any) -> set[Path]:
     """The paths a value sets: its leaves, and what is owned beside them."""
-    found: set[Path] = set()
-    _collect(shape, value, (), found)
-    return found
+    paths: set[Path] = set()
+    _collect(shape, value, (), paths)
+    return paths
 
 
-def _collect(shape: Shape, value: Any, path: Path, found: set[Path]) -> None:
+def _collect(shape: Shape, value: Any, path: Path, paths: set[Path]) -> None:
     narrowed = shape.deduced(value)
     if narrowed.map:
         if narrowed.map.atomic:
-            found.add(path)
+            paths.add(path)
         elif isinstance(value, dict):
-            _collect_fields(narrowed.map, value, path, found)
+            _collect_fields(narrowed.map, value, path, paths)
     elif narrowed.scalar:
-        found.add(path)
+        paths.add(path)
     elif narrowed.list:
         if narrowed.list.atomic:
-            found.add(path)
+            paths.add(path)
         elif isinstance(value, list):
-            _collect_items(narrowed.list, value, path, found)
+            _collect_items(narrowed.list, value, path, paths)
 
 
-def _collect_fields(shape: MapShape, value: Json, path: Path, found: set[Path]) -> None:
+def _collect_fields(shape: MapShape, value: Json, path: Path, paths: set[Path]) -> None:
     for key, item in value.items():
         step = (*path, "f:" + key)
         child = shape.child(key)
         if child is not None:
-            _collect(child, item, step, found)
+            _collect(child, item, step, paths)
         if item is None or item == {} or not shape.declares(key):
-            found.add(step)
+            paths.add(step)
 
 
-def _collect_items(shape: ListShape, value: list[Any], path: Path, found: set[Path]) -> None:
+def _collect_items(shape: ListShape, value: list[Any], path: Path, paths: set[Path]) -> None:
     steps = [_step_or_none(shape, item) for item in value]
     for step, item in zip(steps, value, strict=True):
         if step is None:
             continue
-        found.add((*path, step))
+        paths.add((*path, step))
         if steps.count(step) == 1:  # what is there twice is owned as a whole
-            _collect(shape.items, item, (*path, step), found)
+            _collect(shape.items, item, (*path, step), paths)
 
 
 def _step_or_none(shape: ListShape, item: Any) -> str | None:

@@ -70,8 +70,8 @@ class Access:
 
     def user_of(self, token: str) -> str | None:
         """The name of whose a token is; None if nobody's."""
-        found = self.identify(token)
-        return found[0].name if found else None
+        identity = self.identify(token)
+        return identity[0].name if identity else None
 
     def identify(self, token: str, audiences: Sequence[str] = (AUDIENCE,)) -> tuple[User, list[str]] | None:
         """Whose a token is, and for which of the audiences; None if nobody's, or for none of them."""
@@ -92,10 +92,10 @@ class Access:
         Raises:
             StatusError: 401, it is nobody's; 403, its user may not act as another one.
         """
-        found = self.identify(token)
-        if found is None:
+        identity = self.identify(token)
+        if identity is None:
             raise unauthorized()
-        user = found[0]
+        user = identity[0]
         if not acts_as:
             return user
         account = account_of(acts_as)
@@ -157,5 +157,5 @@ class StoredRoles:
 @cache
 def first_roles() -> list[Json]:
     """What a cluster has from the start; `first_roles.yaml` says what. Treat it as read-only: it is shared."""
-    found: list[Json] = packaged(__package__, "first_roles.yaml")
-    return found
+    roles: list[Json] = packaged(__package__, "first_roles.yaml")
+    return roles

@@ -33,11 +33,11 @@ class Attributes:
         Raises:
             StatusError: 400, it does not fit the kind.
         """
-        if found := struct(spec, "nonResourceAttributes"):
-            return cls(verb=found.get("verb") or "", path=found.get("path") or "")
-        found = struct(spec, "resourceAttributes")
+        if asked := struct(spec, "nonResourceAttributes"):
+            return cls(verb=asked.get("verb") or "", path=asked.get("path") or "")
+        asked = struct(spec, "resourceAttributes")
         names = ("verb", "group", "resource", "subresource", "namespace", "name")
-        return cls(**{name: found.get(name) or "" for name in names})
+        return cls(**{name: asked.get(name) or "" for name in names})
 
     @property
     def combined(self) -> str:
@@ -86,7 +86,7 @@ def _bound(roles: Roles, user: User, namespace: str) -> Iterator[tuple[Json, Jso
     """The bindings of a user, each with the subject that is the user and the role's rules."""
     for binding in roles.bindings(namespace):
         within = binding["metadata"].get("namespace") or ""
-        subject = next((one for one in binding.get("subjects") or () if _is(one, user, within)), None)
+        subject = next((listed for listed in binding.get("subjects") or () if _is(listed, user, within)), None)
         if subject is not None:
             kind, name = _role_of(binding)
             yield binding, subject, roles.rules(kind, within, name) or ()

@@ -70,10 +70,10 @@ def _who_am_i(_access: Access, user: User, _spec: Json, _namespace: str) -> Json
 
 
 def _whose_token(access: Access, _user: User, spec: Json, _namespace: str) -> Json:
-    found = access.identify(of_type(spec, "token", str) or "", texts(spec, "audiences") or (AUDIENCE,))
-    if found is None:
+    identity = access.identify(of_type(spec, "token", str) or "", texts(spec, "audiences") or (AUDIENCE,))
+    if identity is None:
         return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
-    user, audiences = found
+    user, audiences = identity
     return {"authenticated": True, "user": user.described(), "audiences": audiences}
 
 

@@ -90,10 +90,10 @@ def texts(body: Json, field: str) -> list[str]:
     Raises:
         StatusError: 400, it is something else.
     """
-    found = of_type(body, field, list) or []
-    if not all(isinstance(item, str) for item in found):
+    items = of_type(body, field, list) or []
+    if not all(isinstance(item, str) for item in items):
         raise bad_request(f"the field {field} is no list of strings")
-    return found
+    return items
 
 
 def of_type(body: Any, field: str, kind: type[T]) -> T | None:
@@ -104,7 +104,7 @@ def of_type(body: Any, field: str, kind: type[T]) -> T | None:
     """
     if not isinstance(body, dict):
         raise bad_request("the object provided is unrecognized")
-    found = body.get(field)
-    if found is None or (isinstance(found, kind) and not (kind is int and isinstance(found, bool))):
-        return found
+    value = body.get(field)
+    if value is None or (isinstance(value, kind) and not (kind is int and isinstance(value, bool))):
+        return value
     raise bad_request(f"json: cannot unmarshal {field} into Go type {kind.__name__}")

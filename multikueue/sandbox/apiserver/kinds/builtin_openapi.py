@@ -18,8 +18,8 @@ _REFERENCE = re.compile(rb'"#/components/schemas/([^"]+)"')
 
 @cache
 def _document() -> Json:
-    found: Json = packaged(__package__, "builtin_openapi.json.gz")
-    return found
+    document: Json = packaged(__package__, "builtin_openapi.json.gz")
+    return document
 
 
 def schema_name(group: str, version: str, kind: str) -> str:
@@ -30,14 +30,14 @@ def schema_name(group: str, version: str, kind: str) -> str:
 
 def schemas(names: Iterable[str]) -> Json:
     """The schemas of these names and all that they refer to."""
-    found: Json = {}
+    result: Json = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found[name] = _document()["schemas"][name]
+        if name not in result:
+            result[name] = _document()["schemas"][name]
             waiting += _references(name)
-    return found
+    return result
 
 
 @cache

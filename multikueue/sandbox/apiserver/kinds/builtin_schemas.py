@@ -18,14 +18,14 @@ _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 @cache
 def _document() -> Json:
-    found: Json = packaged(__package__, "builtin_schemas.json")
-    return found
+    document: Json = packaged(__package__, "builtin_schemas.json")
+    return document
 
 
 def definition(name: str) -> Json:
     """A schema that others refer to."""
-    found: Json = _document()["definitions"][name]
-    return found
+    schema: Json = _document()["definitions"][name]
+    return schema
 
 
 def resolved(schema: Json) -> Json:

@@ -52,8 +52,8 @@ class Field:
 
 @cache
 def _table() -> Json:
-    found: Json = packaged(__package__, "messages.json")
-    return found
+    table: Json = packaged(__package__, "messages.json")
+    return table
 
 
 @cache
@@ -64,8 +64,8 @@ def fields_of(message: str) -> Mapping[int, Field]:
 
 def roots() -> Mapping[str, str]:
     """The messages of kinds, by `apiVersion/kind`."""
-    found: Mapping[str, str] = _table()["roots"]
-    return found
+    messages: Mapping[str, str] = _table()["roots"]
+    return messages
 
 
 def decode_protobuf(raw: bytes) -> Json:
@@ -89,22 +89,22 @@ def decode_protobuf(raw: bytes) -> Json:
 
 def _message(name: str, raw: bytes) -> Json:
     fields = fields_of(name)
-    found: Json = {}
+    message: Json = {}
     for number, wire, value in read(raw):
         field = fields.get(number)
         if field is None:  # of a later release
             continue
         if field.form == "{}":
-            found.setdefault(field.name, {}).update([_entry(field, value)])
+            message.setdefault(field.name, {}).update([_entry(field, value)])
         elif field.form == "[]":
-            found.setdefault(field.name, []).extend(_items(field, wire, value))
+            message.setdefault(field.name, []).extend(_items(field, wire, value))
         elif field.name == _INLINE:
-            found |= _value(field, value)
+            message |= _value(field, value)
         else:
-            found[field.name] = _value(field, value)
-            if field.form == "?" and not found[field.name]:
-                del found[field.name]
-    return found
+            message[field.name] = _value(field, value)
+            if field.form == "?" and not message[field.name]:
+                del message[field.name]
+    return message
 
 
 def _items(field: Field, wire: int, value: int | bytes) -> list[Any]:
@@ -115,9 +115,9 @@ def _items(field: Field, wire: int, value: int | bytes) -> list[Any]:
 
 
 def _entry(field: Field, value: int | bytes) -> tuple[str, Any]:
-    found = {number: part for number, _, part in read(_bytes(value))}
+    parts = {number: part for number, _, part in read(_bytes(value))}
     absent = b"" if field.type not in _NUMBERS else 0
-    return _text(found.get(_ENTRY_KEY, b"")), _value(field, found.get(_ENTRY_VALUE, absent))
+    return _text(parts.get(_ENTRY_KEY, b"")), _value(field, parts.get(_ENTRY_VALUE, absent))
 
 
 def _value(field: Field, value: int | bytes) -> Any:
@@ -191,8 +191,8 @@ def _texts(raw: bytes) -> list[str]:
 
 def _last(raw: bytes, wanted: int, absent: int | bytes) -> int | bytes:
     """The value of one field of a small message: the last one counts."""
-    found = [value for number, _, value in read(raw) if number == wanted]
-    return found[-1] if found else absent
+    values = [value for number, _, value in read(raw) if number == wanted]
+    return values[-1] if values else absent
 
 
 def _number(value: int | bytes) -> int:

@@ -82,23 +82,23 @@ class Handler:
         if place[0] in GROUPS:
             answer = review(self._access, user, request.method, place, await read_body(request))
             return json_response(answer, 201)
-        found = route(self._registry.cluster, request.method, segments, request.query)
-        call = found.call(user.name)
+        asked = route(self._registry.cluster, request.method, segments, request.query)
+        call = asked.call(user.name)
         self._access.count(call)
-        self._access.authorize(user, found.attributes)
-        applied = request.content_type == APPLY_PATCH and found.verb == "patch" and self._is_new(found)
-        if applied or found.subresource in STREAMS:  # to read a stream into a container is not enough
-            self._access.authorize(user, attrs.evolve(found.attributes, verb="create"))
+        self._access.authorize(user, asked.attributes)
+        applied = request.content_type == APPLY_PATCH and asked.verb == "patch" and self._is_new(asked)
+        if applied or asked.subresource in STREAMS:  # to read a stream into a container is not enough
+            self._access.authorize(user, attrs.evolve(asked.attributes, verb="create"))
         hit = self._faults.match(call)
         await self._faults.apply(hit, "request")
-        response = await self._serve(request, found, hit)
+        response = await self._serve(request, asked, hit)
         await self._faults.apply(hit, "reply")
         return response
 
-    def _is_new(self, found: Route) -> bool:
+    def _is_new(self, asked: Route) -> bool:
         """Whether an apply would create its object."""
-        key = (found.namespace or "", found.name)
-        return self._registry.cluster.store.get(found.row.group_resource, key) is None
+        key = (asked.namespace or "", asked.name)
+        return self._registry.cluster.store.get(asked.row.group_resource, key) is None
 
     def _information(self, request: web.BaseRequest, segments: list[str]) -> web.Response:
         """Everything that is not about objects."""
@@ -121,64 +121,67 @@ class Handler:
             response.headers["Content-Type"] = AGGREGATED
         return response
 
-    async def _serve(self, request: web.BaseRequest, found: Route, hit: list[Fault]) -> web.StreamResponse:
-        if found.subresource == LOG:
-            return await stream_log(request, self._registry, self._kubelets, found)
-        if found.subresource == PROXY:
-            return await self._kubelets.proxy(request, found)
-        if found.subresource in STREAMS:
-            pod = self._registry.get(found.row, found.namespace, found.name)
-            return await self._kubelets.stream(request, pod, found.subresource)
-        form = Representation.wanted(found.row, request.headers.get("Accept", ""), request.query)
-        match found.verb:
+    async def _serve(self, request: web.BaseRequest, asked: Route, hit: list[Fault]) -> web.StreamResponse:
+        if asked.subresource == LOG:
+            return await stream_log(request, self._registry, self._kubelets, asked)
+        if asked.subresource == PROXY:
+            return await self._kubelets.proxy(request, asked)
+        if asked.subresource in STREAMS:
+            pod = self._registry.get(asked.row, asked.namespace, asked.name)
+            return await self._kubelets.stream(request, pod, asked.subresource)
+        form = Representation.wanted(asked.row, request.headers.get("Accept", ""), request.query)
+        match asked.verb:
             case "get":
-                obj = self._registry.get(found.row, found.namespace, found.name)
-                if found.subresource == "scale":
-                    return json_response(scale_of(found.row, obj))
-                return json_response(form.one(obj, self._registry.cluster.moment()))
+                obj = self._registry.get(asked.row, asked.namespace, asked.name)
+                if asked.subresource == "scale":
+                    return json_response(scale_of(asked.row, obj))
+                return json_response(form.single(obj, self._registry.cluster.moment()))
             case "list":
-                options = ListOptions.from_query(found.row, request.query)
-                page = self._registry.list(found.row, found.namespace, options)
+                options = ListOptions.from_query(asked.row, request.query)
+                page = self._registry.list(asked.row, asked.namespace, options)
                 return json_response(form.page(page, self._registry.cluster.moment()))
             case "watch":
-                return await stream_watch(request, self._registry, self._faults, found, form, hit)
-        return await self._write(request, found, form)
+                return await stream_watch(request, self._registry, self._faults, asked, form, hit)
+        return await self._write(request, asked, form)
 
-    async def _write(self, request: web.BaseRequest, found: Route, form: Representation) -> web.Response:
+    async def _write(self, request: web.BaseRequest, asked: Route, form: Representation) -> web.Response:
         body = await read_body(request)
         options = _write_options(request)
-        repeated = await self._repeated(request, found, options)
-        match found.verb:
-            case "create" if found.subresource == TOKEN:
-                answer = self._access.issuer.issue(found.namespace or "", found.name, body), 201
+        repeated = await self._repeated(request, asked, options)
+        match asked.verb:
+            case "create" if asked.subresource == TOKEN:
+                answer = self._access.issuer.issue(asked.namespace or "", asked.name, body), 201
             case "create":
-                answer = self._registry.create(found.row, found.namespace, body, options), 201
+                answer = self._registry.create(asked.row, asked.namespace, body, options), 201
             case "update":
-                answer = self._update(found, body, options), 200
+                answer = self._update(asked, body, options), 200
             case "patch":
-                answer = self._patch(request, found, body, options)
+                answer = self._patch(request, asked, body, options)
             case "delete":
-                answer = self._delete(request, found, body), 200
+                answer = self._delete(request, asked, body), 200
             case _:
-                answer = self._delete_collection(request, found, body), 200
+                answer = self._delete_collection(request, asked, body), 200
         obj, code = answer
-        if form.form != "object" and obj["kind"] == found.row.kind:
-            response = json_response(form.one(obj, self._registry.cluster.moment()), code)
+        if form.form != "object" and obj["kind"] == asked.row.kind:
+            response = json_response(form.single(obj, self._registry.cluster.moment()), code)
         else:
             response = json_response(obj, code)
-        told = [*(("unknown", field) for field in options.unknown or ()), *(("duplicate", field) for field in repeated)]
-        for what, field in told:
+        warnings = [
+            *(("unknown", field) for field in options.unknown or ()),
+            *(("duplicate", field) for field in repeated),
+        ]
+        for what, field in warnings:
             response.headers.add("Warning", f'299 - "{what} field \\"{field}\\""')
         return response
 
-    async def _repeated(self, request: web.BaseRequest, found: Route, options: WriteOptions) -> list[str]:
+    async def _repeated(self, request: web.BaseRequest, asked: Route, options: WriteOptions) -> list[str]:
         """The fields that stand twice in what is written, where whoever sends it wants to know.
 
         Raises:
             StatusError: 400, there are some, and that is an error.
         """
-        told = options.strict or options.unknown is not None
-        if found.verb not in ("create", "update", "patch") or not told or "json" not in request.content_type:
+        checked = options.strict or options.unknown is not None
+        if asked.verb not in ("create", "update", "patch") or not checked or "json" not in request.content_type:
             return []
         repeated = repeated_fields(await request.read())
         if repeated and options.strict:
@@ -186,43 +189,43 @@ class Handler:
             raise bad_request(f"strict decoding error: {listed}")
         return repeated
 
-    def _update(self, found: Route, body: Any, options: WriteOptions) -> Json:
-        if found.subresource == "scale":
-            return self._scale(found, body, options)
-        return self._registry.update(found.target, body, options)
+    def _update(self, asked: Route, body: Any, options: WriteOptions) -> Json:
+        if asked.subresource == "scale":
+            return self._scale(asked, body, options)
+        return self._registry.update(asked.target, body, options)
 
-    def _scale(self, found: Route, body: Any, options: WriteOptions) -> Json:
-        row = found.row
-        obj = scaled(row, self._registry.get(row, found.namespace, found.name), body)
-        main = Route(found.verb, row, found.namespace, found.name).target
+    def _scale(self, asked: Route, body: Any, options: WriteOptions) -> Json:
+        row = asked.row
+        obj = scaled(row, self._registry.get(row, asked.namespace, asked.name), body)
+        main = Route(asked.verb, row, asked.namespace, asked.name).target
         return scale_of(row, self._registry.update(main, obj, options))
 
-    def _patch(self, request: web.BaseRequest, found: Route, body: Any, options: WriteOptions) -> tuple[Json, int]:
-        accepted = accepted_formats(found.row)
+    def _patch(self, request: web.BaseRequest, asked: Route, body: Any, options: WriteOptions) -> tuple[Json, int]:
+        accepted = accepted_formats(asked.row)
         if request.content_type not in accepted:
             raise unsupported_media(accepted)
-        if found.subresource == "scale":
-            return self._scale(found, body, options), 200
+        if asked.subresource == "scale":
+            return self._scale(asked, body, options), 200
         if request.content_type == APPLY_PATCH:
             manager = request.query.get("fieldManager") or ""
             force = is_true(request.query.get("force"))
             options = attrs.evolve(options, manager=manager, force=force)
-        obj, created = self._registry.patch(found.target, request.content_type, body, options)
+        obj, created = self._registry.patch(asked.target, request.content_type, body, options)
         return obj, 201 if created else 200
 
-    def _delete(self, request: web.BaseRequest, found: Route, body: Any) -> Json:
-        obj, gone = self._registry.delete(found.target, _delete_options(request, body))
-        return deleted(found.row, obj) if gone and not found.row.returns_object else obj
+    def _delete(self, request: web.BaseRequest, asked: Route, body: Any) -> Json:
+        obj, gone = self._registry.delete(asked.target, _delete_options(request, body))
+        return deleted(asked.row, obj) if gone and not asked.row.returns_object else obj
 
-    def _delete_collection(self, request: web.BaseRequest, found: Route, body: Any) -> Json:
-        which = ListOptions.from_query(found.row, request.query)
+    def _delete_collection(self, request: web.BaseRequest, asked: Route, body: Any) -> Json:
+        which = ListOptions.from_query(asked.row, request.query)
         options = _delete_options(request, body)
-        items = self._registry.delete_collection(found.row, found.namespace, which, options)
+        items = self._registry.delete_collection(asked.row, asked.namespace, which, options)
         return {
-            "kind": found.row.kind + "List",
-            "apiVersion": found.row.api_version,
+            "kind": asked.row.kind + "List",
+            "apiVersion": asked.row.api_version,
             "metadata": {"resourceVersion": str(self._registry.cluster.store.revision)},
-            "items": [listed_item(found.row, item) for item in items],
+            "items": [listed_item(asked.row, item) for item in items],
         }
 
 

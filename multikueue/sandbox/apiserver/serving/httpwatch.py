@@ -55,7 +55,7 @@ async def stream_watch(
     request: web.BaseRequest,
     registry: Registry,
     faults: Faults,
-    found: Route,
+    asked: Route,
     form: Representation,
     hit: list[Fault],
 ) -> web.StreamResponse:
@@ -66,8 +66,8 @@ async def stream_watch(
         ConnectionLostError: a fault cut it.
         OSError: the client is gone.
     """
-    options = WatchOptions.from_query(found.row, request.query, found.name or None)
-    cursor = registry.watch(found.row, found.namespace, options)
+    options = WatchOptions.from_query(asked.row, request.query, asked.name or None)
+    cursor = registry.watch(asked.row, asked.namespace, options)
     headers = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
     response = web.StreamResponse(headers=headers)
     response.enable_chunked_encoding()

@@ -24,10 +24,10 @@ _STEP = re.compile(
 
 def find(obj: Any, path: str) -> list[Any]:
     """Every value a path leads to; none for a path that cannot be read."""
-    found = [obj]
+    values = [obj]
     for step in compile_path(path):
-        found = [value for item in found for value in step(item)]
-    return found
+        values = [value for item in values for value in step(item)]
+    return values
 
 
 @functools.lru_cache(1024)
@@ -44,17 +44,17 @@ def compile_path(path: str) -> tuple[Step, ...]:
 
 
 def _step(match: re.Match[str]) -> Step:
-    found = match.groupdict()
-    if found["field"] or found["quoted"]:
-        return functools.partial(_field, re.sub(r"\\(.)", r"\1", found["field"] or found["quoted"]))
-    if found["filter"]:
-        names = found["filter"].strip(".").split(".")
-        return functools.partial(_filter, names, found["value"], found["operator"] == "==")
-    if found["index"]:
-        index = int(found["index"])
+    parts = match.groupdict()
+    if parts["field"] or parts["quoted"]:
+        return functools.partial(_field, re.sub(r"\\(.)", r"\1", parts["field"] or parts["quoted"]))
+    if parts["filter"]:
+        names = parts["filter"].strip(".").split(".")
+        return functools.partial(_filter, names, parts["value"], parts["operator"] == "==")
+    if parts["index"]:
+        index = int(parts["index"])
         return functools.partial(_slice, slice(index, index + 1 or None))
-    if found["slice"]:
-        start, _, stop = found["slice"].partition(":")
+    if parts["slice"]:
+        start, _, stop = parts["slice"].partition(":")
         return functools.partial(_slice, slice(int(start) if start else None, int(stop) if stop else None))
     return _all
 
@@ -66,10 +66,10 @@ def _field(name: str, value: Any) -> Iterator[Any]:
 
 def _filter(names: list[str], wanted: str, equal: bool, value: Any) -> Iterator[Any]:
     for item in value if isinstance(value, list) else ():
-        found = item
+        field = item
         for name in names:
-            found = found.get(name) if isinstance(found, dict) else None
-        if found is not None and (str(found) == wanted) == equal:
+            field = field.get(name) if isinstance(field, dict) else None
+        if field is not None and (str(field) == wanted) == equal:
             yield item
 
 

@@ -82,19 +82,19 @@ class Kubelets:
                 )
                 return await _passed_on(request, response, answer)
 
-    async def proxy(self, request: web.BaseRequest, found: Route) -> web.StreamResponse:
+    async def proxy(self, request: web.BaseRequest, asked: Route) -> web.StreamResponse:
         """Ask a node's kubelet for a path, with any method.
 
         Raises:
             StatusError: the kubelet cannot be reached, or the Node says no address.
             OSError: the client is gone.
         """
-        path = found.path + ("/" if request.path.endswith("/") else "")
+        path = asked.path + ("/" if request.path.endswith("/") else "")
         if not path:
             return web.Response(status=301, headers={"Location": request.path + "/"})
-        kubelet = Kubelet.of(self._registry.get(found.row, None, found.name))
-        asked = request.rel_url.raw_query_string
-        target = quote(path) + (f"?{asked}" if asked else "")
+        kubelet = Kubelet.of(self._registry.get(asked.row, None, asked.name))
+        query = request.rel_url.raw_query_string
+        target = quote(path) + (f"?{query}" if query else "")
         if _wants_upgrade(request):
             return await self._piped(request, kubelet, target)
         headers = [*_without_hops(_headers(request)), ("X-Forwarded-Uri", request.path)]

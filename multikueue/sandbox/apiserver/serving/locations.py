@@ -49,12 +49,12 @@ class Kubelet:
             StatusError: 500, it has no address.
         """
         listed: list[Json] = dig(node, "status", "addresses") or []
-        found = [one["address"] for kind in _PREFERRED for one in listed if one.get("type") == kind]
-        if not found:
+        preferred = [address["address"] for kind in _PREFERRED for address in listed if address.get("type") == kind]
+        if not preferred:
             raise StatusError(500, "", f"no preferred addresses found; known addresses: {listed}")
         port = dig(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port") or _PORT
         declared = dig(node, "status", "declaredFeatures") or ()
-        return cls(found[0], port, "ExtendWebSocketsToKubelet" in declared)
+        return cls(preferred[0], port, "ExtendWebSocketsToKubelet" in declared)
 
     @property
     def address(self) -> str:
@@ -69,7 +69,7 @@ def chosen_container(pod: Json, wanted: str) -> str:
         StatusError: 400, there is none of that name, or there are several and none is named.
     """
     name = pod["metadata"]["name"]
-    listed = [one["name"] for field in _CONTAINERS for one in dig(pod, "spec", field) or ()]
+    listed = [container["name"] for field in _CONTAINERS for container in dig(pod, "spec", field) or ()]
     if wanted:
         if wanted not in listed:
             raise bad_request(f"container {wanted} is not valid for pod {name}")

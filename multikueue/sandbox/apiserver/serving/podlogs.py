@@ -45,7 +45,9 @@ def said(pod: Json, container: str, now: datetime) -> list[Said]:
     Raises:
         StatusError: there is no such container, or it waits to start.
     """
-    shown = next((one for one in dig(pod, "status", "containerStatuses") or [] if one["name"] == container), None)
+    shown = next(
+        (status for status in dig(pod, "status", "containerStatuses") or [] if status["name"] == container), None
+    )
     state: Json = (shown or {}).get("state") or {}
     started = parse_timestamp(dig(pod, "status", "startTime") or dig(state, "running", "startedAt"))
     if shown is None or started is None or "waiting" in state:
@@ -60,7 +62,7 @@ def said(pod: Json, container: str, now: datetime) -> list[Said]:
 
 
 async def stream_log(
-    request: web.BaseRequest, registry: Registry, kubelets: Kubelets, found: Route
+    request: web.BaseRequest, registry: Registry, kubelets: Kubelets, asked: Route
 ) -> web.StreamResponse:
     """Serve a log, to the container's end if it is followed: the kubelet's, or where no Node is, what is played.
 
@@ -68,35 +70,35 @@ async def stream_log(
         StatusError: there is nothing to be read.
         OSError: the client is gone.
     """
-    pod = registry.get(found.row, found.namespace, found.name)
+    pod = registry.get(asked.row, asked.namespace, asked.name)
     container = chosen_container(pod, request.query.get("container", ""))
-    log_options(found.name, request.query)
+    log_options(asked.name, request.query)
     if not dig(pod, "spec", "nodeName"):
         return web.Response(status=204)
     kubelet = kubelets.of_pod(pod)
     if kubelet is not None:
         return await kubelets.log(request, pod, kubelet)
     if is_true(request.query.get("previous")):
-        raise bad_request(f'previous terminated container "{container}" in pod "{found.name}" not found')
+        raise bad_request(f'previous terminated container "{container}" in pod "{asked.name}" not found')
     lines = said(pod, container, registry.cluster.moment())
     first = list(_wanted(lines, request.query, registry.cluster.moment()))
     response = web.StreamResponse(headers={"Content-Type": "text/plain", "Cache-Control": "no-cache, private"})
     response.enable_chunked_encoding()
     await response.prepare(request)
     timed = is_true(request.query.get("timestamps"))
-    await response.write(b"".join(_line(one, timed=timed) for one in first))
-    told = len(lines)
+    await response.write(b"".join(_line(line, timed=timed) for line in first))
+    written = len(lines)
     while is_true(request.query.get("follow")) and not _has_ended(pod):
         await anyio.sleep(EVERY)
         try:
-            again = registry.get(found.row, found.namespace, found.name)
+            again = registry.get(asked.row, asked.namespace, asked.name)
         except StatusError:
             break
         if uid(again) != uid(pod):
             break
         pod, lines = again, said(again, container, registry.cluster.moment())
-        await response.write(b"".join(_line(one, timed=timed) for one in lines[told:]))
-        told = max(told, len(lines))
+        await response.write(b"".join(_line(line, timed=timed) for line in lines[written:]))
+        written = max(written, len(lines))
     await response.write_eof()
     return response
 
@@ -110,11 +112,11 @@ def _wanted(lines: list[Said], query: Mapping[str, str], now: datetime) -> Itera
     since = parse_timestamp(query.get("sinceTime"))
     if (seconds := query.get("sinceSeconds", "")).isdecimal():
         since = now - timedelta(seconds=int(seconds))
-    left = [one for one in lines if since is None or one.at >= since]
+    left = [line for line in lines if since is None or line.at >= since]
     tail = query.get("tailLines", "")
     return iter(left[max(0, len(left) - int(tail)) :] if tail.isdecimal() else left)
 
 
-def _line(one: Said, *, timed: bool) -> bytes:
-    time = one.at.strftime("%Y-%m-%dT%H:%M:%S.%f000Z ") if timed else ""
-    return f"{time}{one.text}\n".encode()
+def _line(line: Said, *, timed: bool) -> bytes:
+    time = line.at.strftime("%Y-%m-%dT%H:%M:%S.%f000Z ") if timed else ""
+    return f"{time}{line.text}\n".encode()

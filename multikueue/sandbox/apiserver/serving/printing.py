@@ -78,8 +78,8 @@ class Column:
 
 def _path(path: str, default: Any = "") -> Cell:
     def cell(obj: Json, _now: datetime) -> Any:
-        found = field_value(obj, path)
-        return default if found is None else found
+        value = field_value(obj, path)
+        return default if value is None else value
 
     return cell
 

@@ -55,7 +55,7 @@ class Representation:
             raise not_acceptable()
         return cls(row)
 
-    def one(self, obj: Json, now: datetime) -> bytes:
+    def single(self, obj: Json, now: datetime) -> bytes:
         """A single object."""
         if self.form == "table":
             metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}

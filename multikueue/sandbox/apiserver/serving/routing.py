@@ -83,10 +83,10 @@ def route(cluster: Cluster, method: str, segments: list[str], query: Mapping[str
     Raises:
         StatusError: 404 or 405.
     """
-    found = group_version(segments)
-    if found is None:
+    parts = group_version(segments)
+    if parts is None:
         raise no_route()
-    group, version, rest = found
+    group, version, rest = parts
     namespace, rest = _namespace(group, rest)
     row = cluster.type_of(group, version, rest[0])
     name = rest[1] if len(rest) > 1 else ""

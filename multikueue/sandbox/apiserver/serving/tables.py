@@ -31,8 +31,8 @@ def _custom_column(column: Json) -> Column:
     path, kind = column["jsonPath"], column["type"]
 
     def cell(obj: Json, now: datetime) -> Any:
-        found = find(obj, path)
-        return _cell(kind, found[0], now) if found else None
+        values = find(obj, path)
+        return _cell(kind, values[0], now) if values else None
 
     return Column(column["name"], cell, kind, wide=bool(column.get("priority")))
 

@@ -119,10 +119,10 @@ class Cluster:
         Raises:
             StatusError: 404, there is none.
         """
-        found = self.store.get(row.group_resource, (namespace or "", name))
-        if found is None:
+        entry = self.store.get(row.group_resource, (namespace or "", name))
+        if entry is None:
             raise not_found(row, name)
-        return found
+        return entry
 
     def put(self, row: ResourceType, key: Key, obj: Json, old: Json | None) -> Json:
         """Store an object, which is taken over; returns it in the requested version."""

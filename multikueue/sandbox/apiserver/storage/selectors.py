@@ -97,13 +97,13 @@ def parse_labels(text: str) -> LabelSelector:
     Raises:
         StatusError: 400, it cannot be parsed.
     """
-    tokens, found = _Tokens(text), []
+    tokens, requirements = _Tokens(text), []
     while tokens.peek():
-        found.append(_requirement(tokens))
+        requirements.append(_requirement(tokens))
         separator = tokens.take()
         if separator not in (",", ""):
             raise _unparsable(f"found '{separator}', expected: ',' or 'end of string'")
-    return tuple(found)
+    return tuple(requirements)
 
 
 def _requirement(tokens: _Tokens) -> Requirement:
@@ -155,15 +155,15 @@ def parse_fields(text: str) -> tuple[FieldRequirement, ...]:
     Raises:
         StatusError: 400, it cannot be parsed.
     """
-    found = []
+    requirements = []
     for part in text.split(","):
         if not part.strip():
             continue
         match = re.fullmatch(r"([^=!]+)(!=|==|=)(.*)", part.strip())
         if not match:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
-        found.append(FieldRequirement(match.group(1), match.group(2) != "!=", match.group(3)))
-    return tuple(found)
+        requirements.append(FieldRequirement(match.group(1), match.group(2) != "!=", match.group(3)))
+    return tuple(requirements)
 
 
 def field_value(obj: Any, path: str) -> Any:

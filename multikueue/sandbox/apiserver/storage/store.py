@@ -140,15 +140,15 @@ class Store:
 
     def bucket(self, resource: GroupResource) -> Bucket:
         """The objects of a resource; made on first use."""
-        found = self.buckets.get(resource)
-        if found is None:
-            found = self.buckets[resource] = Bucket(self._history, self.revision - 1)
-        return found
+        bucket = self.buckets.get(resource)
+        if bucket is None:
+            bucket = self.buckets[resource] = Bucket(self._history, self.revision - 1)
+        return bucket
 
     def get(self, resource: GroupResource, key: Key) -> Entry | None:
         """The current state of an object."""
-        found = self.buckets.get(resource)
-        return found.objects.get(key) if found else None
+        bucket = self.buckets.get(resource)
+        return bucket.objects.get(key) if bucket else None
 
     def put(self, resource: GroupResource, key: Key, obj: Json) -> Entry:
         """Create or replace; sets the object's resourceVersion and takes the object over."""
@@ -204,12 +204,12 @@ class Store:
 
     def dependents(self, uid: str) -> list[tuple[GroupResource, Key, Entry]]:
         """The objects that name this uid as an owner, in the order they came to do so."""
-        found = []
+        entries = []
         for resource, key in self._owned.get(uid, ()):
             entry = self.get(resource, key)
             if entry is not None:
-                found.append((resource, key, entry))
-        return found
+                entries.append((resource, key, entry))
+        return entries
 
     def compact(self) -> None:
         """Forget all history: a watch or an exact list from an older revision gets 410."""

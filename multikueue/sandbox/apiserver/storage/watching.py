@@ -133,18 +133,18 @@ class WatchCursor:
         Raises:
             StatusError: 410, the log has moved past this watcher.
         """
-        bucket, found = self._bucket, list[Emission]()
+        bucket, emissions = self._bucket, list[Emission]()
         if self._position < bucket.log_start:
             raise expired(self._last, bucket.oldest)
-        while self._position < bucket.log_end and len(found) < limit:
+        while self._position < bucket.log_end and len(emissions) < limit:
             change = bucket.log[self._position - bucket.log_start]
             self._position += 1
             self._last = change.revision
             if self._namespace is None or change.key[0] == self._namespace:
                 emission = self._seen(change)
                 if emission:
-                    found.append(emission)
-        return found
+                    emissions.append(emission)
+        return emissions
 
     def _seen(self, change: Change) -> Emission | None:
         now = not change.deleted and self.options.selector.matches(change.new)

@@ -38,8 +38,8 @@ def _fields_used(rule: str, name: str) -> Json | None:
     Of a list they are the fields of its items.
     """
     used: Json = {}
-    for has, found, path, item in _USES.findall(rule):
-        if found != name:
+    for has, variable, path, item in _USES.findall(rule):
+        if variable != name:
             continue
         first, *deeper = path.split(".")[1:] or [""]
         if not first or "__" in rule:  # the value as a whole, or escaped names
@@ -61,8 +61,8 @@ def _fields_of_items(rule: str, item: str) -> Json | None:
     return dict.fromkeys(fields) if len(fields) + len(heads) == len(named) else None
 
 
-def _both(one: Json | None, other: Json | None) -> Json | None:
-    return None if one is None or other is None else {**one, **other}
+def _both(left: Json | None, right: Json | None) -> Json | None:
+    return None if left is None or right is None else {**left, **right}
 
 
 def check_rules(schema: Json, value: Any, old: Any = None, path: str = "") -> Iterator[Cause]:
@@ -124,10 +124,12 @@ def _judge(rule: str, typing: Typing | None, value: bytes, old: bytes) -> str | 
     """Judge by what a rule reads: an object changes often, the few fields a rule is about do not."""
     try:
         program, functions = _compile(rule)
-        known = {"self": decode(value), "oldSelf": decode(old)}
+        variables = {"self": decode(value), "oldSelf": decode(old)}
         if typing is not None:
-            known = {name: typed(typing.schema, found) for name, found in known.items()}
-        result = program.execute(cel.Context(variables=known, functions=dict(functions)) if functions else known)
+            variables = {name: typed(typing.schema, content) for name, content in variables.items()}
+        result = program.execute(
+            cel.Context(variables=variables, functions=dict(functions)) if functions else variables
+        )
     except (RuntimeError, ValueError, TypeError, LookupError) as error:
         return str(error)
     return None if result is True else f"failed rule: {rule}"

@@ -25,8 +25,8 @@ _RESERVED: Final = frozenset(
 
 
 def _time(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _duration(text: str) -> timedelta:
@@ -50,7 +50,9 @@ def _has_own(schema: Json) -> bool:
         return True
     fields = schema.get("properties") or {}
     inner = [*fields.values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(escaped(name) != name for name in fields) or any(_has_own(one) for one in inner if isinstance(one, dict))
+    return any(escaped(name) != name for name in fields) or any(
+        _has_own(part) for part in inner if isinstance(part, dict)
+    )
 
 
 @attrs.frozen(eq=False)
@@ -72,7 +74,7 @@ def escaped(name: str) -> str:
     """What a declared field is called in CEL."""
     if name in _RESERVED:
         return f"__{name}__"
-    return re.sub(r"__|[./-]", lambda found: _ESCAPES[found[0]], name)
+    return re.sub(r"__|[./-]", lambda match: _ESCAPES[match[0]], name)
 
 
 def typed(schema: Json, value: Any) -> Any:

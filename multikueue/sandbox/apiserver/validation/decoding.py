@@ -146,8 +146,8 @@ def _time(value: Any, path: str, *, micro: bool = False) -> str:
 
 @functools.lru_cache(4096)
 def _canonical_time(value: str, *, micro: bool) -> str:
-    found = datetime.fromisoformat(value).astimezone(UTC)
-    return f"{found:%Y-%m-%dT%H:%M:%S.%f}Z".zfill(27) if micro else timestamp(found).zfill(20)
+    time = datetime.fromisoformat(value).astimezone(UTC)
+    return f"{time:%Y-%m-%dT%H:%M:%S.%f}Z".zfill(27) if micro else timestamp(time).zfill(20)
 
 
 def decode_object(

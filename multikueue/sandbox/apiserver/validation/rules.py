@@ -80,8 +80,8 @@ def check_metadata(metadata: Json) -> Iterator[Cause]:
         if not is_qualified(key.lower()):
             yield invalid_value("metadata.annotations", _PART, f'"{key}"')
     if sum(len(text.encode()) for pair in annotations.items() for text in pair) > MAX_ANNOTATIONS:
-        told = f"Too long: may not be more than {MAX_ANNOTATIONS} bytes"
-        yield Cause("FieldValueTooLong", "metadata.annotations", told)
+        message = f"Too long: may not be more than {MAX_ANNOTATIONS} bytes"
+        yield Cause("FieldValueTooLong", "metadata.annotations", message)
     for index, name in enumerate(metadata.get("finalizers") or []):
         if not is_qualified(name) or ("/" not in name and name not in _STANDARD_FINALIZERS):
             why = "name is neither a standard finalizer name nor is it fully qualified"

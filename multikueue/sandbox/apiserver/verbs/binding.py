@@ -34,9 +34,9 @@ def bind(cluster: Cluster, row: ResourceType, namespace: str | None, body: Any, 
     bound = clone(pod)
     bound["spec"]["nodeName"] = node
     scheduled = new_condition("PodScheduled", True, "", "", now=cluster.moment())
-    told = {name: value for name, value in scheduled.items() if value != ""}
+    condition = {name: value for name, value in scheduled.items() if value != ""}
     status = bound.get("status") or {}
-    bound["status"] = {**status, "conditions": updated(status.get("conditions") or [], told)}
+    bound["status"] = {**status, "conditions": updated(status.get("conditions") or [], condition)}
     if not options.dry_run:
         cluster.put(pods, (namespace or "", pod["metadata"]["name"]), bound, pod)
     return dict(_DONE)

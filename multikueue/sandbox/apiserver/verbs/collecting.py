@@ -111,9 +111,9 @@ class Collector:
     def _released(self, namespace: str, references: list[Json]) -> Iterator[_Work]:
         """Owners that wait for this dependent."""
         for reference in references:
-            found = self._owner(reference, namespace)
-            if found and found[1].obj["metadata"].get("deletionTimestamp"):
-                row, entry = found
+            owner = self._owner(reference, namespace)
+            if owner and owner[1].obj["metadata"].get("deletionTimestamp"):
+                row, entry = owner
                 metadata = entry.obj["metadata"]
                 key = (metadata.get("namespace") or "", metadata["name"])
                 yield _OwnerLeaving(row.group_resource, key, metadata["uid"])
@@ -136,19 +136,19 @@ class Collector:
             case _OwnerLeaving():
                 self._owner_leaving(work)
             case _Dependent(resource, key):
-                found = self._cluster.any_version(resource)
-                if found:
-                    self._look_at(found, key)
+                served = self._cluster.any_version(resource)
+                if served:
+                    self._look_at(served, key)
             case _NamespaceLeaving(name):
                 self._empty_namespace(name)
 
     def _dependents(self, uid: str) -> list[tuple[ResourceType, Key, Entry]]:
-        found = []
+        dependents = []
         for resource, key, entry in self._cluster.store.dependents(uid):
             row = self._cluster.any_version(resource)
             if row:
-                found.append((row, key, entry))
-        return found
+                dependents.append((row, key, entry))
+        return dependents
 
     def _owner(self, reference: Json, namespace: str) -> tuple[ResourceType, Entry] | None:
         """The owner a reference names, if it is there under the same uid."""
@@ -168,8 +168,8 @@ class Collector:
 
     def _is_waiting(self, reference: Json, namespace: str) -> bool:
         """Whether an owner is there, and is deleted in the foreground."""
-        found = self._owner(reference, namespace)
-        return found is not None and _in_foreground(found[1].obj)
+        owner = self._owner(reference, namespace)
+        return owner is not None and _in_foreground(owner[1].obj)
 
     def _look_at(self, row: ResourceType, key: Key, gone: str = "") -> None:
         """Delete a dependent that no owner keeps, in the foreground if an owner waits for it and it has dependents.
@@ -183,8 +183,12 @@ class Collector:
         references = _references(entry.obj if entry else None)
         if entry is None or not references or entry.obj["metadata"].get("deletionTimestamp"):
             return
-        absent = [one for one in references if one.get("uid") == gone or self._is_absent(one, key[0])]
-        waiting = [one for one in references if one not in absent and self._is_waiting(one, key[0])]
+        absent = [
+            reference for reference in references if reference.get("uid") == gone or self._is_absent(reference, key[0])
+        ]
+        waiting = [
+            reference for reference in references if reference not in absent and self._is_waiting(reference, key[0])
+        ]
         if len(absent) + len(waiting) < len(references):
             for reference in (*absent, *waiting):
                 self._drop_reference(row, key, reference.get("uid") or "")

@@ -66,10 +66,10 @@ def create(
 
 
 def _check_namespace(cluster: Cluster, row: ResourceType, namespace: str, name: str | None) -> None:
-    found = cluster.namespace(namespace)
-    if found is None:
+    there = cluster.namespace(namespace)
+    if there is None:
         raise not_found(cluster.namespace_type, namespace)
-    if found["metadata"].get("deletionTimestamp"):
+    if there["metadata"].get("deletionTimestamp"):
         cause = Cause("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         raise forbidden(row, name, why, [cause])

@@ -109,13 +109,13 @@ def _check_preconditions(target: Target, obj: Json, options: DeleteOptions) -> N
 
 def _finalizers(row: ResourceType, obj: Json, propagation: str) -> list[str]:
     """The finalizers that hold the object from now on: a policy adds its own and takes the other away."""
-    found = list(obj["metadata"].get("finalizers") or [])
+    finalizers = list(obj["metadata"].get("finalizers") or [])
     if not propagation:
-        if row.orphans and not set(found) & set(_FINALIZERS.values()):
-            return [*found, ORPHAN]
-        return found
+        if row.orphans and not set(finalizers) & set(_FINALIZERS.values()):
+            return [*finalizers, ORPHAN]
+        return finalizers
     wanted = _FINALIZERS.get(propagation)
-    kept = [name for name in found if name not in _FINALIZERS.values() or name == wanted]
+    kept = [name for name in finalizers if name not in _FINALIZERS.values() or name == wanted]
     return [*kept, wanted] if wanted and wanted not in kept else kept
 
 

@@ -97,11 +97,11 @@ class Cohorts:
 
     @cached_property
     def _children(self) -> dict[Place, list[Place]]:
-        found: dict[Place, list[Place]] = {}
+        children: dict[Place, list[Place]] = {}
         for place, node in self.nodes.items():
             if node.parent is not None:
-                found.setdefault(node.parent, []).append(place)
-        return found
+                children.setdefault(node.parent, []).append(place)
+        return children
 
     def _root(self, place: Place) -> Place:
         return [place, *_ancestors(self.nodes, place)][-1]

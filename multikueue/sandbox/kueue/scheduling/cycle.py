@@ -35,7 +35,7 @@ class Candidate:
     requests: tuple[PodSetRequest, ...]
     checks: frozenset[str] = frozenset()
     """The admission checks it has an entry for."""
-    told: bool = False
+    explained: bool = False
     """Whether its status already says why it waits."""
     gated: bool = False
     """Whether it may not take anybody's place."""
@@ -191,15 +191,15 @@ class _Scheduler:
                 if candidate.shape in self.blocked:
                     self.blocked[candidate.shape].append(candidate)
                 continue
-            found = assign(self.quota, self.usage, candidate.requests)
-            victims = () if isinstance(found, Assignment) else self._make_room(candidate)
-            if isinstance(found, NoFit) and not victims and candidate.shape not in self.blocked:
-                found = self._smaller(candidate) or found
-            if isinstance(found, Assignment):
-                self.usage.update(found.usage)
-                admitted.append((candidate, found))
+            outcome = assign(self.quota, self.usage, candidate.requests)
+            victims = () if isinstance(outcome, Assignment) else self._make_room(candidate)
+            if isinstance(outcome, NoFit) and not victims and candidate.shape not in self.blocked:
+                outcome = self._smaller(candidate) or outcome
+            if isinstance(outcome, Assignment):
+                self.usage.update(outcome.usage)
+                admitted.append((candidate, outcome))
                 continue
-            message = found.message
+            message = outcome.message
             if victims:
                 preempted.append((candidate, victims))
                 message += f". Pending the preemption of {len(victims)} workload(s)"
@@ -218,8 +218,8 @@ class _Scheduler:
             return isinstance(self._with_fewer(candidate, step), Assignment)
 
         step = bisect.bisect_left(steps, True, lo=1, key=fits)
-        found = self._with_fewer(candidate, step) if step in steps else None
-        return found if isinstance(found, Assignment) else None
+        smaller = self._with_fewer(candidate, step) if step in steps else None
+        return smaller if isinstance(smaller, Assignment) else None
 
     def _with_fewer(self, candidate: Candidate, steps: int) -> Assignment | NoFit:
         return assign(self.quota, self.usage, fewer_pods(candidate.requests, steps))
@@ -229,12 +229,12 @@ class _Scheduler:
         if self.rules.preemption == self.rules.reclaim == "Never":
             return ()
         own, others = self._preemptable(candidate), self._reclaimable(candidate)
-        found = self._search(candidate, [*others, *own]) if others else None
-        if found is None or self._would_borrow(*found):
-            found = self._search(candidate, own)
-        if found is None:
+        room = self._search(candidate, [*others, *own]) if others else None
+        if room is None or self._would_borrow(*room):
+            room = self._search(candidate, own)
+        if room is None:
             return ()
-        chosen, wanted = found
+        chosen, wanted = room
         if chosen and candidate.gated:
             self.blocked[candidate.shape] = [candidate]
             return ()
@@ -248,8 +248,8 @@ class _Scheduler:
         for victim in (None, *victims):
             if victim is not None:
                 chosen.append(victim)
-            found = self._fit_without(candidate, chosen)
-            if isinstance(found, Assignment):
+            outcome = self._fit_without(candidate, chosen)
+            if isinstance(outcome, Assignment):
                 break
         else:
             return None
@@ -257,20 +257,20 @@ class _Scheduler:
             rest = [holder for holder in chosen if holder is not victim]
             if isinstance(self._fit_without(candidate, rest), Assignment):
                 chosen = rest
-        return chosen, found.usage
+        return chosen, outcome.usage
 
     def _reclaimable(self, candidate: Candidate) -> list[Holder]:
         """Those that use what others of the cohort own, and must give it back."""
         if self.neighbours is None or self.rules.reclaim == "Never":
             return []
-        found = [
+        holders = [
             holder
             for holder in self.neighbours.borrowers()
             if holder.key not in self.leaving
             and not holder.evicted
             and (self.rules.reclaim == "Any" or holder.priority < candidate.priority)
         ]
-        newest_first = sorted(found, key=lambda holder: (holder.since, str(holder.key)), reverse=True)
+        newest_first = sorted(holders, key=lambda holder: (holder.since, str(holder.key)), reverse=True)
         return sorted(newest_first, key=lambda holder: holder.priority)
 
     def _would_borrow(self, victims: Sequence[Holder], wanted: Usage) -> bool:

@@ -53,15 +53,15 @@ class WaitingLine:
 
     candidates: list[Candidate] = attrs.field(factory=list)
     shapes: Counter[Shape] = attrs.field(factory=Counter)
-    untold: dict[ObjectKey, Candidate] = attrs.field(factory=dict)
+    unexplained: dict[ObjectKey, Candidate] = attrs.field(factory=dict)
     """Those whose status does not say yet that they wait."""
 
     def add(self, candidate: Candidate) -> None:
         """Put it into its place."""
         insort(self.candidates, candidate, key=_order)
         self.shapes[candidate.shape] += 1
-        if not candidate.told:
-            self.untold[candidate.key] = candidate
+        if not candidate.explained:
+            self.unexplained[candidate.key] = candidate
 
     def remove(self, candidate: Candidate) -> None:
         """Take it out."""
@@ -70,7 +70,7 @@ class WaitingLine:
         self.shapes[candidate.shape] -= 1
         if not self.shapes[candidate.shape]:
             del self.shapes[candidate.shape]
-        self.untold.pop(candidate.key, None)
+        self.unexplained.pop(candidate.key, None)
 
 
 @attrs.define(eq=False)
@@ -106,9 +106,9 @@ class Ledger:
         """The candidates of these LocalQueues, in order."""
         return heapq.merge(*(self._lines[queue].candidates for queue in queues if queue in self._lines), key=_order)
 
-    def untold(self, queues: Iterable[ObjectKey]) -> list[Candidate]:
+    def unexplained(self, queues: Iterable[ObjectKey]) -> list[Candidate]:
         """The candidates of these LocalQueues whose status does not say yet that they wait."""
-        return [entry for queue in queues if queue in self._lines for entry in self._lines[queue].untold.values()]
+        return [entry for queue in queues if queue in self._lines for entry in self._lines[queue].unexplained.values()]
 
     def waiting_count(self, queues: Iterable[ObjectKey]) -> int:
         """How many candidates these LocalQueues have."""
@@ -184,7 +184,7 @@ def as_candidate(workload: Json) -> Candidate:
         since=queues_from(workload),
         requests=tuple(request(pod_set) for pod_set in dig(workload, "spec", "podSets") or []),
         checks=frozenset(entry["name"] for entry in checks(workload)),
-        told=(condition(workload, "QuotaReserved") or {}).get("reason") == WAITS,
+        explained=(condition(workload, "QuotaReserved") or {}).get("reason") == WAITS,
         gated=is_gated(workload),
     )
 

@@ -76,7 +76,7 @@ def equivalent(job_sets: list[Json], workload_sets: list[Json], *, tolerations: 
     """
     if len(job_sets) != len(workload_sets):
         return False
-    return all(_same(one, other, tolerations) for one, other in zip(job_sets, workload_sets, strict=True))
+    return all(_same(wanted, had, tolerations) for wanted, had in zip(job_sets, workload_sets, strict=True))
 
 
 def injections(workload: Json, flavors: Mapping[str, Json]) -> dict[str, Injection]:

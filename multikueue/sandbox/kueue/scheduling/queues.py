@@ -55,8 +55,8 @@ class Configuration:
 
     def flavors_of(self, names: Iterable[str]) -> dict[str, Json]:
         """The flavors of these names that exist."""
-        found = {name: self.objects[RESOURCE_FLAVOR].get(ObjectKey("", name)) for name in names}
-        return {name: flavor for name, flavor in found.items() if flavor is not None}
+        flavors = {name: self.objects[RESOURCE_FLAVOR].get(ObjectKey("", name)) for name in names}
+        return {name: flavor for name, flavor in flavors.items() if flavor is not None}
 
     def inadmissible(self, workload: Json) -> str | None:
         """Why its queue cannot take it; None if it can."""
@@ -67,10 +67,10 @@ class Configuration:
         if is_stopped(queue):
             return f"LocalQueue {name} is inactive"
         target = dig(queue, "spec", "clusterQueue") or ""
-        found = self.objects[CLUSTER_QUEUE].get(ObjectKey("", target))
-        if found is None:
+        cluster_queue = self.objects[CLUSTER_QUEUE].get(ObjectKey("", target))
+        if cluster_queue is None:
             return f"ClusterQueue {target} doesn't exist"
-        if self.inactivity(found) is not None:
+        if self.inactivity(cluster_queue) is not None:
             return f"ClusterQueue {target} is inactive"
         return None
 
@@ -78,10 +78,10 @@ class Configuration:
         """Reason and message of an inactive ClusterQueue; None if it can admit."""
         if is_terminating(queue):
             return "Terminating", "Can't admit new workloads; clusterQueue is terminating"
-        found = list(self._obstacles(queue))
-        if not found:
+        obstacles = list(self._obstacles(queue))
+        if not obstacles:
             return None
-        return found[0][0], f"Can't admit new workloads: {', '.join(message for _, message in found)}."
+        return obstacles[0][0], f"Can't admit new workloads: {', '.join(message for _, message in obstacles)}."
 
     def takes_namespace(self, queue: Json, namespace: str) -> bool:
         """Whether the ClusterQueue's selector matches the namespace. No selector matches nothing; `{}` everything."""

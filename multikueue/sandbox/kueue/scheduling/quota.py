@@ -34,10 +34,10 @@ class ResourceGroup:
 
     def excludes(self, flavor: str, pods: Pods | None) -> str:
         """Why such pods may not use a flavor, in Kueue's words; empty: they may."""
-        found, keys = self.known.get(flavor), {key for one in self.known.values() for key, _ in one.labels}
-        if found is None or pods is None or found.takes(pods, keys):
+        definition, keys = self.known.get(flavor), {key for other in self.known.values() for key, _ in other.labels}
+        if definition is None or pods is None or definition.takes(pods, keys):
             return ""
-        labelled = found.tolerated(pods)
+        labelled = definition.tolerated(pods)
         return f"flavor {flavor} doesn't match node affinity" if labelled else f"untolerated taint in flavor {flavor}"
 
 
@@ -97,11 +97,11 @@ def assign(quota: Quota, usage: Usage, requests: Iterable[PodSetRequest]) -> Ass
     taken = Counter(usage)
     pod_sets: list[Json] = []
     for request in requests:
-        found = _assign_pod_set(quota, taken, request)
-        if isinstance(found, NoFit):
-            return found
-        taken.update({(flavor, resource): dict(request.amounts)[resource] for resource, flavor in found.items()})
-        pod_sets.append(_assignment(request, found))
+        flavors = _assign_pod_set(quota, taken, request)
+        if isinstance(flavors, NoFit):
+            return flavors
+        taken.update({(flavor, resource): dict(request.amounts)[resource] for resource, flavor in flavors.items()})
+        pod_sets.append(_assignment(request, flavors))
     own = Counter(taken)
     own.subtract(Counter(usage))
     return Assignment(tuple(pod_sets), {place: amount for place, amount in own.items() if amount})

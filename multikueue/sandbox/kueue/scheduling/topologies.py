@@ -22,14 +22,17 @@ def located(workload: Json, assignments: Iterable[Json], *, delayed: bool) -> li
     """The pod set assignments, with a place for the pods that ask for one, or the note that it is awaited."""
     asking = {pod_set.get("name") or "main" for pod_set in dig(workload, "spec", "podSets") or [] if _asks(pod_set)}
     return [
-        {**one, **(_awaited() if delayed else _place(one))} if one["name"] in asking else one for one in assignments
+        {**assignment, **(_awaited() if delayed else _place(assignment))}
+        if assignment["name"] in asking
+        else assignment
+        for assignment in assignments
     ]
 
 
 def is_awaited(workload: Json) -> bool:
     """Whether pods have quota and their place is not known yet: Kueue does not admit such a Workload."""
     assigned = dig(workload, "status", "admission", "podSetAssignments") or []
-    return any(one.get("delayedTopologyRequest") == "Pending" for one in assigned)
+    return any(assignment.get("delayedTopologyRequest") == "Pending" for assignment in assigned)
 
 
 def _asks(pod_set: Json) -> bool:

@@ -97,13 +97,13 @@ def _satisfied(
         missing: how many are selected too few.
         now: the time.
     """
-    bound, asked, found = sets
+    bound, asked, usable = sets
     if not bound:
         said = ("NoManagedClusterSetBindings", _NO_BINDING)
-    elif not found:
+    elif not usable:
         said = ("NoIntersection", f"None of ManagedClusterSets [{','.join(asked)}] is bound to placement namespace")
     elif not available:
-        said = ("AllManagedClusterSetsEmpty", f"All ManagedClusterSets [{','.join(found)}] {_NO_MEMBER}")
+        said = ("AllManagedClusterSetsEmpty", f"All ManagedClusterSets [{','.join(usable)}] {_NO_MEMBER}")
     elif not feasible:
         said = ("NoManagedClusterMatched", "No ManagedCluster matches any of the cluster predicate")
     elif missing > 0:
@@ -127,9 +127,11 @@ def _filtered(
     predicates = spec.get("predicates") or []
     is_selected({"metadata": {}}, predicates)  # a selector is wrong whether or not there are clusters
     selected = [cluster for cluster in clusters if is_selected(cluster, predicates)]
-    found = [(cluster, tolerance(cluster, tolerations, now, chosen=name_of(cluster) in chosen)) for cluster in selected]
-    ends = [how.until for _, how in found if how.tolerated and how.until is not None]
-    return [cluster for cluster, how in found if how.tolerated], min(ends, default=None)
+    tolerances = [
+        (cluster, tolerance(cluster, tolerations, now, chosen=name_of(cluster) in chosen)) for cluster in selected
+    ]
+    ends = [how.until for _, how in tolerances if how.tolerated and how.until is not None]
+    return [cluster for cluster, how in tolerances if how.tolerated], min(ends, default=None)
 
 
 def _configured(message: str, now: datetime) -> Json:
@@ -147,5 +149,8 @@ def bound_sets(bindings: Iterable[Json]) -> frozenset[str]:
     return frozenset(
         dig(binding, "spec", "clusterSet") or ""
         for binding in bindings
-        if any(one["type"] == "Bound" and one["status"] == "True" for one in dig(binding, "status", "conditions") or [])
+        if any(
+            condition["type"] == "Bound" and condition["status"] == "True"
+            for condition in dig(binding, "status", "conditions") or []
+        )
     )

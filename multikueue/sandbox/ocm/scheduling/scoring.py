@@ -41,7 +41,7 @@ def weights(policy: Json) -> dict[tuple[str, ...], int]:
     Raises:
         MisconfiguredError: one is not known.
     """
-    found = {} if policy.get("mode") == "Exact" else dict(_ADDITIVE)
+    weight_of = {} if policy.get("mode") == "Exact" else dict(_ADDITIVE)
     for entry in policy.get("configurations") or []:
         coordinate = entry["scoreCoordinate"]
         if coordinate.get("type") == "AddOn":
@@ -51,8 +51,8 @@ def weights(policy: Json) -> dict[tuple[str, ...], int]:
             name = (coordinate.get("builtIn") or "",)
             if name[0] not in _BUILT_IN:
                 raise MisconfiguredError("Prioritizer", f"incorrect builtin prioritizer: {name[0]}")
-        found[name] = entry.get("weight", 1)
-    return {name: weight for name, weight in found.items() if weight}
+        weight_of[name] = entry.get("weight", 1)
+    return {name: weight for name, weight in weight_of.items() if weight}
 
 
 def totals(clusters: Sequence[Json], policy: Json, around: Surroundings) -> dict[str, int]:
@@ -71,15 +71,15 @@ def totals(clusters: Sequence[Json], policy: Json, around: Surroundings) -> dict
 
 def _of_addon(clusters: Sequence[Json], resource: str, entry: str, around: Surroundings) -> dict[str, int]:
     """What somebody reports of each cluster. What is missing or over counts 0, which is better than a true -70."""
-    found = {}
+    scores = {}
     for name in map(name_of, clusters):
         score = around.scores.get((name, resource)) or {}
         until = parse_timestamp(dig(score, "status", "validUntil"))
         listed = dig(score, "status", "scores") or []
         if until is not None and until <= around.now:
             listed = []
-        found[name] = next((int(one["value"]) for one in listed if one["name"] == entry), 0)
-    return found
+        scores[name] = next((int(item["value"]) for item in listed if item["name"] == entry), 0)
+    return scores
 
 
 def _balance(clusters: Sequence[Json], around: Surroundings) -> dict[str, int]:

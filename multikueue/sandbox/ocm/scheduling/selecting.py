@@ -36,8 +36,8 @@ def is_selected(cluster: Json, predicates: list[Json]) -> bool:
     Raises:
         MisconfiguredError: a selector is not one.
     """
-    found = [matches(cluster, predicate.get("requiredClusterSelector") or {}) for predicate in predicates]
-    return not found or any(found)
+    answers = [matches(cluster, predicate.get("requiredClusterSelector") or {}) for predicate in predicates]
+    return not answers or any(answers)
 
 
 def matches(cluster: Json, selector: Json) -> bool:
@@ -47,12 +47,12 @@ def matches(cluster: Json, selector: Json) -> bool:
         MisconfiguredError: one of the three is not a selector.
     """
     claims = {claim["name"]: claim["value"] for claim in dig(cluster, "status", "clusterClaims") or []}
-    found = [
+    answers = [
         _by_labels(labels_of(cluster), selector.get("labelSelector") or {}),
         _by_labels(claims, selector.get("claimSelector") or {}),
         *(_holds(expression, cluster) for expression in dig(selector, "celSelector", "celExpressions") or []),
     ]
-    return all(found)
+    return all(answers)
 
 
 def _by_labels(labels: Mapping[str, str], selector: Json) -> bool:

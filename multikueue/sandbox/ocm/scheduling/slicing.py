@@ -44,14 +44,14 @@ def slices(placement: Json, selected: Sequence[Json]) -> list[Slice]:
         MisconfiguredError: a group's selector is none.
     """
     name = name_of(placement)
-    found: list[Slice] = []
+    parts: list[Slice] = []
     strategy = dig(placement, "spec", "decisionStrategy", "groupStrategy") or {}
     for index, (group, clusters) in enumerate(_groups(strategy, selected)):
         names = sorted(map(name_of, clusters))
         for first in range(0, max(1, len(names)), SLICE):
             part = tuple(names[first : first + SLICE])
-            found.append(Slice(f"{name}-decision-{len(found) + 1}", group, index, part))
-    return found
+            parts.append(Slice(f"{name}-decision-{len(parts) + 1}", group, index, part))
+    return parts
 
 
 def group_statuses(parts: Sequence[Slice]) -> list[Json]:
@@ -70,9 +70,9 @@ def _groups(strategy: Json, selected: Sequence[Json]) -> Iterator[tuple[str, Seq
     most = _most(strategy.get("clustersPerDecisionGroup", "100%"), len(selected))
     rest, count = list(selected), 0
     for group in strategy.get("decisionGroups") or []:
-        found = [cluster for cluster in rest if matches(cluster, group.get("groupClusterSelector") or {})]
-        rest = [cluster for cluster in rest if cluster not in found]
-        for part in _parts(found, most):
+        members = [cluster for cluster in rest if matches(cluster, group.get("groupClusterSelector") or {})]
+        rest = [cluster for cluster in rest if cluster not in members]
+        for part in _parts(members, most):
             count += 1
             yield group.get("groupName", ""), part
     for part in _parts(rest, most):

@@ -76,7 +76,7 @@ class Pending:
         """`changes`: of the candidate, or of what is known of its queue."""
         worker, room = (
             self.workers[name],
-            {one: changes.pop(one) for one in ("queue", "net", "leads") if one in changes},
+            {name: changes.pop(name) for name in ("queue", "net", "leads") if name in changes},
         )
         self.workers[name] = attrs.evolve(worker, facts=attrs.evolve(room_of(worker), **room), **changes)
 

@@ -36,8 +36,8 @@ def affinity(*terms: Json) -> Json:
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
 
 
-def expressions(*found: tuple[str, str, list[str]]) -> Json:
-    return {"matchExpressions": [{"key": key, "operator": how, "values": values} for key, how, values in found]}
+def expressions(*terms: tuple[str, str, list[str]]) -> Json:
+    return {"matchExpressions": [{"key": key, "operator": how, "values": values} for key, how, values in terms]}
 
 
 MODELS = (flavor(T4, {"gpu": "t4", "memory": "16"}), flavor(A100, {"gpu": "a100", "memory": "80"}), flavor(ANY))
@@ -162,18 +162,18 @@ def test_each_pod_set_gets_a_flavor_it_may_use() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "model", "expected", "told"),
+    ("gpus", "model", "expected", "detail"),
     [
         (4, A100, Why.NO_ROOM, "needs 4m gpu, 0 of a100"),
         (12, A100, Why.NEVER_FITS, "no flavor could ever hold 12m gpu, 8m of a100"),
         (4, "h100", Why.NEVER_FITS, "no flavor could ever hold pods with its node selector, affinity and tolerations"),
     ],
 )
-def test_room_in_another_flavor_is_none(gpus: int, model: str, expected: Why, told: str) -> None:
+def test_room_in_another_flavor_is_none(gpus: int, model: str, expected: Why, detail: str) -> None:
     waiting = pending({"w1": two_models(16, 0), "w2": queue(0)}, request=wanting(gpus, model))
     answer = waiting.ask()
     assert (answer.names, why(answer)["w1"]) == ((), expected)
-    assert str(answer.reasons[ClusterName("w1")]) == told
+    assert str(answer.reasons[ClusterName("w1")]) == detail
 
 
 def test_it_goes_where_the_flavor_it_may_use_has_room() -> None:
@@ -193,8 +193,8 @@ def test_claims_are_to_the_flavor_that_they_may_use() -> None:
     ledger.put(entry("t", T4))
     assert set(ledger.woken(NOW)) == {ObjectKey("default", "a"), ObjectKey("default", "t")}
     ledger.put(entry("a", A100))
-    found = ledger.net(ObjectKey("default", "new"), PLACE, NOW)
-    assert found == {(T4, "gpu"): 0, (A100, "gpu"): 0}
+    net = ledger.net(ObjectKey("default", "new"), PLACE, NOW)
+    assert net == {(T4, "gpu"): 0, (A100, "gpu"): 0}
 
 
 def test_a_changed_flavor_changes_who_may_go_there() -> None:
@@ -214,7 +214,7 @@ def test_what_kueue_says_of_a_workload_and_a_worker() -> None:
     obj["status"]["admission"]["podSetAssignments"] = [{"name": name, **usage} for name in ("main", "bare", "odd")]
     request = kueue_objects.request(obj)
     assert request is not None
-    assert [one.pods for one in request.pod_sets] == [Pods.of({"nodeSelector": {"gpu": "t4"}}), None, None]
+    assert [pod_set.pods for pod_set in request.pod_sets] == [Pods.of({"nodeSelector": {"gpu": "t4"}}), None, None]
 
     group = {"coveredResources": ["gpu"], "flavors": [{"name": T4}, {"name": ANY}]}
     made = {"metadata": {"name": "q"}, "spec": {"resourceGroups": [group]}}

@@ -70,8 +70,8 @@ def ledger(*entries: Entry, **queues: int) -> Ledger:
     made = Ledger()
     for name, free in queues.items():
         made.set_queue((ClusterName(name), "queue"), queue(free))
-    for one in entries:
-        made.put(one)
+    for entry in entries:
+        made.put(entry)
     return made
 
 
@@ -334,16 +334,16 @@ def test_it_is_a_function_of_what_was_put_in_last(first: Sequence[QueueFacts], a
             case timedelta():
                 now += step
                 grown.woken(now)
-            case (place, found):
-                queues[place] = found
-                grown.set_queue(place, found)
+            case (place, facts):
+                queues[place] = facts
+                grown.set_queue(place, facts)
         for at in (W1, W2):
             grown.net(key("a"), at, now)
     fresh = Ledger()
-    for place, found in queues.items():
-        fresh.set_queue(place, found)
-    for one in sorted(waiting.values(), key=lambda one: one.key):
-        fresh.put(one)
+    for place, facts in queues.items():
+        fresh.set_queue(place, facts)
+    for entry in sorted(waiting.values(), key=lambda entry: entry.key):
+        fresh.put(entry)
     grown.woken(now)
 
     for name, place in itertools.product((*waiting, key("another")), (W1, W2)):
@@ -369,24 +369,24 @@ def test_one_that_fits_nowhere_does_not_change_whose_turn_it_is(there: Sequence[
 @given(st.lists(entries, max_size=12), st.integers(0, 12))
 def test_what_it_lets_in_is_what_a_walk_over_all_lets_in(puts: list[Entry], free: int) -> None:
     """Written as the rule reads: heads of the queues by their time, one after the other, each takes what it needs."""
-    last = {one.key: attrs.evolve(one, reserved=NOW, queued=one.queued) for one in puts}
+    last = {entry.key: attrs.evolve(entry, reserved=NOW, queued=entry.queued) for entry in puts}
     made = ledger(*last.values(), w1=free)
     left = {GPU: free}
-    for one in sorted(last.values(), key=lambda one: one.rank):
-        if W1 in one.offered and not one.doubtful:
-            left = dict(without(left, {GPU: one.request.total["gpu"]}))
+    for entry in sorted(last.values(), key=lambda entry: entry.rank):
+        if W1 in entry.offered and not entry.doubtful:
+            left = dict(without(left, {GPU: entry.request.total["gpu"]}))
     lines = {
         team: sorted(
-            (one for one in last.values() if one.queue == team and W1 in (one.waits_for or ())),
-            key=lambda one: one.rank,
+            (entry for entry in last.values() if entry.queue == team and W1 in (entry.waits_for or ())),
+            key=lambda entry: entry.rank,
         )
         for team in ("blue", "red")
     }
     expected = set()
-    for one in itertools.chain(*(lines[team] for team in ("blue", "red"))):
-        taken = placed(one.request, GROUPS, left)
+    for entry in itertools.chain(*(lines[team] for team in ("blue", "red"))):
+        taken = placed(entry.request, GROUPS, left)
         if taken is not None:
-            expected.add(one.key)
+            expected.add(entry.key)
             left = dict(without(left, taken))
 
     assert set(made.woken(NOW)) == expected

@@ -26,8 +26,8 @@ LABELS = {"region": "eu", "gpu": "h100", "example.com/site": "a"}
 def why(asked: dict[str, str], *, taints: str = "", company: str | None = None) -> Why | None:
     """Why the worker `w1` is not for a job with these annotations."""
     where = None if company is None else ClusterName(company)
-    found = read(asked).excludes(ClusterName("w1"), LABELS, {TAINTS: taints} if taints else {}, where)
-    return found.why if found is not None else None
+    reason = read(asked).excludes(ClusterName("w1"), LABELS, {TAINTS: taints} if taints else {}, where)
+    return reason.why if reason is not None else None
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_a_preference_is_points_for_labels(asked: str, points: float, ignored: t
 def test_a_text_without_end_is_not_read(name: str) -> None:
     """A quarter of a million commas took the loop for two minutes, at each look at the job."""
     for text in ("," * 250_000, "a," * 125_000 + "a", "a=a:1," * 40_000 + "a=a:1"):
-        found = read({name: text})
-        assert name in (*found.unreadable, *found.ignored)
+        narrowing = read({name: text})
+        assert name in (*narrowing.unreadable, *narrowing.ignored)
 
 
 @given(st.dictionaries(st.sampled_from([NAMES, SELECTOR, TOGETHER, PREFERENCE, TOLERATIONS]), st.text(max_size=30)))
 def test_whatever_stands_there_is_read_or_told(asked: dict[str, str]) -> None:
-    found = read(asked)
+    narrowing = read(asked)
 
-    assert set(found.unreadable) <= {NAMES, SELECTOR, TOGETHER}
-    assert set(found.ignored) <= {PREFERENCE, TOLERATIONS}
+    assert set(narrowing.unreadable) <= {NAMES, SELECTOR, TOGETHER}
+    assert set(narrowing.ignored) <= {PREFERENCE, TOLERATIONS}
     assert why({}) is None
 
 

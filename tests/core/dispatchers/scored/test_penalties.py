@@ -94,11 +94,11 @@ def ended(owner: str, *, failed: bool = True, after: int = 0) -> WorkerVerdict:
 
 
 def test_what_ended_changes_the_annotation_and_nothing_is_written_for_what_does_not() -> None:
-    one = noted(None, [ended("a")])
-    assert one is not None
-    assert not Failures.parse(one).penalized(NOW)
-    assert noted(one, [ended("a", after=5)]) is None
-    two = noted(one, [ended("b", after=5)])
+    once = noted(None, [ended("a")])
+    assert once is not None
+    assert not Failures.parse(once).penalized(NOW)
+    assert noted(once, [ended("a", after=5)]) is None
+    two = noted(once, [ended("b", after=5)])
     assert two is not None
     assert Failures.parse(two).until == NOW + HOUR * 65 / 60
     assert noted(two, [ended("c", after=6), ended("d", after=7)]) is None
@@ -120,7 +120,7 @@ def test_of_a_thousand_jobs_that_fail_together_one_of_each_owner_is_kept() -> No
     for number in range(1000):
         kept = together(kept, ended(f"ns-{number % 3}", after=number))
 
-    assert [one.owner for one in kept] == ["ns-1", "ns-2", "ns-0"]
+    assert [verdict.owner for verdict in kept] == ["ns-1", "ns-2", "ns-0"]
     assert together(kept, ended("x", failed=False)) == (ended("x", failed=False),)
 
 

@@ -75,7 +75,7 @@ def test_others_are_counted_from_when_they_were_first_seen() -> None:
     none = kueue_objects.queue_facts(tree, queue, NOW, ours_pending=3, before=first)
     again = kueue_objects.queue_facts(tree, queue, NOW + timedelta(minutes=3), before=none)
 
-    assert [one.others_since for one in (later, none, again)] == [NOW, None, NOW + timedelta(minutes=3)]
+    assert [facts.others_since for facts in (later, none, again)] == [NOW, None, NOW + timedelta(minutes=3)]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,9 @@ COHORT: Json = {"metadata": {"name": "all"}, "spec": {**cohort()["spec"], "paren
 @given(st.data(), st.sampled_from([QUEUE, COHORT]), ODD)
 def test_queues_of_any_shape_that_is_let_in_can_be_read(data: st.DataObject, obj: Json, odd: object) -> None:
     """What raised here ended the daemon, and a worker's server answers what it likes."""
-    path = data.draw(st.sampled_from([one for one in paths(obj) if one not in (("metadata",), ("metadata", "name"))]))
+    path = data.draw(
+        st.sampled_from([path for path in paths(obj) if path not in (("metadata",), ("metadata", "name"))])
+    )
     shown = spoiled(obj, path, odd)
     if not queue_flaw(shown):
         queue, above = (QUEUE, shown) if obj is COHORT else (shown, COHORT)
@@ -196,7 +198,7 @@ def test_queues_of_any_shape_that_is_let_in_can_be_read(data: st.DataObject, obj
 @given(st.data(), ODD)
 def test_workloads_of_any_shape_that_is_let_in_can_be_read(data: st.DataObject, odd: object) -> None:
     obj = workload(assignments=[ASSIGNED])
-    shown = spoiled(obj, data.draw(st.sampled_from([one for one in paths(obj) if one != ("metadata",)])), odd)
+    shown = spoiled(obj, data.draw(st.sampled_from([path for path in paths(obj) if path != ("metadata",)])), odd)
     if not workload_flaw(shown):
         kueue_objects.usage(shown)
         kueue_objects.request(shown)

@@ -52,7 +52,7 @@ pools = st.recursive(leaves, lambda below: st.builds(Pool, quotas, st.just(0), s
 
 
 def tree_of(pool: Pool) -> tuple[Tree, dict[str, Pool]]:
-    queues, cohorts, found = dict[str, Node](), dict[str, Node](), dict[str, Pool]()
+    queues, cohorts, pools = dict[str, Node](), dict[str, Node](), dict[str, Pool]()
 
     def add(node: Pool, name: str, parent: str | None) -> None:
         made = Node(parent, {GPU: node.quota}, {GPU: node.usage})
@@ -61,10 +61,10 @@ def tree_of(pool: Pool) -> tuple[Tree, dict[str, Pool]]:
             for index, child in enumerate(node.children):
                 add(child, f"{name}-{index}", name)
         else:
-            queues[name], found[name] = made, node
+            queues[name], pools[name] = made, node
 
     add(pool, TOP, None)
-    return Tree(queues, cohorts), found
+    return Tree(queues, cohorts), pools
 
 
 @given(pools)

@@ -71,7 +71,7 @@ def test_of_equal_workers_those_that_others_use_come_after_those_that_nobody_els
     """Their users waited for room that ours could have had elsewhere."""
     since = {worker: {"shared_since": NOW - timedelta(seconds=seconds)} for worker, seconds in shared.items()}
 
-    assert pending({one: queue(8, **since.get(one, {})) for one in ("w1", "w2", "w3")}).ask().names == (name,)
+    assert pending({worker: queue(8, **since.get(worker, {})) for worker in ("w1", "w2", "w3")}).ask().names == (name,)
 
 
 @pytest.mark.parametrize(("known", "names"), [({}, ("w1",)), ({"has_checks": True}, ("w2",))])

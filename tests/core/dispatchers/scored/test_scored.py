@@ -165,8 +165,8 @@ def test_quota_that_says_nothing_is_raced_with_most_at_a_time() -> None:
     assert set(first) | set(second) == set(raced)
 
 
-@pytest.mark.parametrize(("minutes", "told"), [(-1, False), (1, True), (None, False)])
-def test_one_that_is_held_for_an_hour_while_later_ones_start_is_told(minutes: int | None, told: bool) -> None:
+@pytest.mark.parametrize(("minutes", "starving"), [(-1, False), (1, True), (None, False)])
+def test_one_that_is_held_for_an_hour_while_later_ones_start_is_told(minutes: int | None, starving: bool) -> None:
     """It has had its quota for half an hour; the last that has started got its so many minutes later."""
     reserved = NOW - timedelta(minutes=30)
     latest = None if minutes is None else reserved + timedelta(minutes=minutes)
@@ -175,7 +175,7 @@ def test_one_that_is_held_for_an_hour_while_later_ones_start_is_told(minutes: in
 
     answer = waiting.ask(1)
 
-    assert ("giveUp" in answer.problem, answer.look_again) == (told, 3600.0)
+    assert ("giveUp" in answer.problem, answer.look_again) == (starving, 3600.0)
 
 
 def test_room_comes_before_a_race() -> None:
@@ -457,18 +457,18 @@ def test_whatever_a_job_asks_for_only_narrows(
     """As the documentation reads, said once more without the code that reads annotations."""
     asked = {NAMES: named, SELECTOR: selected, TOLERATIONS: tolerated, TOGETHER: company and "job/a"}
     annotations = {name: value for name, value in asked.items() if value is not None}
-    waiting = Pending({one.name: one for one in listed}, profile, flavors=("oslo",), annotations=annotations)
+    waiting = Pending({worker.name: worker for worker in listed}, profile, flavors=("oslo",), annotations=annotations)
     waiting.company = None if company is None else ClusterName(company)
     readable = named != "!" and selected != "region in"
     allowed = {
-        one.name
-        for one in listed
+        worker.name
+        for worker in listed
         if readable
-        and (named is None or one.name in named.split(","))
-        and (selected is None or one.labels.get("region") == "eu" or (selected != "region=eu" and not one.labels))
-        and (TAINTS not in one.annotations or (one.annotations == TAINTED and tolerated in ("spot", "spot=true")))
-        and one.annotations.get(FLAVORS) != "bergen"
-        and company in (None, one.name)
+        and (named is None or worker.name in named.split(","))
+        and (selected is None or worker.labels.get("region") == "eu" or (selected != "region=eu" and not worker.labels))
+        and (TAINTS not in worker.annotations or (worker.annotations == TAINTED and tolerated in ("spot", "spot=true")))
+        and worker.annotations.get(FLAVORS) != "bergen"
+        and company in (None, worker.name)
     }
     assert set(waiting.ask().names) <= allowed
 

@@ -60,7 +60,7 @@ def token(name: str = "c1", value: str = "t0ken", **data: str) -> Json:
 def profile(name: str = "c1", providers: tuple[str, ...] = ("open-cluster-management",)) -> Json:
     """A ClusterProfile of OCM."""
     named = {"x-k8s.io/cluster-manager": "open-cluster-management", "open-cluster-management.io/cluster-name": name}
-    status = {"accessProviders": [{"name": one, "cluster": {"server": "https://proxy"}} for one in providers]}
+    status = {"accessProviders": [{"name": provider, "cluster": {"server": "https://proxy"}} for provider in providers]}
     return made(CLUSTER_PROFILE, name, NAMESPACE, labels=named, status=status)
 
 

@@ -32,8 +32,8 @@ def test_a_field_of_another_type_does_no_harm(settings: SpokeSettings, field: st
             if path == ("metadata", "labels") and not isinstance(value, dict | None):
                 continue  # informers take metadata of other types for unreadable
             spoke = _with(whole, field, spoiled(obj, path, value))
-            found = plan_spoke(spoke if ready else changed(spoke, secret=None), settings, b.NOW)
-            removed = [one for one in found.effects if isinstance(one, Delete)]
+            plan = plan_spoke(spoke if ready else changed(spoke, secret=None), settings, b.NOW)
+            removed = [effect for effect in plan.effects if isinstance(effect, Delete)]
             assert removed == [] or field == "worker", (path, value)
 
 

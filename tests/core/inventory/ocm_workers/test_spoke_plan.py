@@ -34,26 +34,26 @@ FIELDS = {
 STATUSES: dict[Resource, Json] = {MANAGED_SERVICE_ACCOUNT: b.token_status(), CLUSTER_PERMISSION: b.applied()}
 
 
-def short(found: SpokePlan) -> list[str]:
+def short(plan: SpokePlan) -> list[str]:
     """The effects in words."""
-    return [f"{type(one).__name__} {one.resource.gvk.kind}" for one in found.effects]
+    return [f"{type(effect).__name__} {effect.resource.gvk.kind}" for effect in plan.effects]
 
 
-def carried_out(spoke: Spoke, found: SpokePlan) -> Spoke:
+def carried_out(spoke: Spoke, plan: SpokePlan) -> Spoke:
     """The spoke after the effects, with what OCM then says of it."""
     changes: dict[str, Any] = {}
-    for one in found.effects:
-        if one.resource == MULTIKUEUE_CLUSTER:
-            changes["workers"] = _after(changes.get("workers", spoke.workers), one)
+    for effect in plan.effects:
+        if effect.resource == MULTIKUEUE_CLUSTER:
+            changes["workers"] = _after(changes.get("workers", spoke.workers), effect)
             continue
-        field = FIELDS[one.resource]
-        if one.resource == SECRET and not isinstance(one, Create) and one.object is spoke.older_secret:
+        field = FIELDS[effect.resource]
+        if effect.resource == SECRET and not isinstance(effect, Create) and effect.object is spoke.older_secret:
             field = "older_secret"
-        if isinstance(one, Create):
-            status = {"status": STATUSES[one.resource]} if one.resource in STATUSES else {}
-            changes[field] = b.stored(one.object, **status)
-        elif isinstance(one, Patch):
-            changes[field] = merged(one.object, one.change)
+        if isinstance(effect, Create):
+            status = {"status": STATUSES[effect.resource]} if effect.resource in STATUSES else {}
+            changes[field] = b.stored(effect.object, **status)
+        elif isinstance(effect, Patch):
+            changes[field] = merged(effect.object, effect.change)
         else:
             changes[field] = None
     return changed(spoke, **changes)
@@ -62,21 +62,21 @@ def carried_out(spoke: Spoke, found: SpokePlan) -> Spoke:
 def changed(spoke: Spoke, **fields: Any) -> Spoke:
     """The spoke with other parts; `worker` is its only one, and `in_use` is said of all."""
     if "worker" in fields:
-        one = fields.pop("worker")
-        fields["workers"] = (SpokeWorker(one),) if one is not None else ()
+        worker = fields.pop("worker")
+        fields["workers"] = (SpokeWorker(worker),) if worker is not None else ()
     if "in_use" in fields:
         workers, in_use = fields.get("workers", spoke.workers), fields.pop("in_use")
         fields["workers"] = tuple(attrs.evolve(each, in_use=in_use) for each in workers)
     return attrs.evolve(spoke, **fields)
 
 
-def _after(workers: tuple[SpokeWorker, ...], one: Write) -> tuple[SpokeWorker, ...]:
-    if isinstance(one, Create):
-        return (*workers, SpokeWorker(b.stored(one.object)))
+def _after(workers: tuple[SpokeWorker, ...], effect: Write) -> tuple[SpokeWorker, ...]:
+    if isinstance(effect, Create):
+        return (*workers, SpokeWorker(b.stored(effect.object)))
     known = {uid(each.object): each for each in workers}
-    each = known.pop(uid(one.object))
-    if isinstance(one, Patch):
-        known[uid(one.object)] = attrs.evolve(each, object=merged(one.object, one.change))
+    each = known.pop(uid(effect.object))
+    if isinstance(effect, Patch):
+        known[uid(effect.object)] = attrs.evolve(each, object=merged(effect.object, effect.change))
     return tuple(known.values())
 
 
@@ -88,24 +88,24 @@ def worker_of(spoke: Spoke) -> Json:
 
 def part_of(spoke: Spoke, field: str) -> Json:
     """One object of a spoke."""
-    found: Json = worker_of(spoke) if field == "worker" else getattr(spoke, field)
-    return found
+    obj: Json = worker_of(spoke) if field == "worker" else getattr(spoke, field)
+    return obj
 
 
 def settled(spoke: Spoke, settings: SpokeSettings) -> Spoke:
     """The spoke once nothing more is to be done."""
     for _ in range(5):
-        found = plan_spoke(spoke, settings, b.NOW)
-        if not found.effects:
-            assert found.problem == ""
+        plan = plan_spoke(spoke, settings, b.NOW)
+        if not plan.effects:
+            assert plan.problem == ""
             return spoke
-        spoke = carried_out(spoke, found)
-    raise AssertionError(f"it does not come to an end: {short(found)}")
+        spoke = carried_out(spoke, plan)
+    raise AssertionError(f"it does not come to an end: {short(plan)}")
 
 
 def _labelled(label: str, value: str) -> Json:
-    found: Json = merged(b.profile(), {"metadata": {"labels": {label: value}}})
-    return found
+    profile: Json = merged(b.profile(), {"metadata": {"labels": {label: value}}})
+    return profile
 
 
 def fresh(settings: SpokeSettings = PROFILE, **fields: Any) -> Spoke:
@@ -141,7 +141,7 @@ class TestSelected:
         spoke = settled(fresh(KUBECONFIG), KUBECONFIG)
         assert spoke.secret is not None
         assert worker_of(spoke)["spec"]["clusterSource"] == b.kubeconfig_source("multikueue-c1")
-        assert [one["uid"] for one in spoke.secret["metadata"]["ownerReferences"]] == [uid(worker_of(spoke))]
+        assert [owner["uid"] for owner in spoke.secret["metadata"]["ownerReferences"]] == [uid(worker_of(spoke))]
         text = json.loads(base64.b64decode(spoke.secret["data"]["kubeconfig"]))
         assert text["clusters"][0]["cluster"] == {
             "server": "https://c1.example.com:6443",
@@ -174,9 +174,9 @@ class TestSelected:
     def test_somebody_elses_role_is_waited_for(self) -> None:
         without = attrs.evolve(PROFILE, rules=None)
         spoke = fresh(without, account=None, permission=b.permission(status=b.applied(False, message="Forbidden")))
-        found = plan_spoke(carried_out(spoke, plan_spoke(spoke, without, b.NOW)), without, b.NOW)
-        assert found.effects == ()
-        assert "not applied on the cluster: Forbidden" in found.problem
+        plan = plan_spoke(carried_out(spoke, plan_spoke(spoke, without, b.NOW)), without, b.NOW)
+        assert plan.effects == ()
+        assert "not applied on the cluster: Forbidden" in plan.problem
 
     def test_other_credentials_need_the_profile_alone(self) -> None:
         external = SpokeSettings(accounts=False)
@@ -184,16 +184,16 @@ class TestSelected:
 
     @BOTH
     def test_what_is_right_is_left_alone(self, settings: SpokeSettings) -> None:
-        found = plan_spoke(settled(fresh(settings), settings), settings, b.NOW)
-        assert (found.effects, found.problem) == ((), "")
-        assert found.again == b.NOW + timedelta(days=5)  # when the token expires
+        plan = plan_spoke(settled(fresh(settings), settings), settings, b.NOW)
+        assert (plan.effects, plan.problem) == ((), "")
+        assert plan.again == b.NOW + timedelta(days=5)  # when the token expires
 
 
 class TestNotYet:
     """Nobody is offered a worker that could not be reached: W18, and the checks of a profile (W19)."""
 
     @pytest.mark.parametrize(
-        ("fields", "told"),
+        ("fields", "problem"),
         [
             ({"profile": None}, "there is no ClusterProfile kueue-system/c1"),
             ({"profile": b.profile(providers=("aws",))}, 'no access provider "open-cluster-management"'),
@@ -203,13 +203,13 @@ class TestNotYet:
             ({"unserved": {CLUSTER_PROFILE: "not found"}}, "clusterprofiles.multicluster.x-k8s.io: not found"),
         ],
     )
-    def test_a_profile(self, fields: Json, told: str) -> None:
+    def test_a_profile(self, fields: Json, problem: str) -> None:
         spoke = changed(settled(fresh(), PROFILE), worker=None, **fields)
-        found = plan_spoke(spoke, PROFILE, b.NOW)
-        assert (found.effects, told in found.problem) == ((), True), found
+        plan = plan_spoke(spoke, PROFILE, b.NOW)
+        assert (plan.effects, problem in plan.problem) == ((), True), plan
 
     @pytest.mark.parametrize(
-        ("fields", "told"),
+        ("fields", "problem"),
         [
             ({"token": None}, "cannot be read: it is not there yet"),
             ({"token": None, "token_unread": "forbidden"}, "cannot be read: forbidden"),
@@ -219,20 +219,20 @@ class TestNotYet:
             ({"managed": b.managed(spec={"managedClusterClientConfigs": [{"url": "http://c1"}]})}, "no https address"),
         ],
     )
-    def test_a_kubeconfig(self, fields: Json, told: str) -> None:
+    def test_a_kubeconfig(self, fields: Json, problem: str) -> None:
         spoke = changed(settled(fresh(KUBECONFIG), KUBECONFIG), worker=None, secret=None, **fields)
-        found = plan_spoke(spoke, KUBECONFIG, b.NOW)
-        assert (found.effects, told in found.problem) == ((), True), found
+        plan = plan_spoke(spoke, KUBECONFIG, b.NOW)
+        assert (plan.effects, problem in plan.problem) == ((), True), plan
 
     def test_what_is_no_token_of_an_account_is_not_written_into_a_kubeconfig_either(self) -> None:
         """Though the worker is there already."""
         other = {**b.token(), "metadata": {"name": "multikueue"}}
         spoke = changed(settled(fresh(KUBECONFIG), KUBECONFIG), secret=None, token=other)
-        assert not [one for one in plan_spoke(spoke, KUBECONFIG, b.NOW).effects if isinstance(one, Create)]
+        assert not [effect for effect in plan_spoke(spoke, KUBECONFIG, b.NOW).effects if isinstance(effect, Create)]
 
     @BOTH
     @pytest.mark.parametrize(
-        ("field", "status", "told"),
+        ("field", "status", "problem"),
         [
             ("account", b.token_status(b.NOW), "has expired"),
             ("account", b.token_status(None), "does not say when its token expires"),
@@ -242,11 +242,11 @@ class TestNotYet:
             ("permission", b.applied(False, "Applied", "failed"), "failed"),
         ],
     )
-    def test_credentials(self, settings: SpokeSettings, field: str, status: Json, told: str) -> None:
+    def test_credentials(self, settings: SpokeSettings, field: str, status: Json, problem: str) -> None:
         whole = settled(fresh(settings), settings)
-        one = {field: {**getattr(whole, field), "status": status}}
-        found = plan_spoke(changed(whole, worker=None, secret=None, **one), settings, b.NOW)
-        assert (found.effects, told in found.problem) == ((), True), found
+        shown = {field: {**getattr(whole, field), "status": status}}
+        plan = plan_spoke(changed(whole, worker=None, secret=None, **shown), settings, b.NOW)
+        assert (plan.effects, problem in plan.problem) == ((), True), plan
 
     def test_the_newer_name_of_the_condition_counts_too(self) -> None:
         whole = settled(fresh(), PROFILE)
@@ -257,21 +257,21 @@ class TestNotYet:
 
     def test_a_worker_that_is_there_stays_when_its_profile_is_gone_for_a_while(self) -> None:
         """Jobs may run there; a worker that cannot be reached says so itself."""
-        found = plan_spoke(changed(settled(fresh(), PROFILE), profile=None), PROFILE, b.NOW)
-        assert found.effects == ()
-        assert "there is no ClusterProfile" in found.problem
+        plan = plan_spoke(changed(settled(fresh(), PROFILE), profile=None), PROFILE, b.NOW)
+        assert plan.effects == ()
+        assert "there is no ClusterProfile" in plan.problem
 
     @pytest.mark.parametrize(
-        ("cluster", "told"),
+        ("cluster", "problem"),
         [
             (b.managed(labels={"local-cluster": "true"}), "the hub itself"),
             (b.managed("local-cluster"), "the hub itself"),
             (b.managed(spec={"hubAcceptsClient": False}), "does not accept it"),
         ],
     )
-    def test_the_hub_and_what_it_does_not_accept_are_no_workers(self, cluster: Json, told: str) -> None:
-        found = plan_spoke(fresh(managed=cluster), PROFILE, b.NOW)
-        assert (found.effects, told in found.problem) == ((), True)
+    def test_the_hub_and_what_it_does_not_accept_are_no_workers(self, cluster: Json, problem: str) -> None:
+        plan = plan_spoke(fresh(managed=cluster), PROFILE, b.NOW)
+        assert (plan.effects, problem in plan.problem) == ((), True)
 
 
 class TestMending:
@@ -299,9 +299,9 @@ class TestMending:
     def test_a_change_is_taken_back(self, field: str, change: Json) -> None:
         whole = settled(fresh(KUBECONFIG), KUBECONFIG)
         spoilt = changed(whole, **{field: merged(part_of(whole, field), change)})
-        found = plan_spoke(spoilt, KUBECONFIG, b.NOW)
-        assert short(found) == [f"Patch {part_of(whole, field)['kind']}"]
-        assert carried_out(spoilt, found) == whole
+        plan = plan_spoke(spoilt, KUBECONFIG, b.NOW)
+        assert short(plan) == [f"Patch {part_of(whole, field)['kind']}"]
+        assert carried_out(spoilt, plan) == whole
 
     def test_a_new_token_and_a_new_address_are_written(self) -> None:
         whole = settled(fresh(KUBECONFIG), KUBECONFIG)
@@ -324,7 +324,7 @@ class TestMending:
         spoke = changed(whole, workers=(SpokeWorker(spoilt),))
         after = worker_of(carried_out(spoke, plan_spoke(spoke, PROFILE, b.NOW)))
         assert after["metadata"]["labels"]["team"] == "x"
-        assert [one["kind"] for one in after["metadata"]["ownerReferences"]] == ["Team", "ManagedCluster"]
+        assert [owner["kind"] for owner in after["metadata"]["ownerReferences"]] == ["Team", "ManagedCluster"]
 
     def test_another_source_takes_over_once_it_can(self) -> None:
         whole = settled(fresh(KUBECONFIG), KUBECONFIG)
@@ -337,8 +337,8 @@ class TestMending:
     def test_what_is_being_deleted_is_waited_for(self) -> None:
         whole = settled(fresh(), PROFILE)
         leaving = merged(whole.account or {}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
-        found = plan_spoke(changed(whole, account=leaving), PROFILE, b.NOW)
-        assert (found.effects, "is being deleted" in found.problem) == ((), True)
+        plan = plan_spoke(changed(whole, account=leaving), PROFILE, b.NOW)
+        assert (plan.effects, "is being deleted" in plan.problem) == ((), True)
 
 
 class TestOthersObjects:
@@ -354,10 +354,10 @@ class TestOthersObjects:
         ],
     )
     def test_it_is_a_conflict_and_nothing_is_written(self, field: str, obj: Json) -> None:
-        found = plan_spoke(fresh(KUBECONFIG, **{field: obj}), KUBECONFIG, b.NOW)
-        assert found.effects == ()
-        assert found.conflict is obj
-        assert found.problem.startswith(f"Conflict: {obj['kind']} ")
+        plan = plan_spoke(fresh(KUBECONFIG, **{field: obj}), KUBECONFIG, b.NOW)
+        assert plan.effects == ()
+        assert plan.conflict is obj
+        assert plan.problem.startswith(f"Conflict: {obj['kind']} ")
 
     @pytest.mark.parametrize("field", ["worker", "account", "permission", "secret"])
     def test_who_takes_our_label_off_keeps_the_object(self, field: str) -> None:
@@ -365,7 +365,7 @@ class TestOthersObjects:
         released = merged(part_of(whole, field), {"metadata": {"labels": {OWNER_LABEL: None}}})
         spoke = changed(whole, selected=False, **{field: released})
         assert released not in [
-            one.object for one in plan_spoke(spoke, KUBECONFIG, b.NOW).effects if isinstance(one, Delete)
+            effect.object for effect in plan_spoke(spoke, KUBECONFIG, b.NOW).effects if isinstance(effect, Delete)
         ]
 
     def test_what_another_process_has_made_is_not_ours(self) -> None:
@@ -383,9 +383,9 @@ class TestLeaving:
     @BOTH
     def test_all_goes_when_it_is_not_selected_and_not_in_use(self, settings: SpokeSettings) -> None:
         whole = settled(fresh(settings), settings)
-        found = plan_spoke(changed(whole, selected=False), settings, b.NOW)
+        plan = plan_spoke(changed(whole, selected=False), settings, b.NOW)
         secret = ["Delete Secret"] if settings is KUBECONFIG else []
-        assert short(found) == [
+        assert short(plan) == [
             "Delete MultiKueueCluster",
             *secret,
             "Delete ManagedServiceAccount",
@@ -396,8 +396,8 @@ class TestLeaving:
     def test_what_is_in_use_is_kept_up(self, settings: SpokeSettings) -> None:
         """Its jobs end there: their credentials are renewed as before."""
         whole = changed(settled(fresh(settings), settings), selected=False, in_use=True)
-        found = plan_spoke(whole, settings, b.NOW)
-        assert (found.effects, found.draining) == ((), True)
+        plan = plan_spoke(whole, settings, b.NOW)
+        assert (plan.effects, plan.draining) == ((), True)
         rotated = plan_spoke(changed(whole, token=b.token(value="next")), KUBECONFIG, b.NOW)
         assert settings is PROFILE or short(rotated) == ["Patch Secret"]
         lost = plan_spoke(changed(whole, account=None), settings, b.NOW)
@@ -435,9 +435,9 @@ class TestLeaving:
         whole = settled(fresh(), PROFILE)
         another = merged(b.managed(), {"metadata": {"uid": "another"}})
         spoke = changed(whole, managed=another)
-        found = plan_spoke(spoke, PROFILE, b.NOW)
-        assert {type(one) for one in found.effects} == {Delete}
-        again = settled(carried_out(spoke, found), PROFILE)
+        plan = plan_spoke(spoke, PROFILE, b.NOW)
+        assert {type(effect) for effect in plan.effects} == {Delete}
+        again = settled(carried_out(spoke, plan), PROFILE)
         assert worker_of(again)["metadata"]["annotations"][UID_ANNOTATION] == "another"
 
 
@@ -461,9 +461,9 @@ class TestAdopting:
     def test_the_addons_objects_become_ours(self, settings: SpokeSettings) -> None:
         adopting = attrs.evolve(settings, adopt=Adopt.ADDON)
         spoke = changed(self.addons(), profile=b.profile(), synced=True)
-        found = plan_spoke(spoke, adopting, b.NOW)
-        assert {type(one) for one in found.effects} == {Patch}
-        assert all(one.adopts for one in found.effects if isinstance(one, Patch))
+        plan = plan_spoke(spoke, adopting, b.NOW)
+        assert {type(effect) for effect in plan.effects} == {Patch}
+        assert all(effect.adopts for effect in plan.effects if isinstance(effect, Patch))
         after = settled(spoke, adopting)
         assert uid(worker_of(after)) == uid(worker_of(spoke))
         assert (after.secret is None) == (settings is PROFILE)  # its token of 360 days is of no use any more
@@ -481,14 +481,14 @@ class TestAdopting:
         status = {"tokenSecretRef": reference, "expirationTimestamp": timestamp(b.NOW + timedelta(days=days))}
         dated = {**after.account, "status": status}
         dated["metadata"] = {**dated["metadata"], "creationTimestamp": made}
-        found = plan_spoke(attrs.evolve(after, account=dated), PROFILE, b.NOW)
-        removed = [one.object["kind"] for one in found.effects if isinstance(one, Delete)]
+        plan = plan_spoke(attrs.evolve(after, account=dated), PROFILE, b.NOW)
+        removed = [effect.object["kind"] for effect in plan.effects if isinstance(effect, Delete)]
         assert removed == (["ManagedServiceAccount"] if anew else [])
 
     def test_only_what_looks_like_the_addons_is_taken(self) -> None:
         adopting = attrs.evolve(KUBECONFIG, adopt=Adopt.ADDON)
-        found = plan_spoke(changed(self.addons(), worker=b.worker()), adopting, b.NOW)
-        assert (found.effects, found.conflict is not None) == ((), True)
+        plan = plan_spoke(changed(self.addons(), worker=b.worker()), adopting, b.NOW)
+        assert (plan.effects, plan.conflict is not None) == ((), True)
 
     def test_nothing_is_taken_of_a_cluster_that_is_not_selected(self) -> None:
         adopting = attrs.evolve(KUBECONFIG, adopt=Adopt.ADDON)
@@ -498,9 +498,9 @@ class TestAdopting:
     def test_what_stays_of_such_a_cluster_is_told(self) -> None:
         """Who made it is off, and nobody else says that a token of 360 days is there, with a role."""
         adopting, unselected = attrs.evolve(PROFILE, adopt=Adopt.ADDON), changed(self.addons(), selected=False)
-        told = plan_spoke(unselected, adopting, b.NOW).left
+        left = plan_spoke(unselected, adopting, b.NOW).left
         for kind in ("MultiKueueCluster c1", "ManagedServiceAccount c1/multikueue", "ClusterPermission c1/multikueue"):
-            assert kind in told
+            assert kind in left
         assert not plan_spoke(unselected, PROFILE, b.NOW).left, "the addon may run"
         assert not plan_spoke(self.addons(), adopting, b.NOW).left
         assert not plan_spoke(changed(settled(fresh(), PROFILE), selected=False), adopting, b.NOW).left
@@ -512,8 +512,8 @@ class TestAdopting:
         return changed(fresh(settings, worker=older, older_secret=secret), in_use=in_use)
 
     def test_one_cluster_is_not_made_two_workers(self) -> None:
-        found = plan_spoke(self.recipe(), PROFILE, b.NOW)
-        assert (found.effects, found.conflict is not None) == ((), True)
+        plan = plan_spoke(self.recipe(), PROFILE, b.NOW)
+        assert (plan.effects, plan.conflict is not None) == ((), True)
 
     @BOTH
     def test_a_worker_of_the_older_recipe_keeps_its_name_and_gets_new_credentials(
