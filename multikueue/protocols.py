@@ -60,7 +60,7 @@ Received = Callable[[Json, int], Json]
 
 
 class ListOptions(TypedDict, total=False):
-    """Those of `Reader.list`, for who passes them on."""
+    """Those of `Lister.list`, for who passes them on."""
 
     namespace: str
     label_selector: str
@@ -78,15 +78,9 @@ class WatchOptions(TypedDict, total=False):
     on_open: Callable[[], None] | None
 
 
-class Reader(Protocol):
-    """Reads from one API server. Every call has a deadline and raises nothing but `multikueue.errors.ApiError`."""
-
-    async def get(self, resource: Resource, key: ObjectKey) -> Json:
-        """Return the object.
-
-        Raises:
-            NotFound: there is none.
-        """
+class Lister(Protocol):
+    """Lists the objects of one API server. Every call has a deadline and raises nothing but
+    `multikueue.errors.ApiError`."""
 
     async def list(
         self,
@@ -101,6 +95,17 @@ class Reader(Protocol):
 
         They may lack their `managedFields`. With a limit, return at most so many of them in one page. With `each`, what
         that returns stands for them: so a list need never be in memory whole.
+        """
+
+
+class Reader(Lister, Protocol):
+    """Reads from one API server, as `Lister`."""
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        """Return the object.
+
+        Raises:
+            NotFound: there is none.
         """
 
 

@@ -76,12 +76,8 @@ class ReturningWorker:
                     await anyio.sleep(until - loop_time())  # who is not let in is not let in a second later
                     return
 
-    async def get(self, resource: Resource, key: ObjectKey) -> Json:
-        """See `Reader`."""
-        return await self.client.get(resource, key)
-
     async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
-        """See `Reader`. While the worker is lost, one that has no answer is sent again once the worker has answered."""
+        """See `Lister`. While the worker is lost, one that has no answer is sent again once the worker has answered."""
         if self.suspects() is None:
             return await self.client.list(resource, **options)
         send = partial(self.client.list, resource, **options)

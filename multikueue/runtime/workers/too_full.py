@@ -78,12 +78,8 @@ class FullWorker:
     def __repr__(self) -> str:
         return f"<FullWorker: {len(self._there)} names known, {len(self.copies)} read by name>"
 
-    async def get(self, resource: Resource, key: ObjectKey) -> Json:
-        """See `Reader`."""
-        return await self.worker.get(resource, key)
-
     async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
-        """See `Reader`."""
+        """See `Lister`."""
         there: dict[ObjectKey, ObjectKey] = {}
         each = options.get("each")
 
@@ -137,7 +133,7 @@ class FullWorker:
     async def _read(self, key: ObjectKey) -> None:
         self.copies.pop(key, None)
         try:
-            copy = await self.worker.get(WORKLOAD, self._there[key])
+            copy = await self.worker.client.get(WORKLOAD, self._there[key])
             if not self.belongs(copy) or workload_flaw(copy) or origin_key(copy) != key:
                 return
             by, jobs, shared = owner(copy), list[JobCopy](), list[JobCopy]()
@@ -173,7 +169,7 @@ class FullWorker:
             ApiError: it could not be read.
         """
         try:
-            job = await self.worker.get(row.resource, there)
+            job = await self.worker.client.get(row.resource, there)
         except NotFound:
             return None
         return job if self.belongs(job) and not row.flaw(job) else None
