@@ -116,21 +116,21 @@ class ManagerHandlers:
         cluster = self.cluster
         return {
             cluster.checks: (
-                Row("all of one of ours", self._ours, (self._sum_anew, self._check)),
-                Row("whether it is ours, its config", self._meaning, (self._with_check,)),
+                Row("all of one of ours", self._ours, (self._sum_anew, self._reconcile_check)),
+                Row("whether it is ours, its config", self._meaning, (self._plan_with_check,)),
             ),
             cluster.configs: (
                 Row("all", _all, (self._compare_names, self._sum_anew)),
-                Row("its clusters, how one is chosen", _config_meaning, (self._with_config,)),
+                Row("its clusters, how one is chosen", _config_meaning, (self._plan_with_config,)),
             ),
             cluster.clusters: (
-                Row("how it is reached, whether it goes", _spec_of, (self._cluster, self._placed)),
+                Row("how it is reached, whether it goes", _spec_of, (self._reconcile_cluster, self._plan_placed)),
                 Row("whether it is a second name", _second_name, (self._sum_anew,)),
-                Row("how namespaces and queues are called", _names, (self._sum_anew, self._cluster)),
-                Row("whether it is active", _activity, (self._checks,)),
-                Row("its labels and annotations, a cordon", _offered, (self._compare_names, self._looking)),
+                Row("how namespaces and queues are called", _names, (self._sum_anew, self._reconcile_cluster)),
+                Row("whether it is active", _activity, (self._reconcile_checks,)),
+                Row("its labels and annotations, a cordon", _offered, (self._compare_names, self._plan_looking)),
             ),
-            cluster.secrets: (Row("all", _all, (self._clusters_of,)),),
+            cluster.secrets: (Row("all", _all, (self._reconcile_clusters_of,)),),
         }
 
     def kubeconfig_changed(self, path: str) -> None:
@@ -180,26 +180,26 @@ class ManagerHandlers:
     def _compare_names(self, *_: object) -> None:
         self.note_names()
 
-    def _check(self, key: ObjectKey, *_: object) -> None:
+    def _reconcile_check(self, key: ObjectKey, *_: object) -> None:
         self.work.checks.enqueue(key)
 
-    def _checks(self, key: ObjectKey, *_: object) -> None:
+    def _reconcile_checks(self, key: ObjectKey, *_: object) -> None:
         for check in self._checks_of(key.name):
             self.work.checks.enqueue(ObjectKey("", check))
 
-    def _with_check(self, key: ObjectKey, *_: object) -> None:
+    def _plan_with_check(self, key: ObjectKey, *_: object) -> None:
         for workload in self.cluster.workloads.informer.by("check", key.name):
             self.work.workloads.enqueue(ObjectKey.of(workload))
 
-    def _with_config(self, key: ObjectKey, *_: object) -> None:
+    def _plan_with_config(self, key: ObjectKey, *_: object) -> None:
         for check in self.cluster.checks_using(key.name):
-            self._check(ObjectKey("", check))
-            self._with_check(ObjectKey("", check))
+            self._reconcile_check(ObjectKey("", check))
+            self._plan_with_check(ObjectKey("", check))
 
-    def _cluster(self, key: ObjectKey, *_: object) -> None:
+    def _reconcile_cluster(self, key: ObjectKey, *_: object) -> None:
         self.work.clusters.enqueue(key)
 
-    def _clusters_of(self, key: ObjectKey, *versions: Json | None) -> None:
+    def _reconcile_clusters_of(self, key: ObjectKey, *versions: Json | None) -> None:
         """Those whose credentials may be in a Secret."""
         profiles = any(may_be_for_a_profile(secret) for secret in versions if secret is not None)
         for cluster in self.cluster.clusters.values():
@@ -207,12 +207,12 @@ class ManagerHandlers:
             if named or (profiles and profile_reference(cluster) is not None):
                 self.work.clusters.enqueue(ObjectKey.of(cluster))
 
-    def _placed(self, key: ObjectKey, old: Json | None, _new: Json | None) -> None:
+    def _plan_placed(self, key: ObjectKey, old: Json | None, _new: Json | None) -> None:
         """Those that a worker has may be told that it is gone."""
         for workload in self.cluster.placed_on(key.name) if old is not None else ():
             self.work.workloads.enqueue(workload)
 
-    def _looking(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+    def _plan_looking(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """Have those planned that may get this worker, in the order of their queue: the first may take all its room. A
         controller may write labels each second: then all wait for so long that a round of them takes a part of the
         loop's time only."""

@@ -92,17 +92,16 @@ class IdentityCheck:
             connected: waits until the worker answers.
         """
         await connected()
-        await self._look()
-        while not self.answered:
+        while not await self._look():
             await anyio.sleep(INTERVAL)
-            await self._look()
 
     def inherit(self, earlier: IdentityCheck) -> None:
         """Know what an earlier connection to the same server knew: this one's credentials may not be allowed to ask."""
         if not self.uid:
             self.uid, self.is_manager = earlier.uid, earlier.is_manager
 
-    async def _look(self) -> None:
+    async def _look(self) -> bool:
+        """Ask; return whether no more will be known."""
         with anyio.move_on_after(DEADLINE):
             try:
                 self.uid = await cluster_uid(self.client)
@@ -112,3 +111,4 @@ class IdentityCheck:
                 self.answered = not error.retryable
         self.asked = True
         self.on_change()
+        return self.answered
