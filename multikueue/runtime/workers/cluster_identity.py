@@ -92,16 +92,17 @@ class IdentityCheck:
             connected: waits until the worker answers.
         """
         await connected()
-        while not await self._look():
+        await self._look()
+        while not self.answered:
             await anyio.sleep(INTERVAL)
+            await self._look()
 
     def inherit(self, earlier: IdentityCheck) -> None:
         """Know what an earlier connection to the same server knew: this one's credentials may not be allowed to ask."""
         if not self.uid:
             self.uid, self.is_manager = earlier.uid, earlier.is_manager
 
-    async def _look(self) -> bool:
-        """Ask; return whether no more will be known."""
+    async def _look(self) -> None:
         with anyio.move_on_after(DEADLINE):
             try:
                 self.uid = await cluster_uid(self.client)
@@ -111,4 +112,3 @@ class IdentityCheck:
                 self.answered = not error.retryable
         self.asked = True
         self.on_change()
-        return self.answered
