@@ -323,6 +323,13 @@ def end_move(situation: Situation) -> Iterator[Effect]:
         yield annotated(situation, {MOVE_FROM_ANNOTATION: None})
 
 
+def _tell_vanished(situation: Situation) -> Plan:
+    """It cannot be sent back without our check, and nobody else runs it: its job would say for ever that it runs."""
+    advice = "once its queue has the MultiKueue check again it runs again, or delete it"
+    gone = f'Its copies on worker cluster "{situation.assigned_to}" are gone, and nobody runs it: {advice}'
+    return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),))
+
+
 follow_job: Final = following(
     Way("over", _is_over, follow_over),
     Way("on hold without a job", _is_held_without_job, begin_anew),
@@ -337,6 +344,7 @@ follow_job: Final = following(
 
 follow_unchecked: Final = first_of(
     Way("out of sight", _is_out_of_sight, wait),
+    Way("vanished", lambda seen: seen.recorded.is_empty, _tell_vanished),
     Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
     Way("follow", always, lambda seen: Plan(tuple(ending.sync_status(seen, seen.jobs_on(seen.recorded))))),
 )
