@@ -166,6 +166,18 @@ def offers_without_room_stay() -> AbstractContextManager[Any]:
     return mock.patch.object(copies, "waits", return_value=False)
 
 
+def figures_are_believed_before_a_kueue() -> AbstractContextManager[Any]:
+    """Room: a worker whose Kueue says that the copy waits there has room if older figures say so."""
+    return mock.patch.object(filters, "copies", _Said())
+
+
+class _Said:
+    """`copies`, of which nothing waits."""
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda _: False) if name == "waits" else getattr(copies, name)
+
+
 def what_has_no_nodes_is_forgotten() -> AbstractContextManager[Any]:
     """Room: where nodes had no place for a job, the next of its shape is offered as if they had."""
     return mock.patch.object(QueueFacts, "places", return_value=True)
@@ -227,6 +239,7 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
             raced_copies_are_taken_back,
             offers_on_evidence_are_taken_back,
             offers_without_room_stay,
+            figures_are_believed_before_a_kueue,
             what_has_no_nodes_is_forgotten,
             workers_of_others_are_as_good,
             room_that_has_grown_wakes_nobody,
@@ -249,6 +262,7 @@ UNSEEN: Final = frozenset(
         "raced_copies_are_taken_back",
         "offers_on_evidence_are_taken_back",
         "offers_without_room_stay",
+        "figures_are_believed_before_a_kueue",
         "what_has_no_nodes_is_forgotten",
         "workers_of_others_are_as_good",
         "penalties_are_ignored",
