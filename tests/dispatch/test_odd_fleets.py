@@ -60,10 +60,10 @@ class _ShowsNoUse(ScoredPolicy):
     """The first worker lies: its status says that all is free."""
 
     def _snapshot(self, known: Any) -> tuple[Tree, int, int, int]:
-        tree, *counts = super()._snapshot(known)
+        tree, pending, ours, theirs = super()._snapshot(known)
         if known.site.name == "w00":
             tree = Tree({name: attrs.evolve(queue, usage={}) for name, queue in tree.queues.items()})
-        return tree, *counts
+        return tree, pending, ours, theirs
 
 
 def lied_to(manager: Manager) -> Policy:

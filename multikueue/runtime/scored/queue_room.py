@@ -144,7 +144,7 @@ class WorkerRooms:
         return sum(starves(entry.reserved, self._latest.get(entry.queue), now) for entry in self.ledger.waiting())
 
     def planned(self, key: ObjectKey, claim: object) -> None:
-        """See `Figures`. What a Workload got that waits no more is counted until the figures show it, or it has ended."""
+        """See `Figures`. What a Workload got counts until the figures show it, or until it has ended."""
         if claim is None:
             self._followers.pop(key, None)
         if isinstance(claim, Entry):
