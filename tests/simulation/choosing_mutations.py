@@ -26,6 +26,7 @@ from multikueue.core.dispatchers.scored.facts import (
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.ledger import Ledger
+from multikueue.runtime.scored import queue_room
 from tests.simulation.decision_mutations import all_of, given_up_is_tried_at_once
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -183,6 +184,11 @@ def what_has_no_nodes_is_forgotten() -> AbstractContextManager[Any]:
     return mock.patch.object(QueueFacts, "places", return_value=True)
 
 
+def ended_jobs_keep_their_room() -> AbstractContextManager[Any]:
+    """Room: what a job got stays claimed after its end, until figures must have shown it."""
+    return mock.patch.object(queue_room, "is_finished", return_value=False)
+
+
 def workers_of_others_are_as_good() -> AbstractContextManager[Any]:
     """Score: of equal workers one that others use comes before one that nobody else does."""
     return mock.patch.object(QueueFacts, "is_shared", return_value=False)
@@ -241,6 +247,7 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
             offers_without_room_stay,
             figures_are_believed_before_a_kueue,
             what_has_no_nodes_is_forgotten,
+            ended_jobs_keep_their_room,
             workers_of_others_are_as_good,
             room_that_has_grown_wakes_nobody,
             later_ones_overtake,
@@ -264,6 +271,7 @@ UNSEEN: Final = frozenset(
         "offers_without_room_stay",
         "figures_are_believed_before_a_kueue",
         "what_has_no_nodes_is_forgotten",
+        "ended_jobs_keep_their_room",
         "workers_of_others_are_as_good",
         "penalties_are_ignored",
         "trials_are_ignored",
