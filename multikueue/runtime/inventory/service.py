@@ -94,7 +94,7 @@ class PlacementController:
         events = EventRecorder(client, "multikueue-placement", instance, clock)
         executor = Executor(client, events)
         checks, inventories = KeyQueue[ObjectKey](), KeyQueue[ObjectKey]()
-        names = frozenset(entry.config for entry in options.inventories)
+        names = frozenset(inventory.config for inventory in options.inventories)
         handlers = PlacementHandlers(hub, checks, inventories, names)
         controllers, services = list[Controller[ObjectKey]](), list[Task]([events.run])
         ocm = None
@@ -104,8 +104,8 @@ class PlacementController:
             controllers.append(process.controller("multikueue_placement", reconciler, checks))
             services.append(ocm.run)
         profiles = {
-            entry.config: (_profiles(client, options.namespace, entry, inventories, fraction), entry.settings)
-            for entry in options.inventories
+            fills.config: (_profiles(client, options.namespace, fills, inventories, fraction), fills.settings)
+            for fills in options.inventories
         }
         if profiles:
             filling = InventoryReconciler(hub, profiles, executor, clock, hook)
