@@ -127,6 +127,7 @@ def main() -> None:
     """Print the sizes."""
     parts = {
         "core/workload": ("core/workload",),
+        "core/dispatchers/scored": ("core/dispatchers/scored",),
         "core": ("core",),
         "adapters": ("adapters",),
         "kube": ("kube",),

@@ -114,8 +114,9 @@ class ScoredPolicy:
                 self._blame(workload)
 
     def ended(self, workload: Workload, site: Site, copy: Copy) -> None:
-        """See `manager.Policy`: its worker is well."""
+        """See `manager.Policy`: its worker is well, and it needs no room there any more."""
         self._known[site.name].failures = Failures()
+        self._ledger.drop(ObjectKey(NAMESPACE, workload.job.name))
 
     def touched(self, site: Site) -> None:
         """See `manager.Policy`: its Kueue writes a status soon, for all changes until then."""

@@ -26,6 +26,7 @@ from multikueue.core.dispatchers.scored.facts import (
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.ledger import Ledger
+from multikueue.runtime.scored import queue_room
 from tests.simulation.decision_mutations import all_of, given_up_is_tried_at_once
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -166,9 +167,26 @@ def offers_without_room_stay() -> AbstractContextManager[Any]:
     return mock.patch.object(copies, "waits", return_value=False)
 
 
+def figures_are_believed_before_a_kueue() -> AbstractContextManager[Any]:
+    """Room: a worker whose Kueue says that the copy waits there has room if older figures say so."""
+    return mock.patch.object(filters, "copies", _Said())
+
+
+class _Said:
+    """`copies`, of which nothing waits."""
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda _: False) if name == "waits" else getattr(copies, name)
+
+
 def what_has_no_nodes_is_forgotten() -> AbstractContextManager[Any]:
     """Room: where nodes had no place for a job, the next of its shape is offered as if they had."""
     return mock.patch.object(QueueFacts, "places", return_value=True)
+
+
+def ended_jobs_keep_their_room() -> AbstractContextManager[Any]:
+    """Room: what a job got stays claimed after its end, until figures must have shown it."""
+    return mock.patch.object(queue_room, "is_finished", return_value=False)
 
 
 def workers_of_others_are_as_good() -> AbstractContextManager[Any]:
@@ -227,7 +245,9 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
             raced_copies_are_taken_back,
             offers_on_evidence_are_taken_back,
             offers_without_room_stay,
+            figures_are_believed_before_a_kueue,
             what_has_no_nodes_is_forgotten,
+            ended_jobs_keep_their_room,
             workers_of_others_are_as_good,
             room_that_has_grown_wakes_nobody,
             later_ones_overtake,
@@ -249,7 +269,9 @@ UNSEEN: Final = frozenset(
         "raced_copies_are_taken_back",
         "offers_on_evidence_are_taken_back",
         "offers_without_room_stay",
+        "figures_are_believed_before_a_kueue",
         "what_has_no_nodes_is_forgotten",
+        "ended_jobs_keep_their_room",
         "workers_of_others_are_as_good",
         "penalties_are_ignored",
         "trials_are_ignored",

@@ -7,7 +7,7 @@ choice to another controller. `incremental.py` offers to a few workers at a time
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, Protocol
@@ -207,6 +207,11 @@ class Remembering(Protocol):
 
     def remembers(self, message: str) -> bool:
         """Whether a message is one of its own. Another one may be replaced by what the Workload waits for."""
+
+
+def message_time(moment: datetime) -> str:
+    """A moment as it stands in a `Nomination.message`: UTC, with milliseconds. Only the dispatcher reads it again."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @attrs.frozen

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Nomination
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Nomination, message_time
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
 
@@ -52,8 +52,7 @@ class Round:
 
     def describe(self, names: tuple[str, ...]) -> str:
         """The message. Its time is of the manager's clock, and read by nobody but us."""
-        moment = self.since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return f"The workload is offered to [{' '.join(names)}], round {self.number} since {moment}"
+        return f"The workload is offered to [{' '.join(names)}], round {self.number} since {message_time(self.since)}"
 
 
 @attrs.frozen

@@ -11,14 +11,14 @@ import attrs
 from multikueue.core.effects import Announce, Apply, Delete, Write
 from multikueue.core.inventory.config import plan_check, plan_inventory
 from multikueue.core.inventory.names import INVENTORY_LABEL
-from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
+from multikueue.core.inventory.ownership import is_owned, is_placement_check, name_or_empty
 from multikueue.core.inventory.settings import PlacementSettings
 from multikueue.core.inventory.snapshot import ConfigPlan, ConfigSnapshot, Memory, Source
 from multikueue.core.inventory.status import config_error, write_condition
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, labels_of, name_of
+from multikueue.core.model.objects import labels_of, name_of
 from multikueue.errors import Conflict
 from multikueue.kube.informers.informer import Informer
 from multikueue.logs import get_logger
@@ -66,7 +66,7 @@ class PlacementReconciler:
 
     def _snapshot(self, check: Json, source: Source) -> ConfigSnapshot:
         name = name_of(check)
-        owned = (config for config in self.hub.configs.values() if _names(config, check))
+        owned = (config for config in self.hub.configs.values() if is_owned(config, check))
         concerned = dict.fromkeys((name_or_empty(check), *map(name_of, owned)))
         workloads = self.hub.held_by(name)  # also where its parameters name nothing
         for config in concerned:
@@ -164,8 +164,3 @@ class InventoryReconciler:
 
 def _by_name(informer: Informer) -> dict[str, Json]:
     return {name_of(obj): obj for obj in informer.values()}
-
-
-def _names(config: Json, check: Json) -> bool:
-    references = dig(config, "metadata", "ownerReferences") or []
-    return any(reference.get("uid") == dig(check, "metadata", "uid") for reference in references)

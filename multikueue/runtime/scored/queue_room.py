@@ -24,7 +24,7 @@ from multikueue.core.dispatchers.scored.starts import starves
 from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, name_of
-from multikueue.core.model.workloads import cluster_name, cluster_queue, reserved_at
+from multikueue.core.model.workloads import cluster_name, cluster_queue, is_finished, reserved_at
 from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_indexes import HOLDING, PENDING
@@ -144,7 +144,7 @@ class WorkerRooms:
         return sum(starves(entry.reserved, self._latest.get(entry.queue), now) for entry in self.ledger.waiting())
 
     def planned(self, key: ObjectKey, claim: object) -> None:
-        """See `Figures`. What a Workload got that waits no more is counted until the figures show it."""
+        """See `Figures`. What a Workload got counts until the figures show it, or until it has ended."""
         if claim is None:
             self._followers.pop(key, None)
         if isinstance(claim, Entry):
@@ -152,9 +152,11 @@ class WorkerRooms:
             self.ledger.put(claim)
             for place in claim.unplaced:
                 self._note_unplaced(place, claim.request)
-        elif key not in self._leaving and key in self.ledger:
-            self._leaving[key] = loop_time() + SHOWN_AFTER
-            self._news.set()
+        elif key in self.ledger:
+            ended = is_finished(self.host.manager.workloads.get(key) or {})
+            if ended or key not in self._leaving:
+                self._leaving[key] = loop_time() + (0.0 if ended else SHOWN_AFTER)
+                self._news.set()
 
     def _note_unplaced(self, place: Place, request: ResourceRequest) -> None:
         """The next ones of its shape are asked for elsewhere first."""

@@ -53,6 +53,19 @@ async def test_what_a_workload_got_counts_until_figures_show_it() -> None:
     assert KEY not in figures.ledger
 
 
+async def test_what_an_ended_workload_got_counts_no_more() -> None:
+    """Jobs of a second kept their room for three more: a third of the workers' throughput was left."""
+    figures = rooms()
+    figures.planned(KEY, CLAIM)
+    figures.planned(KEY, None)
+    ended = started(KEY, now())
+    ended["status"]["conditions"].append(condition("Finished"))
+    figures.host.manager.workloads.informer.put(KEY, ended)
+    figures.planned(KEY, None)
+    figures.look()
+    assert KEY not in figures.ledger
+
+
 async def test_it_counts_no_longer_because_it_is_planned_again() -> None:
     """Each change of a running job plans its Workload."""
     figures = rooms()

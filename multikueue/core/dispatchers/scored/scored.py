@@ -87,7 +87,7 @@ class Scored:
         return Nomination(
             names,
             look_again=min(again, default=None),
-            message=candidates.message if after == said or (said is None and early) else _told(after, names, why),
+            message=candidates.message if after == said or (said is None and early) else _message(after, names, why),
             problem="; ".join(problems),
             claim=claim(workload, candidates, seen, names),
             reasons=why,
@@ -173,7 +173,7 @@ def _try_preemption(
     return Choice((fresh or group)[:1], asked if fresh else (), state.round)
 
 
-def _told(after: State, names: tuple[str, ...], why: Mapping[ClusterName, Reason]) -> str:
+def _message(after: State, names: tuple[str, ...], why: Mapping[ClusterName, Reason]) -> str:
     return after.describe("" if names else summary(why))
 
 

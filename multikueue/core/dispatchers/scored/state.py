@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import attrs
 
+from multikueue.core.dispatchers.dispatcher import message_time
 from multikueue.core.model.conditions import parse_timestamp
 
 _MESSAGE: Final = re.compile(
@@ -65,13 +66,11 @@ class State:
         """
         offer = f"offered to [{' '.join(self.offered)}]" if self.offered else "held"
         asked = f", asked before: [{' '.join(self.asked)}]" if self.asked else ""
-        listed = ", ".join(f"{refusal.worker} {refusal.generation} {_moment(refusal.at)}" for refusal in self.refused)
+        listed = ", ".join(
+            f"{refusal.worker} {refusal.generation} {message_time(refusal.at)}" for refusal in self.refused
+        )
         refused = f", refused by: [{listed}]" if listed else ""
         number = f", round {self.round}" if self.round else ""
-        return f"The workload is {offer} since {_moment(self.since)}{number}{asked}{refused}" + (
+        return f"The workload is {offer} since {message_time(self.since)}{number}{asked}{refused}" + (
             f": {why}" if why else ""
         )
-
-
-def _moment(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
