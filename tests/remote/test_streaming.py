@@ -15,8 +15,8 @@ from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, split_time
 from multikueue.protocols import ObjectList
 from multikueued.exits import CommandError
+from multikueued.reading.log_output import POLL, LogSelection, LogShower, Position
 from multikueued.reading.pod_lookup import WorkerPods
-from multikueued.remote.log_output import POLL, LogSelection, LogShower, Position
 from tests.remote.objects import SOUGHT, job_copy, pod
 
 pytestmark = pytest.mark.looptime
