@@ -74,8 +74,8 @@ def differences(api: Any, own: Any, at: str = "") -> Iterator[str]:
     elif isinstance(api, list) and isinstance(own, list) and at == ".workers" and own == []:
         return
     elif isinstance(api, list) and isinstance(own, list) and len(api) == len(own):
-        for number, (one, other) in enumerate(zip(api, own, strict=True)):
-            yield from differences(one, other, f"{at}[{number}]")
+        for number, (first, other) in enumerate(zip(api, own, strict=True)):
+            yield from differences(first, other, f"{at}[{number}]")
     elif api != own:
         yield f"{at}: by the API {api!r}, by one's own rights {own!r}"
 

@@ -56,11 +56,11 @@ class Manager:
 
 async def shown(manager: Manager, job: str = "job.train", **options: Any) -> tuple[list[str], list[str]]:
     lines: list[str] = []
-    told: list[str] = []
+    notes: list[str] = []
     client: Any = manager
-    wanted = LogSelection(show=lambda line: lines.append(line.removesuffix("\n")), tell=told.append, **options)
+    wanted = LogSelection(show=lambda line: lines.append(line.removesuffix("\n")), tell=notes.append, **options)
     await show_log(client, ObjectKey("default", job), wanted, follow=True)
-    return lines, told
+    return lines, notes
 
 
 async def test_a_request_names_the_job_and_at_most_one_of_its_pods() -> None:
