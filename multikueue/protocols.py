@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Set
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, Required, TypedDict, TypeVar
 
 import attrs
 
@@ -59,15 +59,28 @@ Received = Callable[[Json, int], Json]
 """Gets an object of a list as soon as it is read, and its bytes as they were sent; returns what is kept of it."""
 
 
-class Reader(Protocol):
-    """Reads from one API server. Every call has a deadline and raises nothing but `multikueue.errors.ApiError`."""
+class ListOptions(TypedDict, total=False):
+    """Those of `Lister.list`, for who passes them on."""
 
-    async def get(self, resource: Resource, key: ObjectKey) -> Json:
-        """Return the object.
+    namespace: str
+    label_selector: str
+    limit: int
+    each: Received | None
 
-        Raises:
-            NotFound: there is none.
-        """
+
+class WatchOptions(TypedDict, total=False):
+    """Those of `Watcher.watch`, for who passes them on."""
+
+    resource_version: Required[str]
+    namespace: str
+    label_selector: str
+    idle: float
+    on_open: Callable[[], None] | None
+
+
+class Lister(Protocol):
+    """Lists the objects of one API server. Every call has a deadline and raises nothing but
+    `multikueue.errors.ApiError`."""
 
     async def list(
         self,
@@ -82,6 +95,17 @@ class Reader(Protocol):
 
         They may lack their `managedFields`. With a limit, return at most so many of them in one page. With `each`, what
         that returns stands for them: so a list need never be in memory whole.
+        """
+
+
+class Reader(Lister, Protocol):
+    """Reads from one API server, as `Lister`."""
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        """Return the object.
+
+        Raises:
+            NotFound: there is none.
         """
 
 

@@ -55,7 +55,7 @@ def attempt_there(copy: Json, workload: Json | None, marks: Marks, workers: Coll
     if workload is None or is_terminating(workload):
         return AttemptThere.OVER
     facts = WORKLOADS.of(workload)
-    ends = facts.has_quota and facts.is_evicted
+    ends = facts.gives_quota_back
     counted = min(evictions(workload), MOST_AT_ONCE) if ends else 0  # Kueue counts an eviction as it begins
     attempts = [attempt(workload, evictions_ago=ago) for ago in range(counted + 1)]
     names = filter(None, {*workers, facts.cluster_name, facts.noted_worker})

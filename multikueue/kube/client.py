@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Self
 
@@ -143,13 +144,14 @@ class KubeClient:
         limit: int = 0,
         each: Received | None = None,
     ) -> ObjectList:
-        """See `Reader.list`."""
+        """See `Lister.list`."""
+        pages = partial(self._pages, resource, namespace, label_selector, each)
         if limit:
-            return await self._list(resource, namespace, label_selector, limit, each, one_page=True)
+            return await pages(limit).read(one_page=True)
         try:
-            return await self._list(resource, namespace, label_selector, requests.PAGE_SIZE, each)
+            return await pages(requests.PAGE_SIZE).read(one_page=False)
         except Expired:  # the pages took longer than the server keeps a snapshot: read all in one page
-            return await self._list(resource, namespace, label_selector, 0, each)
+            return await pages(0).read(one_page=False)
 
     async def watch(
         self,
@@ -305,18 +307,10 @@ class KubeClient:
         # A Status, or the last state of an object that is gone: only one that has still to end has the timestamp.
         return answer if dig(answer, "metadata", "deletionTimestamp") else None
 
-    async def _list(
-        self,
-        resource: Resource,
-        namespace: str,
-        label_selector: str,
-        limit: int,
-        each: Received | None,
-        *,
-        one_page: bool = False,
-    ) -> ObjectList:
+    def _pages(
+        self, resource: Resource, namespace: str, label_selector: str, each: Received | None, limit: int
+    ) -> ListPages:
         limits = self.options.limits
-        tally = ListTally(limits, f"{self.name}: list {resource}")
         sizes = PageSizes(limit, min(limits.answer_bytes, PAGE_BYTES))
-        pages = ListPages(self._exchange, resource, namespace, label_selector, sizes, tally, each)
-        return await pages.read(one_page=one_page)
+        tally = ListTally(limits, f"{self.name}: list {resource}")
+        return ListPages(self._exchange, resource, namespace, label_selector, sizes, tally, each)

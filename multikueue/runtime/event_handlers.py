@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -21,6 +21,7 @@ from multikueue.core.model.objects import annotations_of, dig, is_terminating, l
 from multikueue.core.model.second_names import second_name
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workload_facts import WORKLOADS, may_have_siblings
+from multikueue.kube.informers.informer import Handler, Informer
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.caches.workload_indexes import RUNNING, looking
@@ -67,6 +68,25 @@ class WorkQueues:
     """ClusterQueues whose quota is the sum of the workers'."""
 
 
+@attrs.frozen
+class Row:
+    """Whom a change of what is read of a resource wakes."""
+
+    what: str
+    """What that is, for people."""
+    read: Callable[[Json | None], object]
+    """It, of an object; None: there is none."""
+    wakes: tuple[Handler, ...]
+
+
+def wake(rows: Iterable[Row], key: ObjectKey, old: Json | None, new: Json | None) -> None:
+    """An object of these rows changed."""
+    for row in rows:
+        if row.read(old) != row.read(new):
+            for handler in row.wakes:
+                handler(key, old, new)
+
+
 @attrs.define(eq=False)
 class ManagerHandlers:
     """The event handlers of the manager cluster."""
@@ -85,12 +105,33 @@ class ManagerHandlers:
         """Follow the caches, the jobs of these kinds among them; before they run."""
         cluster = self.cluster
         cluster.workloads.informer.subscribe(self._workload_changed)
-        cluster.checks.subscribe(self._check_changed)
-        cluster.configs.subscribe(self._config_changed)
-        cluster.clusters.subscribe(self._cluster_changed)
-        cluster.secrets.subscribe(self._secret_changed)
+        for informer, rows in self.table.items():
+            informer.subscribe(partial(wake, rows))
         for kind in kinds:
             cluster.jobs[kind.resource.gvk].informer.subscribe(partial(self._job_changed, kind))
+
+    @property
+    def table(self) -> Mapping[Informer, tuple[Row, ...]]:
+        """Of each resource but Workloads and jobs: what is read of it, and whom a change of that wakes."""
+        cluster = self.cluster
+        return {
+            cluster.checks: (
+                Row("all of one of ours", self._ours, (self._sum_anew, self._reconcile_check)),
+                Row("whether it is ours, its config", self._meaning, (self._plan_with_check,)),
+            ),
+            cluster.configs: (
+                Row("all", _all, (self._compare_names, self._sum_anew)),
+                Row("its clusters, how one is chosen", _config_meaning, (self._plan_with_config,)),
+            ),
+            cluster.clusters: (
+                Row("how it is reached, whether it goes", _spec_of, (self._reconcile_cluster, self._plan_placed)),
+                Row("whether it is a second name", _second_name, (self._sum_anew,)),
+                Row("how namespaces and queues are called", _names, (self._sum_anew, self._reconcile_cluster)),
+                Row("whether it is active", _activity, (self._reconcile_checks,)),
+                Row("its labels and annotations, a cordon", _offered, (self._compare_names, self._plan_looking)),
+            ),
+            cluster.secrets: (Row("all", _all, (self._reconcile_clusters_of,)),),
+        }
 
     def kubeconfig_changed(self, path: str) -> None:
         """The content of a kubeconfig file changed."""
@@ -126,67 +167,67 @@ class ManagerHandlers:
             self.work.workloads.enqueue(workload, STATUS_BATCH if waits else 0.0)
         handled(kind, old, new)
 
-    def _check_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        if self.cluster.is_ours(old) or self.cluster.is_ours(new):
-            self.recompute_quotas()
-            self.work.checks.enqueue(key)
-        if self._meaning(old) != self._meaning(new):
-            self._enqueue_workloads_with(key.name)
+    def _ours(self, check: Json | None) -> Json | None:
+        return check if self.cluster.is_ours(check) else None
 
     def _meaning(self, check: Json | None) -> object:
         """What a decision reads of an AdmissionCheck: whether it exists, whether it is ours, and its config."""
         return None if check is None else (self.cluster.is_ours(check) and config_name(check))
 
-    def _config_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        self.note_names()
+    def _sum_anew(self, *_: object) -> None:
         self.recompute_quotas()
-        if old is not None and new is not None and _config_meaning(old) == _config_meaning(new):
-            return
-        for check in self.cluster.checks_using(key.name):
+
+    def _compare_names(self, *_: object) -> None:
+        self.note_names()
+
+    def _reconcile_check(self, key: ObjectKey, *_: object) -> None:
+        self.work.checks.enqueue(key)
+
+    def _reconcile_checks(self, key: ObjectKey, *_: object) -> None:
+        for check in self._checks_of(key.name):
             self.work.checks.enqueue(ObjectKey("", check))
-            self._enqueue_workloads_with(check)
 
-    def _cluster_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        if _spec_of(old) != _spec_of(new):
-            self.work.clusters.enqueue(key)
-            for workload in self.cluster.placed_on(key.name) if old is not None else ():
-                self.work.workloads.enqueue(workload)  # it may be told that its worker is gone
-        if second_name(old or {}) != second_name(new or {}):
-            self.recompute_quotas()
-        if _names(old) != _names(new):
-            self.recompute_quotas()
-            self.work.clusters.enqueue(key)
-        if old is None or new is None or _activity(old) != _activity(new):
-            for config in self.cluster.configs_listing(key.name):
-                for check in self.cluster.checks_using(config):
-                    self.work.checks.enqueue(ObjectKey("", check))
-        if old is None or (_terms(old), _marks(old)) != (_terms(new), _marks(new)):
-            self.note_names()
-        if old is not None and (_terms(old), _marks(old)) != (_terms(new), _marks(new)):
-            self._enqueue_looking(key.name, paced=_terms(old) == _terms(new))
+    def _plan_with_check(self, key: ObjectKey, *_: object) -> None:
+        for workload in self.cluster.workloads.informer.by("check", key.name):
+            self.work.workloads.enqueue(ObjectKey.of(workload))
 
-    def _secret_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        profiles = any(may_be_for_a_profile(secret) for secret in (old, new) if secret is not None)
+    def _plan_with_config(self, key: ObjectKey, *_: object) -> None:
+        for check in self.cluster.checks_using(key.name):
+            self._reconcile_check(ObjectKey("", check))
+            self._plan_with_check(ObjectKey("", check))
+
+    def _reconcile_cluster(self, key: ObjectKey, *_: object) -> None:
+        self.work.clusters.enqueue(key)
+
+    def _reconcile_clusters_of(self, key: ObjectKey, *versions: Json | None) -> None:
+        """Those whose credentials may be in a Secret."""
+        profiles = any(may_be_for_a_profile(secret) for secret in versions if secret is not None)
         for cluster in self.cluster.clusters.values():
             named = dig(cluster, "spec", "clusterSource", "kubeConfig", "location") == key.name
             if named or (profiles and profile_reference(cluster) is not None):
                 self.work.clusters.enqueue(ObjectKey.of(cluster))
 
-    def _enqueue_looking(self, cluster: str, *, paced: bool) -> None:
-        """Have those planned that may get this worker, in the order of their queue: the first may take all its room. A
-        controller may write labels each second: paced, all wait for so long that a round of them takes a part of the
-        loop's time only."""
-        workloads = self.cluster.workloads.informer
-        checks = [
-            check for config in self.cluster.configs_listing(cluster) for check in self.cluster.checks_using(config)
-        ]
-        concerned = looking(workloads) & {key for check in checks for key in workloads.keys_by("check", check)}
-        for key in sorted(concerned, key=lambda key: _turn(key, workloads.get(key) or {})):
-            self.work.workloads.enqueue(key, MARKS_BATCH + len(concerned) / MARKS_RATE if paced else 0.0)
+    def _plan_placed(self, key: ObjectKey, old: Json | None, _new: Json | None) -> None:
+        """Those that a worker has may be told that it is gone."""
+        for workload in self.cluster.placed_on(key.name) if old is not None else ():
+            self.work.workloads.enqueue(workload)
 
-    def _enqueue_workloads_with(self, check: str) -> None:
-        for workload in self.cluster.workloads.informer.by("check", check):
-            self.work.workloads.enqueue(ObjectKey.of(workload))
+    def _plan_looking(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        """Have those planned that may get this worker, in the order of their queue: the first may take all its room. A
+        controller may write labels each second: then all wait for so long that a round of them takes a part of the
+        loop's time only."""
+        if old is None:
+            return  # its connection wakes them
+        workloads, paced = self.cluster.workloads.informer, _terms(old) == _terms(new)
+        named = (workloads.keys_by("check", check) for check in self._checks_of(key.name))
+        concerned = looking(workloads) & frozenset[ObjectKey]().union(*named)
+        for waiting in sorted(concerned, key=lambda key: _turn(key, workloads.get(key) or {})):
+            self.work.workloads.enqueue(waiting, MARKS_BATCH + len(concerned) / MARKS_RATE if paced else 0.0)
+
+    def _checks_of(self, cluster: str) -> Iterator[str]:
+        """Our checks that may lead to a worker."""
+        for config in self.cluster.configs_listing(cluster):
+            yield from self.cluster.checks_using(config)
 
 
 @attrs.define(eq=False)
@@ -277,9 +318,17 @@ def _runs(workload: Json | None) -> bool:
     return facts.cluster_name is not None and not (facts.is_finished or facts.is_evicted)
 
 
-def _config_meaning(config: Json) -> object:
+def _all(obj: Json | None) -> object:
+    return obj
+
+
+def _config_meaning(config: Json | None) -> object:
     """What a decision reads of a MultiKueueConfig: its workers, and how to choose one."""
-    return clusters(config), annotations_of(config).get(PROFILE_ANNOTATION)
+    return None if config is None else (clusters(config), annotations_of(config).get(PROFILE_ANNOTATION))
+
+
+def _second_name(cluster: Json | None) -> object:
+    return second_name(cluster or {})
 
 
 def _spec_of(cluster: Json | None) -> object:
@@ -297,9 +346,9 @@ def _turn(key: ObjectKey, workload: Json) -> tuple[int, str, ObjectKey]:
     return -int(dig(workload, "spec", "priority") or 0), created, key
 
 
-def _marks(cluster: Json | None) -> object:
-    """What else of a MultiKueueCluster dispatchers read."""
-    return labels_of(cluster or {}), annotations_of(cluster or {})
+def _offered(cluster: Json | None) -> object:
+    """What of a MultiKueueCluster may change who is offered to it: its terms, and all that dispatchers read."""
+    return _terms(cluster), labels_of(cluster or {}), annotations_of(cluster or {})
 
 
 def _names(cluster: Json | None) -> object:
@@ -307,6 +356,6 @@ def _names(cluster: Json | None) -> object:
     return WorkerNames.of(annotations_of(cluster or {}))
 
 
-def _activity(cluster: Json) -> object:
-    active = condition(cluster, "Active") or {}
-    return tuple(active.get(field) for field in ("status", "reason", "message"))
+def _activity(cluster: Json | None) -> object:
+    active = condition(cluster, "Active") or {} if cluster is not None else None
+    return None if active is None else tuple(active.get(field) for field in ("status", "reason", "message"))

@@ -45,7 +45,7 @@ def inventory(host: PartHost, options: InventoryOptions) -> tuple[Part, Spokes |
     """Build what the options ask for; and what makes workers, if any."""
     cluster, workers, process = host.manager, host.workers, host.process
     occupied = partial(_occupied, cluster, workers)
-    hub = HubCaches.shared(cluster.workloads.informer, cluster.checks, cluster.configs, cluster.clusters, occupied)
+    hub = HubCaches.shared(cluster.workloads, cluster.checks, cluster.configs, cluster.clusters, occupied)
     part, selection = Part(), options.selection
     if options.placement.wanted:
         placements = PlacementController.build(

@@ -18,6 +18,7 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.workload import ending
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.kube import KubeClient
@@ -216,7 +217,7 @@ class Manager:
         kind, jobs = self.adapters.get(facts.owner.gvk), self.cluster.jobs_of(key, workload, facts.owner).values()
         if kind is None or kind.row.deletes_expired:
             return False
-        return all(kind.settled_patch(job, self.clock()) is None for job in jobs)
+        return ending.shows_its_end(kind, jobs, self.clock())
 
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
         informers = WorkerSettings(

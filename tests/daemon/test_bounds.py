@@ -106,6 +106,35 @@ async def test_connections_beyond_the_limit_wait_for_a_place() -> None:
         assert b"hello" in await answer(third)
 
 
+@pytest.mark.parametrize("sent", [b"", HALF])
+async def test_who_owes_a_head_makes_room_for_who_sends_one(sent: bytes) -> None:
+    """Else a few new connections a second, of anybody, would keep everybody out: each had its place for 5 s."""
+    async with (
+        served(Limits(connections=2, head_timeout=60)) as port,
+        await anyio.connect_tcp(HOST, port) as first,
+        await anyio.connect_tcp(HOST, port) as second,
+    ):
+        for stream in (first, second):
+            if sent:
+                await stream.send(sent)
+        async with await anyio.connect_tcp(HOST, port) as third:
+            await third.send(WHOLE)
+            assert b"hello" in await answer(third)
+        await closed(first)
+
+
+async def test_who_does_not_finish_the_handshake_makes_room_for_who_does() -> None:
+    limits = Limits(connections=1, head_timeout=60)
+    async with (
+        reviewing(ANY, serving_tls(MADE), echo, limits=limits) as port,
+        await anyio.connect_tcp(HOST, port) as silent,
+    ):
+        async with await to_webhook(port) as stream:
+            await stream.send(post(2, b"{}"))
+            assert b" 200 " in await answer(stream)
+        await closed(silent)
+
+
 async def test_one_that_is_idle_makes_room() -> None:
     """Else whoever keeps connections open would keep API servers out."""
     async with served(Limits(connections=1)) as port, await anyio.connect_tcp(HOST, port) as idle:

@@ -41,7 +41,9 @@ def exported() -> set[str]:
 
 
 def test_dashboard_and_alerts_name_only_metrics_that_exist() -> None:
-    named = {name for one in expressions() for name in re.findall(r"\b(?:multikueue|kueue|process)_\w+", one)}
+    named = {
+        name for expression in expressions() for name in re.findall(r"\b(?:multikueue|kueue|process)_\w+", expression)
+    }
     assert named
     assert named <= exported()
 

@@ -63,7 +63,7 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "complaint"),
     [
         (
             "dispatcher: {profiles: {}}",
@@ -115,12 +115,12 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
         ("dispatcher: {incremental: {step: 5}}", "dispatcher.incremental.step: there is no such setting: did you mean"),
     ],
 )
-def test_contradicting_settings_are_refused_with_place_reason_and_remedy(text: str, told: str) -> None:
+def test_contradicting_settings_are_refused_with_place_reason_and_remedy(text: str, complaint: str) -> None:
     """With a mistyped name of a dispatcher every job would wait for a controller that does not exist."""
     with pytest.raises(SettingsError) as caught:
         parse_settings(text, source="config.yaml")
 
-    assert str(caught.value).startswith(f"config.yaml: {told}")
+    assert str(caught.value).startswith(f"config.yaml: {complaint}")
     assert "\n" not in str(caught.value)
 
 
@@ -210,7 +210,7 @@ class TestOfAnInstalledPackage:
     @pytest.mark.parametrize(("name", "wanted"), [("cheapest", False), ("most-free", True), (SCORED, True)])
     def test_one_that_brings_a_part_may_read_the_queues_of_workers(self, name: str, wanted: bool) -> None:
         rules = on_worker(parse_settings(f"dispatcher: {{name: {name}}}"))
-        assert any("cohorts" in one["resources"] for one in rules) == wanted
+        assert any("cohorts" in rule["resources"] for rule in rules) == wanted
 
     def test_an_unknown_name_is_refused_with_a_list_of_the_installed_ones(self) -> None:
         with pytest.raises(SettingsError) as caught:
@@ -250,6 +250,6 @@ class TestOfAnInstalledPackage:
 
 def test_a_score_that_counts_no_more_is_told_of_once_a_profile() -> None:
     text = "dispatcher: {name: multikueue.dev/scored, profiles: {a: {scores: {quota: 5}}, b: {scores: {cost: 5}}}}"
-    told = [remark.setting for remark in parse(text, source="f").remarks if remark.important]
+    lines = [remark.setting for remark in parse(text, source="f").remarks if remark.important]
 
-    assert told == ["dispatcher.profiles.a.scores.quota"]
+    assert lines == ["dispatcher.profiles.a.scores.quota"]

@@ -119,7 +119,7 @@ def test_a_declaration_can_have_every_field() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "complaint"),
     [
         (
             {"integrations": {"frameworks": ["batch/job", "rayio/rayjob"]}},
@@ -166,9 +166,9 @@ def test_a_declaration_can_have_every_field() -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_reported_with_its_place(settings: Json, told: str) -> None:
+def test_what_cannot_be_used_is_reported_with_its_place(settings: Json, complaint: str) -> None:
     message = refused(settings)
-    assert message.startswith(f"config.yaml: {told}")
+    assert message.startswith(f"config.yaml: {complaint}")
     assert "\n" not in message
 
 
@@ -256,9 +256,9 @@ _ENTRY = st.dictionaries(st.sampled_from(_FIELDS), _ANYTHING | _PLAUSIBLE | st.l
 @settings(max_examples=examples(300), deadline=None)
 def test_any_text_is_used_or_refused(entries: list[Any]) -> None:
     """Never a traceback: a settings file is written by people."""
-    used, told = -1, ""
+    used, message = -1, ""
     try:
         used = len(configured_kinds(parse_settings(json.dumps({"externalFrameworks": entries}))))
     except SettingsError as error:
-        told = str(error)
-    assert used == 1 + len(entries) or "externalFrameworks" in told or "not valid YAML in line 1" in told
+        message = str(error)
+    assert used == 1 + len(entries) or "externalFrameworks" in message or "not valid YAML in line 1" in message

@@ -97,18 +97,18 @@ def loaded(text: str) -> Loaded:
     return parse(text, source="config.yaml")
 
 
-def told(found: Loaded) -> dict[str, bool]:
+def passed_over(file: Loaded) -> dict[str, bool]:
     """What was passed over, and whether it is a warning."""
-    return {remark.setting: remark.important for remark in found.remarks}
+    return {remark.setting: remark.important for remark in file.remarks}
 
 
 def test_the_file_kueue_is_installed_with_is_accepted() -> None:
-    found = loaded(SHIPPED)
+    file = loaded(SHIPPED)
 
-    assert found.settings.name == "multikueue", "never Kueue's own Lease"
-    assert not found.settings.webhook.enabled
-    assert len(configured_kinds(found.settings)) == 16
-    assert told(found) == {
+    assert file.settings.name == "multikueue", "never Kueue's own Lease"
+    assert not file.settings.webhook.enabled
+    assert len(configured_kinds(file.settings)) == 16
+    assert passed_over(file) == {
         **dict.fromkeys(("apiVersion", "kind", "health", "metrics", "controller", "clientConnection"), False),
         **dict.fromkeys(("leaderElection.leaderElect", "leaderElection.resourceName"), False),
         "integrations.frameworks[13] (sparkoperator.k8s.io/sparkapplication)": True,
@@ -116,20 +116,20 @@ def test_the_file_kueue_is_installed_with_is_accepted() -> None:
 
 
 def test_every_field_of_kueues_configuration_is_accepted() -> None:
-    found = loaded(EVERYTHING)
+    file = loaded(EVERYTHING)
 
-    assert chosen_dispatcher(found.settings) == External()
-    assert found.settings.origin == "multikueue"
-    assert {name for name, important in told(found).items() if important} == {"dispatcher.name"}
-    assert found.settings.cluster_profile is not None
+    assert chosen_dispatcher(file.settings) == External()
+    assert file.settings.origin == "multikueue"
+    assert {name for name, important in passed_over(file).items() if important} == {"dispatcher.name"}
+    assert file.settings.cluster_profile is not None
     assert {"integrations.podOptions", "integrations.labelKeysToCopy", "webhook.host", "waitForPodsReady"} <= set(
-        told(found)
+        passed_over(file)
     )
 
 
 def test_our_settings_may_stand_in_the_same_file() -> None:
-    found = loaded(SHIPPED + "logging: {level: debug}\nquotaAutomation: true\n")
-    assert (found.settings.logging.level, found.settings.quota_automation) == ("debug", True)
+    file = loaded(SHIPPED + "logging: {level: debug}\nquotaAutomation: true\n")
+    assert (file.settings.logging.level, file.settings.quota_automation) == ("debug", True)
 
 
 @pytest.mark.parametrize("frameworks", ["auto", "[auto]", "[batch/job, auto]"])

@@ -27,8 +27,8 @@ async def test_it_says_why_and_what_to_set(raised: OSError, why: str, monkeypatc
         raise raised
 
     monkeypatch.setattr("multikueued.serving.port.bind", bind)
-    told = f"cannot listen on 203.0.113.1:9443: {why}; set webhook.bindAddress and webhook.port to"
-    with pytest.raises(SettingsError, match=re.escape(told)):
+    message = f"cannot listen on 203.0.113.1:9443: {why}; set webhook.bindAddress and webhook.port to"
+    with pytest.raises(SettingsError, match=re.escape(message)):
         async with listening(web.Application(), "203.0.113.1", 9443, settings="webhook"):
             pass
 

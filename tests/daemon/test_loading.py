@@ -147,7 +147,7 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "complaint"),
     [
         (
             f"{HEAD}origin: a\nmultiKueue: {{origin: b}}",
@@ -241,11 +241,11 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("origin: " + "[" * 3000 + "]" * 3000, "not valid YAML in line 1, column 107: more than 100 levels"),
     ],
 )
-def test_a_mistake_is_reported_with_place_reason_and_remedy(text: str, told: str) -> None:
+def test_a_mistake_is_reported_with_place_reason_and_remedy(text: str, complaint: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_settings(text, source="config.yaml")
 
-    assert str(caught.value).startswith(f"config.yaml: {told}")
+    assert str(caught.value).startswith(f"config.yaml: {complaint}")
     assert "\n" not in str(caught.value)
 
 
@@ -263,10 +263,10 @@ def test_of_a_value_without_end_a_message_has_both_ends_alone(text: str, place: 
     with pytest.raises(SettingsError) as error:
         parse_settings(text.format("x" * 60_000))
 
-    told = str(error.value)
-    assert told.startswith(f"settings: {place}")
-    assert advice in told
-    assert len(told) < 1_100
+    message = str(error.value)
+    assert message.startswith(f"settings: {place}")
+    assert advice in message
+    assert len(message) < 1_100
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
@@ -306,14 +306,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "complaint"),
     [
         ("a: &a {b: 1}\nc: {<<: *a}", "merge keys (<<) are not read: write the fields out"),
         ("\n".join(["a0: &a0 x", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 9))]), "values"),
     ],
 )
-def test_a_small_file_is_little_work(text: str, told: str) -> None:
-    with pytest.raises(SettingsError, match=f"not valid YAML.*{re.escape(told)}"):
+def test_a_small_file_is_little_work(text: str, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=f"not valid YAML.*{re.escape(complaint)}"):
         parse_settings(text)
 
 
@@ -325,13 +325,13 @@ def test_a_large_file_is_not_read(tmp_path: Path) -> None:
 
 
 def test_the_limits_of_workers_are_sizes_and_counts() -> None:
-    found = parse_settings("workerLimits: {answerSize: 20Mi, listSize: 1Gi, listObjects: 9}")
-    assert found.worker_limits.answer_limits() == AnswerLimits(20 << 20, 1 << 30, list_objects=9)
+    settings = parse_settings("workerLimits: {answerSize: 20Mi, listSize: 1Gi, listObjects: 9}")
+    assert settings.worker_limits.answer_limits() == AnswerLimits(20 << 20, 1 << 30, list_objects=9)
     assert Settings().worker_limits.answer_limits() == AnswerLimits()
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "complaint"),
     [
         ("{answerSize: 5}", "workerLimits.answerSize: 5 is too small: use 1Mi or more"),
         ("{listSize: large}", 'workerLimits.listSize: "large" is not a size: write it like 16Mi'),
@@ -339,6 +339,6 @@ def test_the_limits_of_workers_are_sizes_and_counts() -> None:
         ("{listObjects: many}", 'workerLimits.listObjects: "many" is not a number: use 1 or more'),
     ],
 )
-def test_a_limit_that_is_none_is_refused(text: str, told: str) -> None:
-    with pytest.raises(SettingsError, match=re.escape(told)):
+def test_a_limit_that_is_none_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(complaint)):
         parse_settings(f"workerLimits: {text}")

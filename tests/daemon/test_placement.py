@@ -39,13 +39,13 @@ def enforce(hub: Hub) -> Fault:
 
 
 def test_the_settings_choose_what_is_filled() -> None:
-    found = placement_options(parse_settings(BOTH + "namespace: ns\ncontrollerName: example.com/ours\n"))
+    options = placement_options(parse_settings(BOTH + "namespace: ns\ncontrollerName: example.com/ours\n"))
     ours = "example.com/ours"
-    assert found.checks == PlacementSettings(Policy.EVICT, Adopt.RECIPE_2024, ours)
-    assert found.inventories == (
+    assert options.checks == PlacementSettings(Policy.EVICT, Adopt.RECIPE_2024, ours)
+    assert options.inventories == (
         Inventory("accelerator=nvidia-tesla-t4", "gpus", PlacementSettings(dispatched_as=ours)),
     )
-    assert found.namespace == "ns"
+    assert options.namespace == "ns"
     assert not placement_options(Settings()).wanted
 
 
@@ -61,9 +61,9 @@ def test_the_settings_choose_what_is_filled() -> None:
     ],
 )
 def test_bad_settings_say_what_and_where(text: str, what: str) -> None:
-    with pytest.raises(SettingsError) as found:
+    with pytest.raises(SettingsError) as caught:
         parse_settings(text)
-    assert what in str(found.value)
+    assert what in str(caught.value)
 
 
 def test_scores_mean_something_to_one_dispatcher_only() -> None:
@@ -77,8 +77,8 @@ def test_scores_mean_something_to_one_dispatcher_only() -> None:
 
 @pytest.mark.parametrize("text", ["a=b", "a==b,c!=d", "!a", "a", "x.io/a in (b, c),d notin (e)", "a=b, c=d", "a="])
 def test_selectors_are_those_of_kubectl(text: str) -> None:
-    found = parse_settings(f"inventory: [{{selector: '{text}', config: x}}]")
-    assert found.inventory[0].selector == text
+    settings = parse_settings(f"inventory: [{{selector: '{text}', config: x}}]")
+    assert settings.inventory[0].selector == text
 
 
 def test_a_role_has_only_what_its_settings_need() -> None:
@@ -126,9 +126,9 @@ async def test_the_permissions_are_enough_for_an_inventory() -> None:
 
 def served(metrics: Metrics) -> dict[str, float]:
     """The samples of placement metrics about a config, by name."""
-    found = (sample for metric in metrics.snapshot().collect() for sample in metric.samples)
-    kept = (one for one in found if one.labels.get("config") == "p" and not one.name.endswith("_created"))
-    return {one.name.removeprefix("multikueue_placement_"): one.value for one in kept}
+    samples = (sample for metric in metrics.snapshot().collect() for sample in metric.samples)
+    kept = (sample for sample in samples if sample.labels.get("config") == "p" and not sample.name.endswith("_created"))
+    return {sample.name.removeprefix("multikueue_placement_"): sample.value for sample in kept}
 
 
 def test_the_metrics_of_a_config() -> None:

@@ -29,8 +29,8 @@ async def answering(body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Cl
 async def test_a_date_that_is_none_says_nothing_of_the_clock(date: str) -> None:
     """It ended the look at all workers."""
     async with answering(b"{}", {"Date": date}) as config:
-        found = await probe(config)
-    assert (found.clock, found.error) == (None, "")
+        answer = await probe(config)
+    assert (answer.clock, answer.error) == (None, "")
 
 
 async def test_a_small_answer_that_unpacks_to_a_large_one_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,8 +48,8 @@ def refused(section: str) -> list[str]:
     with pytest.raises(SettingsError) as caught:
         loaded(f"multiKueue: {{clusterProfile: {{{section}}}}}")
     lines = str(caught.value).splitlines()
-    told = lines[1:] if len(lines) > 1 else [lines[0].removeprefix("f: ")]
-    return [line.strip().removeprefix("multiKueue.clusterProfile.") for line in told]
+    complaints = lines[1:] if len(lines) > 1 else [lines[0].removeprefix("f: ")]
+    return [line.strip().removeprefix("multiKueue.clusterProfile.") for line in complaints]
 
 
 @pytest.mark.parametrize("name", ["accessProviders", "credentialsProviders"])
@@ -69,7 +69,7 @@ def test_the_fields_own_sample_is_taken(name: str) -> None:
 
 
 def test_ours_may_stand_outside_of_kueues_section() -> None:
-    found = library(
+    settings = library(
         """
 clusterProfile:
   allowInsecureTls: true
@@ -80,7 +80,7 @@ clusterProfile:
 """
     )
 
-    assert found == ProfileSettings(
+    assert settings == ProfileSettings(
         (
             AccessProvider("open-cluster-management", builtin="cp-creds", managed_service_account="multikueue"),
             AccessProvider("other", builtin="cp-creds", managed_service_account="other"),
@@ -94,16 +94,21 @@ def test_policies_and_the_environment_are_settings_and_strict_by_default() -> No
     policies = "profileSourcedCLIArgsPolicy: Append, profileSourcedEnvVarsPolicy: AppendIfNotExists, inheritEnv: true"
     policies += ", profileSourcedEnvVars: [REGION]"
     command = f"execConfig: {{apiVersion: {V1}, command: /x}}"
-    found = library(
+    settings = library(
         f"clusterProfile: {{accessProviders: [{{name: a, {command}, {policies}}}, {{name: b, {command}}}]}}"
     )
 
-    assert found is not None
-    assert [(one.args_policy, one.env_policy, one.env_names) for one in found.providers or ()] == [
+    assert settings is not None
+    assert [
+        (provider.args_policy, provider.env_policy, provider.env_names) for provider in settings.providers or ()
+    ] == [
         ("Append", "AppendIfNotExists", ("REGION",)),
         ("Ignore", "Ignore", ()),
     ]
-    assert [one.plugin is not None and one.plugin.inherit_env for one in found.providers or ()] == [True, False]
+    assert [provider.plugin is not None and provider.plugin.inherit_env for provider in settings.providers or ()] == [
+        True,
+        False,
+    ]
 
 
 LIST_THEM = (
@@ -204,10 +209,10 @@ def test_a_section_or_kueues_gate_alone_configures_no_provider(text: str) -> Non
 
 
 def test_kueues_gate_turns_the_section_off_and_that_is_told() -> None:
-    found = loaded("featureGates: {MultiKueueClusterProfile: false}\n" + "multiKueue: {clusterProfile: {}}")
+    file = loaded("featureGates: {MultiKueueClusterProfile: false}\n" + "multiKueue: {clusterProfile: {}}")
 
-    assert found.settings.cluster_profile is None
-    (remark,) = [remark for remark in found.remarks if remark.important]
+    assert file.settings.cluster_profile is None
+    (remark,) = [remark for remark in file.remarks if remark.important]
     assert remark.setting == "multiKueue.clusterProfile"
     assert remark.why == "the gate MultiKueueClusterProfile is off: remove featureGates to use the section"
 

@@ -63,8 +63,8 @@ class TestTheChart:
         chart = [obj for obj in chart_objects("rbac-logs.yaml") if not obj["metadata"]["name"].endswith(USERS)]
         for kind in ("ClusterRole", "Role"):
             assert rules(chart, kind) == rules(command, kind)
-        references = {one["metadata"]["name"]: one["roleRef"] for one in command if "roleRef" in one}
-        assert {one["metadata"]["name"]: one["roleRef"] for one in chart if "roleRef" in one} == references
+        references = {obj["metadata"]["name"]: obj["roleRef"] for obj in command if "roleRef" in obj}
+        assert {obj["metadata"]["name"]: obj["roleRef"] for obj in chart if "roleRef" in obj} == references
 
     @pytest.mark.parametrize("framework", ["batch/job", "pod", "auto"])
     def test_it_grants_users_what_the_command_does(self, framework: str, tmp_path: Path) -> None:
@@ -72,12 +72,12 @@ class TestTheChart:
         file.write_text(yaml.safe_dump({"integrations": {"frameworks": [framework]}}))
         command = printed("user", "--config-file", str(file), "--aggregate")
         chart = chart_objects("rbac-users.yaml", frameworks=[framework])
-        assert [granted(one["rules"]) for one in chart] == [granted(one["rules"]) for one in command]
-        assert [one["metadata"]["labels"] for one in chart] == [one["metadata"]["labels"] for one in command]
+        assert [granted(obj["rules"]) for obj in chart] == [granted(obj["rules"]) for obj in command]
+        assert [obj["metadata"]["labels"] for obj in chart] == [obj["metadata"]["labels"] for obj in command]
         assert "labels" not in printed("user")[0]["metadata"]
 
     def test_users_get_nothing_of_secrets_workers_or_the_whole_cluster(self) -> None:
-        viewer, submitter = (granted(one["rules"]) for one in printed("user"))
+        viewer, submitter = (granted(obj["rules"]) for obj in printed("user"))
         assert all(verbs <= {"get", "list", "watch"} for verbs in viewer.values())
         assert {key for key, verbs in submitter.items() if verbs - {"get", "list", "watch"}} == {("batch", "jobs")}
         for _, resource in submitter:
@@ -87,11 +87,11 @@ class TestTheChart:
     def test_users_read_what_client_programs_read(self, kind: JobKind) -> None:
         """Airflow, Dagster and Snakemake a job by its status; kubectl describe events of the core group."""
         for role in AGGREGATED:
-            found = granted(role_rules(role, [kind]))
+            rights = granted(role_rules(role, [kind]))
             group, plural = kind.resource.gvk.group, kind.resource.plural
-            assert found["", "events"] == found["events.k8s.io", "events"] == {"get", "list", "watch"}
-            assert found[group, plural] >= {"get", "list", "watch"}
-            assert found[group, f"{plural}/status"] == {"get"}, "nobody but controllers writes it"
+            assert rights["", "events"] == rights["events.k8s.io", "events"] == {"get", "list", "watch"}
+            assert rights[group, plural] >= {"get", "list", "watch"}
+            assert rights[group, f"{plural}/status"] == {"get"}, "nobody but controllers writes it"
 
     def test_its_role_in_the_namespace_is_the_commands(self) -> None:
         assert rules(chart_objects(), "Role") == granted(in_namespace(Settings()))
@@ -106,9 +106,11 @@ class TestTheChart:
 
     def test_renewing_bound_tokens_is_granted_for_the_secrets_that_are_named(self) -> None:
         settings = parse_settings("boundTokens: {enabled: true, secretNames: [worker1-kubeconfig]}")
-        (found,) = [obj["rules"] for obj in chart_objects("rbac-bound.yaml") if obj["kind"] == "Role"]
-        assert found == [one for one in in_namespace(settings) if one.get("resourceNames") == ["worker1-kubeconfig"]]
-        assert found == [
+        (granted_rules,) = [obj["rules"] for obj in chart_objects("rbac-bound.yaml") if obj["kind"] == "Role"]
+        assert granted_rules == [
+            rule for rule in in_namespace(settings) if rule.get("resourceNames") == ["worker1-kubeconfig"]
+        ]
+        assert granted_rules == [
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["patch"], "resourceNames": ["worker1-kubeconfig"]}
         ]
 
@@ -121,21 +123,21 @@ class TestWhatIsGranted:
 
     def test_workers_let_only_those_kinds_be_changed_that_have_changes(self) -> None:
         settings = parse_settings("integrations: {frameworks: [batch/job, jobset.x-k8s.io/jobset]}")
-        found = granted(on_worker(settings))
-        assert "patch" in found["batch", "jobs"]  # an elastic one's size
-        assert found["jobset.x-k8s.io", "jobsets"] == {"create", "delete", "get", "list", "watch"}
+        rights = granted(on_worker(settings))
+        assert "patch" in rights["batch", "jobs"]  # an elastic one's size
+        assert rights["jobset.x-k8s.io", "jobsets"] == {"create", "delete", "get", "list", "watch"}
 
     def test_nothing_is_granted_with_a_wildcard_and_no_secret_of_a_worker(self) -> None:
         settings = parse_settings("{integrations: {frameworks: [auto, pod]}, quotaAutomation: true}")
-        found = [*on_manager(settings), *in_namespace(settings), *on_worker(settings, diagnose=True)]
-        assert not [rule for rule in found for values in rule.values() if "*" in values]
+        every = [*on_manager(settings), *in_namespace(settings), *on_worker(settings, diagnose=True)]
+        assert not [rule for rule in every for values in rule.values() if "*" in values]
         assert ("", "secrets") not in granted(on_worker(settings, diagnose=True))
 
     def test_a_declared_kind_is_granted_with_its_definition_by_name(self) -> None:
         settings = parse_settings("externalFrameworks: [Workflow.v1alpha1.argoproj.io, PipelineRun.v1.tekton.dev]")
-        found = granted(on_manager(settings))
-        assert found["argoproj.io", "workflows"] == {"list", "watch", "patch"}  # it has its status in the object
-        assert found["tekton.dev", "pipelineruns/status"] == {"patch"}
+        rights = granted(on_manager(settings))
+        assert rights["argoproj.io", "workflows"] == {"list", "watch", "patch"}  # it has its status in the object
+        assert rights["tekton.dev", "pipelineruns/status"] == {"patch"}
         named = [
             rule["resourceNames"] for rule in on_manager(settings) if "customresourcedefinitions" in rule["resources"]
         ]
@@ -163,11 +165,11 @@ class TestWhatIsGranted:
         text = f"integrations: {{frameworks: [{named}]}}"
         off, on = (granted(on_manager(parse_settings(f"{text}{more}"))) for more in ("", _EXPIRED))
         assert not [key for key, verbs in off.items() if "delete" in verbs]
-        found = {key for key, verbs in on.items() if "delete" in verbs}
+        deletable = {key for key, verbs in on.items() if "delete" in verbs}
         kinds = {"auto": 7, "jobset.x-k8s.io/jobset": 1, "batch/job": 0}[named]
-        assert (len(found), ("kubeflow.org", "mpijobs") in found) == (kinds, False)
+        assert (len(deletable), ("kubeflow.org", "mpijobs") in deletable) == (kinds, False)
         chart = rules(chart_objects("rbac-expired.yaml", [named]))
-        assert chart == {key: {"delete"} for key in found}
+        assert chart == {key: {"delete"} for key in deletable}
         assert {**off, **{key: verbs | chart.get(key, set()) for key, verbs in off.items()}} == on
 
     def test_workers_are_noted_on_only_by_the_scored_dispatcher(self) -> None:
@@ -181,8 +183,8 @@ class TestWhatIsGranted:
         assert granted(on_manager(named))["", "namespaces"] == {"get"}
         assert rules(chart_objects("rbac-origin.yaml")) == {("", "namespaces"): {"get"}}
         for unnamed in (on_manager(Settings()), on_worker(Settings())):  # but for the one that tells clusters apart
-            (found,) = [one for one in unnamed if "namespaces" in one["resources"]]
-            assert (found["verbs"], found["resourceNames"]) == (["get"], ["kube-system"])
+            (own,) = [rule for rule in unnamed if "namespaces" in rule["resources"]]
+            assert (own["verbs"], own["resourceNames"]) == (["get"], ["kube-system"])
         policies = ("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
         assert granted(on_worker(named))[policies] == {"get"}
         assert policies not in granted(on_worker(Settings()))
@@ -207,17 +209,19 @@ class TestWhatIsGranted:
             "dependencies: [{config: a, kinds: [ConfigMap, Secret]}]}"
         )
         made = printed("worker", "--config-file", str(file), "--binding")
-        (policy,) = (one for one in made if one["kind"] == "ValidatingAdmissionPolicy")
+        (policy,) = (obj for obj in made if obj["kind"] == "ValidatingAdmissionPolicy")
         matched = policy["spec"]["matchConstraints"]["resourceRules"]
-        covered = {(group, one) for rule in matched for group in rule["apiGroups"] for one in rule["resources"]}
+        covered = {
+            (group, resource) for rule in matched for group in rule["apiGroups"] for resource in rule["resources"]
+        }
         assert covered == {what for what, verbs in rules(made).items() if "create" in verbs}
         result = CliRunner().invoke(main, ["rbac", "worker", "--binding"])
         assert result.exit_code == 2
         assert "--binding needs managerName" in result.output
 
     def test_merging_grants_neither_more_nor_less(self) -> None:
-        found = [rule for rules in by_framework(kind_rules_on_manager).values() for rule in rules]
-        assert granted(merged(found)) == granted(found)
+        by_kind = [rule for rules in by_framework(kind_rules_on_manager).values() for rule in rules]
+        assert granted(merged(by_kind)) == granted(by_kind)
 
 
 class TestTheCommand:
@@ -241,9 +245,9 @@ class TestTheCommand:
     def test_the_settings_decide(self, tmp_path: Path) -> None:
         file = tmp_path / "settings.yaml"
         file.write_text("integrations: {frameworks: [ray.io/rayjob]}\n")
-        found = rules(printed("worker", "--config-file", str(file)))
-        assert ("ray.io", "rayjobs") in found
-        assert ("batch", "jobs") not in found
+        printed_rules = rules(printed("worker", "--config-file", str(file)))
+        assert ("ray.io", "rayjobs") in printed_rules
+        assert ("batch", "jobs") not in printed_rules
 
     def test_diagnosing_reads_and_changes_nothing(self) -> None:
         more = rules(printed("worker")).items() - rules(printed("worker", "--least")).items()
@@ -322,4 +326,4 @@ class TestTheCommand:
 
     def test_a_name_may_have_dots(self) -> None:
         made = printed("manager", "--name", "kueue.multikueue-1", "--service-account", "ours/a.b")
-        assert {one["metadata"]["name"] for one in made} == {"kueue.multikueue-1", "a.b", "multikueue-marks"}
+        assert {obj["metadata"]["name"] for obj in made} == {"kueue.multikueue-1", "a.b", "multikueue-marks"}

@@ -93,7 +93,7 @@ async def test_a_job_is_dispatched_and_sigterm_stops_in_order(tmp_path: Path) ->
 
         async def clean() -> bool:
             lists = [await worker.client("admin").list(WORKLOAD) for worker in sandbox.workers.values()]
-            return not any(found.items for found in lists)
+            return not any(listed.items for listed in lists)
 
         await until(complete)
         await until(clean)
@@ -244,8 +244,8 @@ async def test_a_replica_is_not_ready_before_its_webhook_has_a_certificate(tmp_p
     ):
 
         async def waits_for_it() -> bool:
-            told = await running.get("/readyz")
-            return told == (
+            answer = await running.get("/readyz")
+            return answer == (
                 503,
                 "webhook: there is no certificate in Secret nowhere/multikueue-webhook yet: the replica that leads "
                 "makes it\n",

@@ -20,10 +20,9 @@ from multikueue.webhook.certificates import pem
 from multikueue.webhook.rotation import renewed
 from multikueued.metrics.hooks import Metrics
 from multikueued.serving.health import serving
+from multikueued.serving.kept_answers import ALLOWED_FOR, REFUSED_FOR
 from multikueued.serving.reviews import ACCESS_REVIEW, MAX_TOKEN, TOKEN_REVIEW
 from multikueued.serving.secure_metrics import (
-    ALLOWED_FOR,
-    REFUSED_FOR,
     TOKENS,
     AccessVerdict,
     Readers,
@@ -50,8 +49,8 @@ class Manager:
         spec = obj["spec"]
         if resource == TOKEN_REVIEW:
             user = self.users.get(spec["token"])
-            told = {"authenticated": True, "user": {"username": user, "groups": ["g"], "extra": {"a": ["b"]}}}
-            return {**obj, "status": told if user else {"authenticated": False}}
+            status = {"authenticated": True, "user": {"username": user, "groups": ["g"], "extra": {"a": ["b"]}}}
+            return {**obj, "status": status if user else {"authenticated": False}}
         assert resource == ACCESS_REVIEW
         assert spec["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
         assert (spec["groups"], spec["extra"]) == (["g"], {"a": ["b"]})
@@ -184,5 +183,5 @@ async def test_a_folder_without_a_certificate_is_told(tmp_path: Path) -> None:
 def test_https_needs_a_folder() -> None:
     with pytest.raises(SettingsError, match=r"serving\.metrics\.certDir: there is no certificate for HTTPS"):
         parse_settings("serving: {metrics: {secure: true}}")
-    found = parse_settings("serving: {metrics: {secure: true, certDir: /certs, port: 9443}}").serving.metrics
-    assert found == MetricsSettings(True, 9443, "/certs")
+    settings = parse_settings("serving: {metrics: {secure: true, certDir: /certs, port: 9443}}").serving.metrics
+    assert settings == MetricsSettings(True, 9443, "/certs")

@@ -112,11 +112,11 @@ async def test_another_origin_than_the_one_before_is_refused(data: dict[str, str
     key = await shared_key(DirectClient(manager), KEY, "old")
     assert await noted(manager) == "old"
     assert await shared_key(DirectClient(manager), KEY, "old") == key
-    with pytest.raises(SettingsError) as told:
+    with pytest.raises(SettingsError) as caught:
         await shared_key(DirectClient(manager), KEY, "new")
     command = f"kubectl annotate secret {KEY.name} -n {KEY.namespace} --overwrite {NOTED}=new"
-    assert "set it to old again; or give this daemon another name, if another one uses this Secret" in str(told.value)
-    assert str(told.value).endswith(f"or, once nothing runs on any worker: {command}")
+    assert "set it to old again; or give this daemon another name, if another one uses this Secret" in str(caught.value)
+    assert str(caught.value).endswith(f"or, once nothing runs on any worker: {command}")
     assert await noted(manager) == "old"
 
     await DirectClient(manager).merge_patch(SECRET, KEY, {"metadata": {"annotations": {NOTED: "new"}}})
@@ -136,4 +136,4 @@ async def test_it_is_not_logged() -> None:
     manager = server("manager")
     with capture_logs() as logs:
         key = await shared_key(DirectClient(manager), KEY, ORIGIN)
-    assert not any(told in str(logs) for told in (str(key), key.hex(), base64.b64encode(key).decode()))
+    assert not any(text in str(logs) for text in (str(key), key.hex(), base64.b64encode(key).decode()))

@@ -36,7 +36,10 @@ ACCOUNT = Account(KUEUE_NAMESPACE, "multikueue")
 GRANTING = f"system:serviceaccount:{KUEUE_NAMESPACE}:multikueue-permissions"
 ROLE = Resource(GVK(RBAC_GROUP, "v1", "Role"), "roles")
 ROLE_BINDING = Resource(GVK(RBAC_GROUP, "v1", "RoleBinding"), "rolebindings")
-KINDS = {one.gvk.kind: one for one in (SERVICE_ACCOUNT, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING)}
+KINDS = {
+    resource.gvk.kind: resource
+    for resource in (SERVICE_ACCOUNT, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING)
+}
 """What the sandbox serves of what is printed: it has no admission policies (`tests/integration/test_granting.py`)."""
 
 
@@ -56,9 +59,9 @@ async def when(client: ApiClient, resource: Resource, key: ObjectKey, condition:
     with anyio.fail_after(100):
         while True:
             with suppress(NotFound):
-                found = await client.get(resource, key)
-                if is_true(found, condition):
-                    return found
+                obj = await client.get(resource, key)
+                if is_true(obj, condition):
+                    return obj
             await anyio.sleep(0.05)
 
 

@@ -27,7 +27,7 @@ async def test_use_is_counted_while_a_job_runs_and_one_that_cannot_be_read_stops
     began = anyio.current_time()
     counted: Counter[tuple[str, str]] = Counter()
     broken = [_holding(name, cpu) for name, cpu in (("broken", "nonsense"), ("less", "-2"), ("more", "1e400"))]
-    found: list[Json] = [running(), *broken]
+    workloads: list[Json] = [running(), *broken]
 
     def now() -> datetime:
         return NOW + timedelta(seconds=anyio.current_time() - began)
@@ -35,26 +35,28 @@ async def test_use_is_counted_while_a_job_runs_and_one_that_cannot_be_read_stops
     def count(payer: Payer, resource: str, seconds: float) -> None:
         counted[payer.worker, resource] += round(seconds)
 
-    use = UseCount(lambda: found, lambda: [worker("worker1")], count, now)
+    use = UseCount(lambda: workloads, lambda: [worker("worker1")], count, now)
     with capture_logs() as lines:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(use.run)
             await anyio.sleep(91)
-            found[0] = running(finished="Succeeded")  # it ended when it began
+            workloads[0] = running(finished="Succeeded")  # it ended when it began
             await anyio.sleep(60)
-            del found[1:]
+            del workloads[1:]
             await anyio.sleep(60)
             tasks.cancel_scope.cancel()
 
     assert counted == {("worker1", "cpu"): 2 * 90, ("worker1", "memory"): 2**30 * 90}
-    assert [line["workload"] for line in lines] == ["default/" + one["metadata"]["name"] for one in broken]  # once
+    assert [line["workload"] for line in lines] == [
+        "default/" + workload["metadata"]["name"] for workload in broken
+    ]  # once
 
 
 async def test_what_only_runs_on_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A daemon with 50,000 of them did little else while nothing happened. What is counted is the same."""
     began, looked = anyio.current_time(), list[str]()
-    found = {name: running(name) for name in ("same", "moved", "ended", "removed")}
-    found["later"] = _at(running("later"), "QuotaReserved", 100)
+    workloads = {name: running(name) for name in ("same", "moved", "ended", "removed")}
+    workloads["later"] = _at(running("later"), "QuotaReserved", 100)
     counted: Counter[tuple[str, str]] = Counter()
     expected: Counter[tuple[str, str]] = Counter()
 
@@ -72,19 +74,19 @@ async def test_what_only_runs_on_is_looked_at_once(monkeypatch: pytest.MonkeyPat
         """One more, and what all would count that are looked at one by one."""
         begin = now()
         await anyio.sleep(EVERY)
-        for workload in found.values():
+        for workload in workloads.values():
             for payer, _, amounts in used(workload, begin, now(), {}):
                 expected.update({(payer.worker, resource): amount for resource, amount in amounts.items()})
 
     monkeypatch.setattr(use_count, "holdings", looked_at)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(UseCount(found.values, lambda: [worker("worker1")], count, now).run)
+        tasks.start_soon(UseCount(workloads.values, lambda: [worker("worker1")], count, now).run)
         await anyio.lowlevel.checkpoint()
         await look()
         await look()
-        found["moved"] = running("moved", before=(place("worker2", -1, 40 / 3600),))
-        found["ended"] = _at(running("ended", finished="Succeeded"), "Finished", 130)  # by a clock that is ahead
-        del found["removed"]
+        workloads["moved"] = running("moved", before=(place("worker2", -1, 40 / 3600),))
+        workloads["ended"] = _at(running("ended", finished="Succeeded"), "Finished", 130)  # by a clock that is ahead
+        del workloads["removed"]
         for _ in range(4):
             await look()
         await anyio.sleep(1)
@@ -101,7 +103,7 @@ def _holding(name: str, cpu: str) -> Json:
 
 
 def _at(workload: Json, kind: str, seconds: float) -> Json:
-    found = condition(workload, kind)
-    assert found is not None
-    found["lastTransitionTime"] = timestamp(NOW + timedelta(seconds=seconds))
+    changed = condition(workload, kind)
+    assert changed is not None
+    changed["lastTransitionTime"] = timestamp(NOW + timedelta(seconds=seconds))
     return workload

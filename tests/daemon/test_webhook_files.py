@@ -38,9 +38,9 @@ class SpyTls(ServingTls):
 
 
 def made() -> WebhookCredentials:
-    found = renewed(None, "localhost", now())
-    assert found is not None
-    return found
+    credentials = renewed(None, "localhost", now())
+    assert credentials is not None
+    return credentials
 
 
 def put(folder: Path, found: WebhookCredentials, *, authorities: bool = True) -> None:
@@ -52,16 +52,18 @@ def put(folder: Path, found: WebhookCredentials, *, authorities: bool = True) ->
 
 async def files(folder: Path, *, ahead: timedelta = timedelta(0)) -> tuple[CertificateFolder, SpyTls]:
     tls = SpyTls()
-    return await CertificateFolder.open(folder, tls, lambda: now() + ahead, interval=0.01), tls
+    setting, otherwise = "webhook.certDir", "leave certDir out to have a certificate made and renewed"
+    made = CertificateFolder.open(str(folder), tls, setting, otherwise, clock=lambda: now() + ahead, interval=0.01)
+    return await made, tls
 
 
 async def test_a_folder_as_cert_manager_makes_it_is_served_and_its_authority_written(tmp_path: Path) -> None:
-    found = made()
-    put(tmp_path, found)
+    credentials = made()
+    put(tmp_path, credentials)
     folder, tls = await files(tmp_path)
 
-    assert tls.served == [pem(found.serving.certificate)]
-    assert await folder.renew("") == found.bundle
+    assert tls.served == [pem(credentials.serving.certificate)]
+    assert await folder.renew("") == credentials.bundle
     assert folder.why_not_usable() is None
 
 
@@ -103,7 +105,7 @@ async def test_a_folder_that_is_damaged_later_is_logged_once_and_the_last_certif
     assert lines[0]["event"] == "certificate unusable"
     assert SECRET_TEXT not in str(lines)
     assert "BEGIN" not in str(lines)
-    assert tls.served == [pem(one.serving.certificate) for one in (first, second)]
+    assert tls.served == [pem(credentials.serving.certificate) for credentials in (first, second)]
 
 
 async def test_a_full_disk_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +115,7 @@ async def test_a_full_disk_ends_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     tries: list[anyio.Event] = [anyio.Event(), anyio.Event()]
 
     def full(self: SpyTls, certificate: str, key: str) -> None:
-        next(one for one in tries if not one.is_set()).set()
+        next(event for event in tries if not event.is_set()).set()
         raise SettingsError("no space left on device")
 
     monkeypatch.setattr(SpyTls, "load", full)
@@ -131,7 +133,7 @@ async def test_an_expired_certificate_ends_readiness(tmp_path: Path) -> None:
     assert (folder.why_not_usable() or "").startswith(f"the certificate in {tmp_path} has expired on 2")
 
 
-async def told(folder: Path) -> str:
+async def refusal(folder: Path) -> str:
     with pytest.raises(SettingsError) as caught:
         await files(folder)
     message = str(caught.value)
@@ -145,46 +147,46 @@ async def told(folder: Path) -> str:
 
 class TestBadFolders:
     async def test_one_that_is_not_there(self, tmp_path: Path) -> None:
-        assert f"cannot read {tmp_path}/none/tls.crt: No such file" in await told(tmp_path / "none")
+        assert f"cannot read {tmp_path}/none/tls.crt: No such file" in await refusal(tmp_path / "none")
 
     async def test_one_without_a_key(self, tmp_path: Path) -> None:
         put(tmp_path, made())
         (tmp_path / "tls.key").unlink()
-        assert f"cannot read {tmp_path}/tls.key: No such file" in await told(tmp_path)
+        assert f"cannot read {tmp_path}/tls.key: No such file" in await refusal(tmp_path)
 
     async def test_a_key_that_is_a_folder(self, tmp_path: Path) -> None:
         put(tmp_path, made())
         (tmp_path / "tls.key").unlink()
         (tmp_path / "tls.key").mkdir()
-        assert f"cannot read {tmp_path}/tls.key: Is a directory" in await told(tmp_path)
+        assert f"cannot read {tmp_path}/tls.key: Is a directory" in await refusal(tmp_path)
 
     async def test_a_key_of_another_certificate(self, tmp_path: Path) -> None:
         put(tmp_path, made())
         (tmp_path / "tls.key").write_text(made().serving.key_pem)
-        assert "not a PEM certificate and its key without a password" in await told(tmp_path)
+        assert "not a PEM certificate and its key without a password" in await refusal(tmp_path)
 
     async def test_a_key_with_a_password(self, tmp_path: Path) -> None:
         """Nobody is asked for it at a terminal."""
-        found = made()
-        put(tmp_path, found)
-        encrypted = found.serving.key.private_bytes(
+        credentials = made()
+        put(tmp_path, credentials)
+        encrypted = credentials.serving.key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.BestAvailableEncryption(SECRET_TEXT.encode()),
         )
         (tmp_path / "tls.key").write_bytes(encrypted)
-        assert "without a password" in await told(tmp_path)
+        assert "without a password" in await refusal(tmp_path)
 
     @pytest.mark.parametrize("content", [b"", b"hunter2", b"\xff\xfe\x00"])
     async def test_a_certificate_that_is_none(self, tmp_path: Path, content: bytes) -> None:
         put(tmp_path, made())
         (tmp_path / "tls.crt").write_bytes(content)
-        assert "tls.crt" in await told(tmp_path)
+        assert "tls.crt" in await refusal(tmp_path)
 
     async def test_an_authority_that_is_none(self, tmp_path: Path) -> None:
         put(tmp_path, made())
         (tmp_path / "ca.crt").write_text(SECRET_TEXT)
-        assert f"ca.crt in {tmp_path} cannot be used: it holds no PEM certificate" in await told(tmp_path)
+        assert f"ca.crt in {tmp_path} cannot be used: it holds no PEM certificate" in await refusal(tmp_path)
 
 
 def test_a_key_alone_is_never_loaded() -> None:
@@ -193,3 +195,17 @@ def test_a_key_alone_is_never_loaded() -> None:
     with pytest.raises(UnusableError) as caught:
         ServingTls(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)).load(pair.key_pem, pair.key_pem)
     assert "BEGIN" not in str(caught.value)
+
+
+def test_without_a_folder_for_temporary_files_that_is_told_and_no_server_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All servers load their pairs so: metrics, the page, the API and mirrors as well."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("multikueued.serving.serving_tls.load_key_pair", full)
+    pair = make_authority("ours", now(), timedelta(days=1))
+    with pytest.raises(SettingsError, match=r"^cannot write a temporary file: No space left on device; .*TMPDIR"):
+        ServingTls().load(pem(pair.certificate), pair.key_pem)

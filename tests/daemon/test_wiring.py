@@ -48,10 +48,10 @@ ALONE = Settings(
 
 async def test_a_term_begins_with_what_the_lease_says_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long nobody led does not count for lost workers, so the manager is told."""
-    told: list[object] = []
+    logged: list[object] = []
 
     def build(*arguments: object, **_: object) -> Manager:
-        told.append(arguments[-1])
+        logged.append(arguments[-1])
         raise ZeroDivisionError
 
     monkeypatch.setattr(daemon, "build_manager", build)
@@ -69,7 +69,7 @@ async def test_a_term_begins_with_what_the_lease_says_of_the_one_before(monkeypa
         config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig()))
         with pytest.raises(ExceptionGroup):
             await work(settings, config)
-    assert told == [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)]
+    assert logged == [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)]
 
 
 async def test_with_another_origin_than_before_it_ends_before_it_is_a_candidate() -> None:
@@ -79,9 +79,9 @@ async def test_with_another_origin_than_before_it_ends_before_it_is_a_candidate(
     marks = ObjectKey("default", settings.marks_secret)
     await shared_key(DirectClient(server), marks, "the one before")
     async with server:
-        with pytest.raises(ExceptionGroup) as told:
+        with pytest.raises(ExceptionGroup) as caught:
             await work(settings, parse_worker_kubeconfig(orjson.dumps(server.kubeconfig())))
-    assert "origin: it was 'the one before' so far" in str(known_error(told.value))
+    assert "origin: it was 'the one before' so far" in str(known_error(caught.value))
     assert not (await DirectClient(server).list(LEASE)).items
 
 
@@ -166,6 +166,6 @@ async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: 
             await until(ended)
         assert term.manager is not first
 
-    (told,) = [line for line in logs if line["event"] == "job kinds that the manager does not serve"]
-    assert told["kinds"] == ["buses.example.com"], "the usual plural, as nobody could be asked"
+    (line,) = [line for line in logs if line["event"] == "job kinds that the manager does not serve"]
+    assert line["kinds"] == ["buses.example.com"], "the usual plural, as nobody could be asked"
     assert [line["kinds"][1:] for line in logs if line["event"] == "job kinds"] == [[], ["busses.example.com"]]

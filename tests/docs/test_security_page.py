@@ -11,12 +11,12 @@ from multikueue.kube.credentials.exec_run import MAX_OUTPUT, PLUGIN_DEADLINE
 from multikueue.kube.http.response_limits import LARGE, MAX_LINE, MAX_OBJECT, PAGE_BYTES
 from multikueue.kube.kubernetes_yaml import MAX_DEPTH, MAX_NUMBER, MAX_SIZE, MAX_VALUES
 from multikueue.runtime.reconcilers.configuration import SMALL
-from multikueued.mirrors.endpoint.callers import ALLOWED_FOR, REVIEWS
+from multikueued.mirrors.endpoint.callers import REVIEWS
 from multikueued.mirrors.endpoint.heads import MAX_HEAD
 from multikueued.mirrors.endpoint.places import Places
 from multikueued.mirrors.endpoint.serving import DRAIN
 from multikueued.serving.gate import Limits
-from multikueued.serving.kept_answers import TIMEOUT
+from multikueued.serving.kept_answers import ALLOWED_FOR, TIMEOUT
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()

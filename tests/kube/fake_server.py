@@ -1,4 +1,4 @@
-"""A scripted server in memory: `Reader` and `Watcher`, on the loop's clock."""
+"""A scripted server in memory: `Lister` and `Watcher`, on the loop's clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import attrs
 
-from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import Json, Resource
 from multikueue.kube.informers.reflector import NOTHING
 from multikueue.protocols import ObjectList, WatchEvent
 
@@ -66,9 +66,6 @@ class FakeServer:
     """The requests, and when they came."""
     _listed: int = 0
     _watched: int = 0
-
-    async def get(self, resource: Resource, key: ObjectKey) -> Json:
-        raise NotImplementedError
 
     async def list(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None

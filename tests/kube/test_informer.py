@@ -13,7 +13,7 @@ import pytest
 
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import (
     ApiError,
     DeadlineExceeded,
@@ -26,6 +26,7 @@ from multikueue.errors import (
 )
 from multikueue.kube import Informer, InformerStatus
 from multikueue.kube.informers.shared_parts import BREATH
+from multikueue.protocols import ObjectList
 from tests.kube.fake_server import HANGS, Broken, FakeServer, Refused, Step, Told, listed, obj, wait
 
 pytestmark = pytest.mark.looptime
@@ -150,8 +151,8 @@ async def test_only_the_first_probe_after_silence_has_the_short_deadline() -> No
     steps: list[list[Step]] = [[wait(90), Broken(DeadlineExceeded("silent"))], FOREVER]
     server = FakeServer([listed("5")], steps, present="7", slow=22.0)
     async with running(server, 140) as recorder:
-        assert server.log[2:] == [(90, "probe"), (111, "probe"), (133, "list"), (133, "watch 5")]
-        assert recorder.failures == [(110, 1), (135, 0)]
+        assert server.log[2:] == [(90, "probe"), (111, "list"), (111, "watch 5")]
+        assert recorder.failures == [(110, 1), (113, 0)]
 
 
 async def test_a_request_that_is_given_up_has_failed() -> None:
@@ -212,11 +213,26 @@ async def test_a_server_that_was_restored_from_a_backup_is_listed_again() -> Non
         assert (recorder.informer.status.histories, recorder.informer.resource_version) == (1, "77")
 
 
-async def test_a_probe_that_fails_is_retried() -> None:
-    server = FakeServer([listed("5")], [[wait(3), Broken(DOWN)], FOREVER], present=DOWN)
-    async with running(server, 12) as recorder:
-        assert asked(server, "probe") == [3, 4, 6, 10]
-        assert recorder.informer.status.failures == 4
+class Away(FakeServer):
+    """It takes no request from the third second to the ninth."""
+
+    async def list(self, resource: Resource, **options: Any) -> ObjectList:
+        answer = await super().list(resource, **options)
+        if 3 <= anyio.current_time() < 9:
+            raise DOWN
+        return answer
+
+
+async def test_what_happened_while_the_server_was_away_is_known_before_it_counts_as_back() -> None:
+    """A watch counts as established two seconds after it is accepted, and here its first event comes 25 s later: the
+    kind was served by then, with its objects as they were before the server was lost (simulation, seed 5021)."""
+    was, missed = listed("5", obj("a", "3")), listed("9", obj("a", "8"))
+    late: list[Step] = [wait(25), Told("MODIFIED", "8"), *FOREVER]
+    server = Away([was, missed], [[wait(3), Broken(DOWN)], late], present="9")
+    async with running(server, 20) as recorder:
+        assert recorder.failures == [(3, 1), (4, 2), (6, 3), (12, 0)]
+        assert recorder.changes == ["a ->3", "a 3>8"]
+        assert server.log[2:] == [(3, "probe"), (4, "list"), (6, "list"), (10, "list"), (10, "watch 9")]
 
 
 async def test_a_watch_is_renewed_after_its_lifetime() -> None:

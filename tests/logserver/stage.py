@@ -120,9 +120,9 @@ class Stage:
     async def refused(self, path: str = LOG, **options: Any) -> tuple[int, str]:
         """The code and the message of an error, as API servers have them."""
         status, text = await self.ask(path, **options)
-        told = json.loads(text)
-        assert (told["kind"], told["code"]) == ("Status", status)
-        return status, told["message"]
+        answer = json.loads(text)
+        assert (answer["kind"], answer["code"]) == ("Status", status)
+        return status, answer["message"]
 
     async def again(self, local: Json) -> Json:
         """Delete a job with its Workload and make both again, as in a namespace that is made again."""
@@ -155,7 +155,7 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
     """Everything, with a tenant who may read the logs of all jobs."""
     serving, proxies = trustme.CA(), trustme.CA()
     certificate = serving.issue_cert(HOST)
-    (folder / "tls.crt").write_bytes(b"".join(one.bytes() for one in certificate.cert_chain_pems))
+    (folder / "tls.crt").write_bytes(b"".join(part.bytes() for part in certificate.cert_chain_pems))
     (folder / "tls.key").write_bytes(certificate.private_key_pem.bytes())
     async with fleet(folder) as here:
         here.mark_key = KEY
@@ -167,11 +167,11 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
         said = config_map(proxies, **callers)["data"]
         await here.person.admin.merge_patch(CONFIG_MAP, CONFIG_KEY, {"data": said})
         if mirrors is not None:
-            for one in (
+            for obj in (
                 secret(mirrors.mirrors_secret, str(mirrors.namespace), key=KEY),
                 secret(mirrors.mirrors_certificate_secret, str(mirrors.namespace)),
             ):
-                await here.person.admin.create(SECRET, one)
+                await here.person.admin.create(SECRET, obj)
         await here.person.admin.create(SECRET, secret("multikueue-marks", "kueue-system", key=KEY))
         for name, worker in here.workers.items():
             kubeconfig = orjson.dumps(as_granted(worker, mirrors))
@@ -201,8 +201,8 @@ def as_granted(worker: ApiServer, mirrors: Settings | None = None) -> Json:
     """The server's kubeconfig for a worker, where it may do what `multikueue rbac logs-worker` prints and no more."""
     assert worker.access.tokens is not None
     worker.access.tokens["logs-token"] = LOGS
-    found = logs_worker_objects(mirrors or Settings(), "logs", Account("logs", "logs"))
-    rules = granted(rule for one in found for rule in one.get("rules", ()))
+    objects = logs_worker_objects(mirrors or Settings(), "logs", Account("logs", "logs"))
+    rules = granted(rule for obj in objects for rule in obj.get("rules", ()))
     worker.faults.add(Refuse(403), on=NotGranted(user=LOGS, granted=rules))
     return worker.kubeconfig(LOGS)
 

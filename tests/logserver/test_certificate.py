@@ -112,7 +112,7 @@ async def test_a_bundle_that_somebody_removes_is_written_again() -> None:
     cluster = Cluster()
     replica, _ = cluster.replica()
     await replica.keep()
-    told = bundle(cluster)
+    before = bundle(cluster)
     cluster.objects[SERVICE_KEY] = {"spec": {"caBundle": "not base64"}}
     await replica.keep()
-    assert bundle(cluster) == told
+    assert bundle(cluster) == before

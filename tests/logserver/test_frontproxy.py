@@ -25,8 +25,8 @@ FRONT = FrontProxy.read(config_map(AUTHORITY))
 CERTIFICATE: dict[str, Any] = {"subject": ((("organizationName", "x"),), (("commonName", PROXY),))}
 
 
-def headers(**told: str) -> CIMultiDict[str]:
-    return CIMultiDict({"X-Remote-User": "ann", **{name.replace("_", "-"): value for name, value in told.items()}})
+def headers(**said: str) -> CIMultiDict[str]:
+    return CIMultiDict({"X-Remote-User": "ann", **{name.replace("_", "-"): value for name, value in said.items()}})
 
 
 def test_user_groups_and_extra_are_read() -> None:
@@ -65,7 +65,7 @@ def test_an_empty_list_of_names_allows_any_as_in_kubernetes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "complaint"),
     [
         ({"requestheader-client-ca-file": ""}, "the API server's aggregation layer is not on"),
         ({"requestheader-client-ca-file": "nonsense"}, "PEM"),
@@ -73,8 +73,8 @@ def test_an_empty_list_of_names_allows_any_as_in_kubernetes() -> None:
         ({"requestheader-username-headers": "[]"}, "it names no requestheader-username-headers"),
     ],
 )
-def test_what_cannot_be_used_believes_nobody(changed: dict[str, str], told: str) -> None:
-    with pytest.raises(UnusableError, match=told):
+def test_what_cannot_be_used_believes_nobody(changed: dict[str, str], complaint: str) -> None:
+    with pytest.raises(UnusableError, match=complaint):
         FrontProxy.read(config_map(AUTHORITY, **changed))
 
 
@@ -111,10 +111,10 @@ async def test_what_was_believed_stays_while_the_config_map_cannot_be_read() -> 
 
     async def get(*about: object) -> Any:
         asked.append(anyio.current_time())
-        found = answers.pop(0) if len(answers) > 1 else answers[0]
-        if isinstance(found, Forbidden):
-            raise found
-        return found
+        config_map = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(config_map, Forbidden):
+            raise config_map
+        return config_map
 
     with anyio.move_on_after(120):
         await follow_authorities(get, tls)

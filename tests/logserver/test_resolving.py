@@ -43,9 +43,9 @@ class Manager:
             assert key == MARKS
             return {"data": {"key": base64.b64encode(KEY).decode()}}
         assert resource == WORKLOAD
-        for one in self.workloads:
-            if ObjectKey.of(one) == key:
-                return one
+        for known in self.workloads:
+            if ObjectKey.of(known) == key:
+                return known
         raise NotFound("gone")
 
     async def list(self, resource: Resource, *, namespace: str) -> ObjectList:
@@ -68,9 +68,9 @@ def changed(**metadata: str) -> Json:
 
 
 async def sought(places: LocatorOfTenant) -> PlacedJob:
-    found = await places.look()
-    assert isinstance(found, PlacedJob)
-    return found
+    place = await places.look()
+    assert isinstance(place, PlacedJob)
+    return place
 
 
 async def test_what_is_known_is_asked_for_by_its_name() -> None:
@@ -78,8 +78,8 @@ async def test_what_is_known_is_asked_for_by_its_name() -> None:
     manager = Manager()
     places = manager.places()
     for _ in range(3):
-        found = await sought(places)
-    assert (found.worker, found.strict, found.mark_key) == ("worker1", True, KEY)
+        place = await sought(places)
+    assert (place.worker, place.strict, place.mark_key) == ("worker1", True, KEY)
     assert manager.asked == ["get secrets", "list workloads", "get workloads", "get workloads"]
     assert KEY.decode() not in repr(places)
 
@@ -101,9 +101,9 @@ async def test_the_next_slice_of_the_same_job_is_followed() -> None:
     places = manager.places()
     await places.look()
     manager.workloads = [statuses.finished(LOCAL, "Succeeded", "done", NOW), changed(name="slice-2", uid="slice-2")]
-    found = await sought(places)
-    assert found.workload["metadata"]["name"] == "slice-2"
-    assert [one["metadata"]["name"] for one in found.siblings] == [LOCAL["metadata"]["name"]]
+    place = await sought(places)
+    assert place.workload["metadata"]["name"] == "slice-2"
+    assert [sibling["metadata"]["name"] for sibling in place.siblings] == [LOCAL["metadata"]["name"]]
 
 
 async def test_a_job_that_no_worker_has() -> None:
@@ -130,8 +130,8 @@ async def test_a_name_of_jobs_of_two_groups_must_say_which() -> None:
     ) as raised:
         await attrs.evolve(manager.places(), name=JobName("widget", "train")).look()
     assert raised.value.exit_code == USAGE
-    found = await attrs.evolve(manager.places(), name=JobName("widget.b.example", "train")).look()
-    assert isinstance(found, UnplacedJob)
+    place = await attrs.evolve(manager.places(), name=JobName("widget.b.example", "train")).look()
+    assert isinstance(place, UnplacedJob)
 
 
 async def test_a_permission_that_is_missing_ends_it_and_silence_does_not() -> None:

@@ -49,8 +49,8 @@ async def test_a_tenant_reads_the_log_of_a_job(tmp_path: Path) -> None:
     assert second == (200, "ended with exit code 0\n")
     assert (foreign[0], "the job has no pod " in foreign[1]) == (404, True)
     assert "\nstarted\nst\n" in limited[1]
-    audit = [one for one in logged if one["event"] == "log read"]
-    assert [(one["user"], one["namespace"], one["job"], one["worker"], one["code"]) for one in audit] == [
+    audit = [line for line in logged if line["event"] == "log read"]
+    assert [(line["user"], line["namespace"], line["job"], line["worker"], line["code"]) for line in audit] == [
         (TENANT, "default", "job.train", "worker1", 200)
     ] * 3
     assert audit[0]["bytes"] == len(text)
@@ -66,7 +66,7 @@ async def test_kubectl_finds_the_api(tmp_path: Path) -> None:
 
     assert groups["groups"][0]["name"] == group["name"] == "remote.multikueue.dev"
     assert group["preferredVersion"]["version"] == "v1alpha1"
-    assert {one["name"]: one["verbs"] for one in resources["resources"]} == {
+    assert {resource["name"]: resource["verbs"] for resource in resources["resources"]} == {
         "remotejobs": ["get", "list", "watch"],
         **{f"remotejobs/{part}": ["get"] for part in ("log", "pods", "events", "explain")},
         "fleet": ["get"],
@@ -120,18 +120,18 @@ class TestWhoIsBelieved:
             with capture_logs() as logged:
                 for _ in range(5):
                     await here.ask(tls=here.tls(None))
-        assert len([one for one in logged if one["event"] == "log read"]) == 1
+        assert len([line for line in logged if line["event"] == "log read"]) == 1
 
 
 class TestWhoMay:
     async def test_a_user_without_the_permission_is_refused(self, tmp_path: Path) -> None:
         async with stage(tmp_path) as here:
             await here.fleet.run_with_pod()
-            code, told = await here.refused(user="system:serviceaccount:default:other")
+            code, words = await here.refused(user="system:serviceaccount:default:other")
             lists = here.fleet.workers["worker1"].requests[LOGS, "list", "pods"]
 
         assert code == 403
-        assert 'cannot get resource "remotejobs/log" in API group "remote.multikueue.dev"' in told
+        assert 'cannot get resource "remotejobs/log" in API group "remote.multikueue.dev"' in words
         assert lists == 0
 
     async def test_one_who_may_read_one_job_reads_no_other(self, tmp_path: Path) -> None:
@@ -155,17 +155,17 @@ class TestWhatIsShown:
         async with stage(tmp_path) as here:
             await here.fleet.run_job()
             await here.fleet.pod("train-a", None)
-            code, told = await here.refused()
-        assert (code, told) == (404, 'job/train has no pods on worker cluster "worker1" yet')
+            code, words = await here.refused()
+        assert (code, words) == (404, 'job/train has no pods on worker cluster "worker1" yet')
 
     async def test_the_run_of_an_earlier_namespace_is_not(self, tmp_path: Path) -> None:
         """The namespace was made again, and with it a job of the same name: its Workload has another UID."""
         async with stage(tmp_path) as here:
             local, _ = await here.fleet.run_with_pod()
             made = await here.again(local)
-            code, told = await here.refused()
+            code, words = await here.refused()
         assert uid(made) != uid(local)
-        assert (code, "is being created" in told) == (404, True)
+        assert (code, "is being created" in words) == (404, True)
 
     async def test_a_second_origins_copy_is_not(self, tmp_path: Path) -> None:
         async with stage(tmp_path) as here:
@@ -276,8 +276,8 @@ class TestBounds:
             await here.fleet.run_with_pod()
             status, text = await here.ask()
         assert status == 200
-        told = "this ends here: it has 12 bytes; ask for less with sinceSeconds or tailLines"
-        assert text == f"started\nstep\n{NOTE}{told}\n"
+        message = "this ends here: it has 12 bytes; ask for less with sinceSeconds or tailLines"
+        assert text == f"started\nstep\n{NOTE}{message}\n"
 
     async def test_time(self, tmp_path: Path) -> None:
         async with stage(tmp_path, bounds=Bounds(time=1.0)) as here:
@@ -298,8 +298,8 @@ class TestBounds:
                 assert (await here.refused())[0] == 429
                 async with here.asking(user=other, follow="true") as theirs:
                     await theirs.content.readline()
-                    told = "2 logs of namespace default are read already: ask again later"
-                    assert await here.refused(user=third) == (429, told)
+                    message = "2 logs of namespace default are read already: ask again later"
+                    assert await here.refused(user=third) == (429, message)
                     stranger = "system:serviceaccount:default:stranger"
                     assert (await here.refused(user=stranger))[0] == 403  # who may not read takes no place
                 await until(lambda: _is_free(other, here))
@@ -358,7 +358,7 @@ class TestBounds:
         async with stage(tmp_path) as here:
             with capture_logs() as logged:
                 assert await here.refused() == (500, "this server has failed: ask an operator")
-        assert [one["event"] for one in logged] == ["internal error", "log read"]
+        assert [line["event"] for line in logged] == ["internal error", "log read"]
 
 
 async def _is_free(user: str, here: Stage) -> bool:

@@ -158,25 +158,25 @@ class Chaos:
                 await self.shown.fleet.admin.delete(NODE, ObjectKey.of(node))
 
     def _any(self, objects: list[Json]) -> Json | None:
-        return self.dice.choice(sorted(objects, key=lambda one: str(ObjectKey.of(one)))) if objects else None
+        return self.dice.choice(sorted(objects, key=lambda obj: str(ObjectKey.of(obj)))) if objects else None
 
     async def broken(self) -> list[str]:
         """What does not hold although nothing has happened for long."""
         admin = self.shown.fleet.admin
-        jobs = {uid(one): one for one in (await admin.list(JOB)).items}
+        jobs = {uid(job): job for job in (await admin.list(JOB)).items}
         placed = {
-            (one["metadata"]["namespace"], of.name): cluster_name(one)
-            for one in (await admin.list(WORKLOAD)).items
-            if (of := owner(one)) is not None
+            (workload["metadata"]["namespace"], of.name): cluster_name(workload)
+            for workload in (await admin.list(WORKLOAD)).items
+            if (of := owner(workload)) is not None
         }
         pods = {
             (worker, uid(pod)): pod for worker in WORKERS for pod in await self.shown.pods(worker) if _is_of_a_run(pod)
         }
         mirrors = await self.shown.mirrors()
-        found = list(_too_many(mirrors, pods, jobs, placed))
+        broken = list(_too_many(mirrors, pods, jobs, placed))
         if "" not in self.unshown:
-            found += _too_few(mirrors, pods, jobs, placed, self.unshown)
-        return found
+            broken += _too_few(mirrors, pods, jobs, placed, self.unshown)
+        return broken
 
 
 def _is_of_a_run(pod: Json) -> bool:
@@ -203,7 +203,7 @@ def _too_many(mirrors: list[Json], pods: Pods, jobs: dict[str, Json], placed: Pl
 def _too_few(
     mirrors: list[Json], pods: Pods, jobs: dict[str, Json], placed: Placed, unshown: set[str]
 ) -> Iterator[str]:
-    shown = {(annotations_of(one)[WORKER], annotations_of(one)[WORKER_POD_UID]) for one in mirrors}
+    shown = {(annotations_of(mirror)[WORKER], annotations_of(mirror)[WORKER_POD_UID]) for mirror in mirrors}
     on = {name: worker for (_, name), worker in placed.items()}
     live = {name_of(job) for job in jobs.values() if not is_terminating(job)}
     for (worker, pod_uid), pod in pods.items():
@@ -238,7 +238,7 @@ async def run(seed: int) -> list[str]:
         async with shown.fleet.running(shown.manager(OFF)):
             with suppress(AssertionError):
                 await until(lambda: _is_over(shown), QUIET)
-            broken += [f"mirror {name_of(one)} is left, though mirrors are off" for one in await shown.mirrors()]
+            broken += [f"mirror {name_of(mirror)} is left, though mirrors are off" for mirror in await shown.mirrors()]
             broken += [f"Node {name} is left, though mirrors are off" for name in await shown.nodes()]
     return broken
 

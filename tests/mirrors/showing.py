@@ -75,15 +75,15 @@ class Shown:
         """Wait until there are so many mirrors, all of them written to."""
 
         async def so_many() -> bool:
-            found = await self.mirrors()
-            return len(found) == wanted and all("multikueue.dev/mirror-proof" in str(one) for one in found)
+            mirrors = await self.mirrors()
+            return len(mirrors) == wanted and all("multikueue.dev/mirror-proof" in str(mirror) for mirror in mirrors)
 
         await until(so_many, within)
         return await self.mirrors()
 
     async def nodes(self) -> list[str]:
         """The names of the manager's Nodes."""
-        return [name_of(one) for one in (await self.fleet.admin.list(NODE)).items]
+        return [name_of(node) for node in (await self.fleet.admin.list(NODE)).items]
 
     async def write(self, pod: Json, worker: str = "worker1", **status: Any) -> None:
         """Write the status of a pod on a worker, as its kubelet does."""

@@ -62,13 +62,13 @@ SORTS = ("Job", "JobSet", "RayJob")
 async def test_the_pods_of_a_kind_are_owned_by_the_managers_job(kind: JobKind) -> None:
     """What stands in between on the worker, as a JobSet's Jobs, is not on the manager."""
     shown = await prepared(await Fleet.connected("worker1", cpu=50))
-    rows = [one for one in SANDBOX_KINDS if one.resource in (JOB, kind.resource)]
-    rows += [kind_of_row(kind)] if kind.resource not in {one.resource for one in rows} else []
+    rows = [row for row in SANDBOX_KINDS if row.resource in (JOB, kind.resource)]
+    rows += [kind_of_row(kind)] if kind.resource not in {row.resource for row in rows} else []
     for server in (shown.fleet.manager, *shown.fleet.workers.values()):
         for row_of in rows:
             if row_of.resource != JOB:
                 server.registry.create_object(definition(row_of))
-    row_of_kind = next(one for one in rows if one.resource == kind.resource)
+    row_of_kind = next(row for row in rows if row.resource == kind.resource)
     (made,) = row_of_kind.examples("mine", TEMPLATE, queue="user-queue")
     async with (
         shown.fleet.kueues(LONG, rows),
@@ -83,7 +83,7 @@ async def test_the_pods_of_a_kind_are_owned_by_the_managers_job(kind: JobKind) -
         for pod in await shown.pods():  # the sandbox does not put what Kueue says there of pods of one kind into these
             labelled = {"metadata": {"labels": {RUNS_POD: "true"}}}
             await there.merge_patch(POD, ObjectKey.of(pod), labelled)
-        pods = {name_of(one): one for one in await shown.pods()}
+        pods = {name_of(pod): pod for pod in await shown.pods()}
         mirrors = await shown.count(len(pods))
         copy = await there.get(kind.resource, ObjectKey("default", "mine"))
     for mirror in mirrors:
@@ -102,7 +102,7 @@ async def test_the_pods_of_a_kind_are_owned_by_the_managers_job(kind: JobKind) -
 async def test_what_stands_between_a_declared_job_and_its_pods_is_read(names: tuple[str, ...]) -> None:
     """Tekton gives a TaskRun the labels of its PipelineRun, ours as well; settings may declare both, or one."""
     kinds = [kind for kind in DECLARED if kind.resource.gvk.kind in names]
-    rows = [one for one in SANDBOX_KINDS if one.resource.gvk.group == "tekton.dev"]
+    rows = [row for row in SANDBOX_KINDS if row.resource.gvk.group == "tekton.dev"]
     run, task = rows
     shown = await prepared(await Fleet.connected("worker1", cpu=50))
     for server in (shown.fleet.manager, *shown.fleet.workers.values()):
@@ -125,8 +125,8 @@ async def test_what_stands_between_a_declared_job_and_its_pods_is_read(names: tu
         pod["metadata"]["ownerReferences"] = [owned_by(task.resource, between)]
         await there.create(POD, pod)
         await until(lambda: _shows(shown, "mine-build-pod", "worker1"))
-    (mirror,) = [one for one in await shown.mirrors() if name_of(one) == "mine-build-pod"]
-    assert [one["uid"] for one in mirror["metadata"]["ownerReferences"]] == [uid(stored)]
+    (mirror,) = [mirror for mirror in await shown.mirrors() if name_of(mirror) == "mine-build-pod"]
+    assert [owner["uid"] for owner in mirror["metadata"]["ownerReferences"]] == [uid(stored)]
 
 
 async def test_a_mirror_is_in_the_managers_namespace() -> None:
@@ -158,7 +158,7 @@ async def test_pods_that_others_make_on_a_worker_are_not_shown(said: str) -> Non
             owner = await worker.get(JOB, ObjectKey("default", "own"))
         await worker.create(POD, a_pod("theirs", owner, **{"batch.kubernetes.io/job-name": "job"}))
         await anyio.sleep(90)
-        assert "theirs" not in {name_of(one) for one in await shown.mirrors()}
+        assert "theirs" not in {name_of(mirror) for mirror in await shown.mirrors()}
 
 
 async def test_a_copy_that_somebody_else_makes_elsewhere_of_ours_has_no_pods_among_ours() -> None:
@@ -194,7 +194,7 @@ async def test_an_attempt_that_counts_takes_the_name_of_one_that_is_over() -> No
         second = ({"worker1", "worker2"} - {first}).pop()
         await _fixed(shown, second)
         await until(lambda: _shows(shown, "fixed", second))
-        names = [name_of(one) for one in await shown.mirrors()]
+        names = [name_of(mirror) for mirror in await shown.mirrors()]
         assert len(set(names)) == len(names)
 
 
@@ -205,8 +205,8 @@ async def _fixed(shown: Shown, worker: str) -> None:
 
 
 async def _shows(shown: Shown, name: str, worker: str) -> bool:
-    found = [one for one in await shown.mirrors() if name_of(one) == name]
-    return [annotations_of(one)[WORKER] for one in found] == [worker]
+    mirrors = [mirror for mirror in await shown.mirrors() if name_of(mirror) == name]
+    return [annotations_of(mirror)[WORKER] for mirror in mirrors] == [worker]
 
 
 async def _moved(shown: Shown, first: str) -> bool:

@@ -66,9 +66,12 @@ def test_a_nodes_status(path: tuple[str, ...], value: Any, why: str) -> None:
 def test_a_node_is_ready_while_its_worker_is_away() -> None:
     """A cloud's node controller deletes a NotReady node that it does not know, and mirrors would be Ready: False."""
     away = node_status(Endpoint("10.0.0.7", 1), "v1", NOW, datetime(2026, 11, 28, 9, 0, tzinfo=UTC))
-    told = {one["type"]: one for one in away["conditions"]}
-    assert told["Ready"]["status"] == "True"
-    assert (told[REACHABLE]["status"], told[REACHABLE]["lastTransitionTime"]) == ("False", "2026-11-28T09:00:00Z")
+    conditions = {condition["type"]: condition for condition in away["conditions"]}
+    assert conditions["Ready"]["status"] == "True"
+    assert (conditions[REACHABLE]["status"], conditions[REACHABLE]["lastTransitionTime"]) == (
+        "False",
+        "2026-11-28T09:00:00Z",
+    )
 
 
 def test_a_lease_goes_with_its_node() -> None:
@@ -208,7 +211,7 @@ def test_the_rest_of_a_status_is_shown_as_it_is() -> None:
 
 def test_a_status_of_a_worker_out_of_reach_says_since_when_and_that_goes_again() -> None:
     away = mirror_status(worker_pod(), NOW)
-    assert [one["type"] for one in away["conditions"]] == ["Ready", REACHABLE]
+    assert [condition["type"] for condition in away["conditions"]] == ["Ready", REACHABLE]
     assert mirror_status({"status": away}, NOW) == away
     assert mirror_status({"status": away}) == mirror_status(worker_pod())
     assert "conditions" not in mirror_status({"status": {"phase": "Pending"}})

@@ -42,15 +42,15 @@ async def test_it_shows_pods_and_status_counts_them(tmp_path: Path, monkeypatch:
     async with Sandbox(workers=1, options=RUNNING) as sandbox, background() as tasks:
         admin = sandbox.manager.client("admin")
         objects = mirror_policy_objects(SETTINGS.mirrors_policy, "multikueue")
-        for resource, one in zip((POLICY, TAKING), objects, strict=True):
-            await admin.create(resource, one)
+        for resource, policy in zip((POLICY, TAKING), objects, strict=True):
+            await admin.create(resource, policy)
         config = parse_worker_kubeconfig(orjson.dumps(sandbox.manager.server.kubeconfig("multikueue")))
         tasks.start_soon(work, settings, config)
         await admin.create(JOB, with_value(job("train"), ("spec", "parallelism"), 2))
 
         async def is_shown() -> bool:
-            found = (await admin.list(POD, label_selector=MIRROR)).items
-            return [dig(one, "status", "phase") for one in found] == ["Running"]
+            mirrors = (await admin.list(POD, label_selector=MIRROR)).items
+            return [dig(mirror, "status", "phase") for mirror in mirrors] == ["Running"]
 
         await until(is_shown, 25)
         node = await admin.get(NODE, ObjectKey("", "multikueue-worker1"))

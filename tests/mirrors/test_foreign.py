@@ -33,8 +33,10 @@ async def test_those_that_have_ended_keep_no_other_from_it(monkeypatch: pytest.M
             with capture_logs() as logs:
                 await end_foreign(client, "worker1", "multikueue")
                 await end_foreign(client, "worker1", "multikueue")
-        found = {name_of(pod): dig(pod, "status", "reason") for pod in (await admin.list(POD)).items}
-    assert found.pop("elsewhere") is None
-    assert set(found.values()) == {"NotDelegated"}
-    said = [(one["node"], one["pods"]) for one in logs if one["event"] == "pods of others on a Node of ours have ended"]
+        reasons = {name_of(pod): dig(pod, "status", "reason") for pod in (await admin.list(POD)).items}
+    assert reasons.pop("elsewhere") is None
+    assert set(reasons.values()) == {"NotDelegated"}
+    said = [
+        (line["node"], line["pods"]) for line in logs if line["event"] == "pods of others on a Node of ours have ended"
+    ]
     assert said == [("multikueue-worker1", 7)]

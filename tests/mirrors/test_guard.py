@@ -18,28 +18,28 @@ from multikueued.settings.sections import MirrorPodSettings
 
 class Manager:
     def __init__(self, objects: list[Json], *, forbidden: bool = False) -> None:
-        self.objects = {one["kind"]: one for one in objects}
+        self.objects = {obj["kind"]: obj for obj in objects}
         self.forbidden = forbidden
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         if self.forbidden:
             raise Forbidden("no")
-        found = self.objects.get(resource.gvk.kind)
-        if found is None or found["metadata"]["name"] != key.name:
+        obj = self.objects.get(resource.gvk.kind)
+        if obj is None or obj["metadata"]["name"] != key.name:
             raise NotFound("none")
-        return found
+        return obj
 
 
 def objects() -> list[Json]:
     return mirror_policy_objects("multikueue-mirrors", "system:serviceaccount:multikueue:multikueue")
 
 
-async def told(manager: Any) -> str | None:
+async def unguarded(manager: Any) -> str | None:
     return await why_unguarded(manager, "multikueue-mirrors")
 
 
 async def test_what_rbac_prints_is_enough() -> None:
-    assert await told(Manager(objects())) is None
+    assert await unguarded(Manager(objects())) is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ async def test_what_rbac_prints_is_enough() -> None:
     ],
 )
 async def test_else_it_says_why(manager: Manager, words: str) -> None:
-    assert words in str(await told(manager))
+    assert words in str(await unguarded(manager))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ async def test_else_it_says_why(manager: Manager, words: str) -> None:
 async def test_one_that_refuses_nothing_is_none(kind: str, changed: Json) -> None:
     manager = Manager(objects())
     manager.objects[kind]["spec"] |= changed
-    assert await told(manager) is not None
+    assert await unguarded(manager) is not None
 
 
 async def test_the_daemon_asks_before_it_makes_any() -> None:

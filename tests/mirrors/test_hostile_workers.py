@@ -118,16 +118,16 @@ async def two_runs() -> AsyncIterator[tuple[Shown, OddObjects, Callable[[], Any]
     async with fleet.kueues(LONG):
         with capture_logs() as logs:
             yield shown, odd, lambda: fleet.dispatching(shown.manager(connect=connect))
-    assert [one for one in logs if one["log_level"] == "error"] == []
+    assert [line for line in logs if line["log_level"] == "error"] == []
 
 
 async def the_other_goes_on(shown: Shown, message: str) -> None:
     """The sound run's mirror follows its pod."""
-    (pod,) = [one for one in await shown.pods() if name_of(one).startswith("sound")]
+    (pod,) = [pod for pod in await shown.pods() if name_of(pod).startswith("sound")]
     await shown.write(pod, message=message)
 
     async def said() -> bool:
-        return any(dig(one, "status", "message") == message for one in await shown.mirrors())
+        return any(dig(mirror, "status", "message") == message for mirror in await shown.mirrors())
 
     await until(said, 15)
 
@@ -141,7 +141,7 @@ async def test_an_odd_pod_keeps_no_other_from_being_shown(name: str) -> None:
             await shown.fleet.submit("odd")
             await shown.fleet.submit("sound")
             await shown.count(2)
-            (pod,) = [name_of(one) for one in await shown.pods() if name_of(one).startswith("odd")]
+            (pod,) = [name_of(pod) for pod in await shown.pods() if name_of(pod).startswith("odd")]
             await odd.spoil(POD, pod, ODD[name])
             await the_other_goes_on(shown, "one")
             await anyio.sleep(100)

@@ -167,15 +167,15 @@ async def test_what_a_large_pod_says_takes_little_memory_and_no_room_on_the_mana
             pod = a_pod(name, job)
             pod["spec"]["containers"][0][field] = value
             await worker.create(POD, pod)
-        mirrors = {name_of(one): one for one in await shown.count(2)}
+        mirrors = {name_of(mirror): mirror for mirror in await shown.count(2)}
         assert "args" not in mirrors["args"]["spec"]["containers"][0]
         assert shown.refused == ["NoPlace"]
         assert shown.counted() == {"worker1": ShownPods(2, 1)}
-        (pod,) = [one for one in await shown.pods() if name_of(one) == "args"]
+        (pod,) = [pod for pod in await shown.pods() if name_of(pod) == "args"]
         await shown.write(pod, phase="Running", message="x" * 100_000)
 
         async def runs() -> bool:
-            (mirror,) = [one for one in await shown.mirrors() if name_of(one) == "args"]
+            (mirror,) = [mirror for mirror in await shown.mirrors() if name_of(mirror) == "args"]
             return phase(mirror) == "Running" and dig(mirror, "status", "message") is None
 
         await until(runs, 10)
@@ -212,9 +212,9 @@ async def test_a_refused_mirror_costs_one_request_for_each_status_and_the_job_no
 
 async def _events(shown: Shown) -> list[tuple[str, str, str, int | None]]:
     """Type, kind and name of the job, and how often it was said, of each that says that a pod is not shown."""
-    found = [one for one in (await shown.fleet.admin.list(EVENT)).items if one["reason"] == "PodNotShown"]
-    about = [(one, one["regarding"]) for one in found]
-    return [(one["type"], of["kind"], of["name"], dig(one, "series", "count")) for one, of in about]
+    events = [event for event in (await shown.fleet.admin.list(EVENT)).items if event["reason"] == "PodNotShown"]
+    about = [(event, event["regarding"]) for event in events]
+    return [(event["type"], of["kind"], of["name"], dig(event, "series", "count")) for event, of in about]
 
 
 async def test_what_was_refused_is_tried_again_after_ten_minutes_whatever_its_status() -> None:
@@ -259,9 +259,9 @@ async def test_what_is_not_proven_yet_is_proven_for_what_it_was_made_for_alone()
         for pod in await shown.pods():
             await shown.write(pod, message="on")
         await shown.count(2)
-        names = [annotations_of(one)[WORKER_POD] for one in await shown.mirrors()]
+        names = [annotations_of(mirror)[WORKER_POD] for mirror in await shown.mirrors()]
         assert len(set(names)) == 2
-        assert uid(first) not in {uid(one) for one in await shown.mirrors()}
+        assert uid(first) not in {uid(mirror) for mirror in await shown.mirrors()}
 
 
 async def _so_many(shown: Shown, count: int) -> bool:
@@ -290,23 +290,23 @@ async def test_a_lost_worker_is_told_and_forgotten_when_it_is_back() -> None:
         await shown.count(1)
         faults = shown.fleet.workers["worker1"].faults
 
-        async def told() -> Json | None:
+        async def unreachable() -> Json | None:
             (mirror,) = await shown.mirrors()
             listed = dig(mirror, "status", "conditions") or []
-            return next((one for one in listed if one["type"] == REACHABLE), None)
+            return next((condition for condition in listed if condition["type"] == REACHABLE), None)
 
         faults.partition("reset")
-        await until(told)
-        condition = await told()
+        await until(unreachable)
+        condition = await unreachable()
         assert condition is not None
         assert condition["status"] == "False"
         (node,) = (await shown.fleet.admin.list(NODE)).items
-        conditions = {one["type"]: one for one in node["status"]["conditions"]}
+        conditions = {condition["type"]: condition for condition in node["status"]["conditions"]}
         assert conditions["Ready"]["status"] == "True"
         faults.heal()
 
         async def is_back() -> bool:
-            return await told() is None
+            return await unreachable() is None
 
         await until(is_back)
 
@@ -357,11 +357,11 @@ async def test_another_process_goes_on_with_the_mirrors_of_the_one_before() -> N
             (pod,) = await shown.pods()
             await shown.write(pod, message="on")
             await until(lambda: _says(shown, "on"), 5)
-            assert [uid(one) for one in await shown.mirrors()] == [uid(before)]
+            assert [uid(mirror) for mirror in await shown.mirrors()] == [uid(before)]
 
 
 async def _says(shown: Shown, message: str) -> bool:
-    return [dig(one, "status", "message") for one in await shown.mirrors()] == [message]
+    return [dig(mirror, "status", "message") for mirror in await shown.mirrors()] == [message]
 
 
 async def test_what_nobody_has_proven_is_made_anew() -> None:
@@ -379,7 +379,7 @@ async def test_what_nobody_has_proven_is_made_anew() -> None:
 
 
 async def _another(shown: Shown, before: Json) -> bool:
-    return all(uid(one) != uid(before) for one in await shown.mirrors()) and bool(await shown.mirrors())
+    return all(uid(mirror) != uid(before) for mirror in await shown.mirrors()) and bool(await shown.mirrors())
 
 
 async def test_with_the_setting_off_all_is_taken_away_and_the_pods_of_others_stay() -> None:
@@ -397,7 +397,7 @@ async def test_with_the_setting_off_all_is_taken_away_and_the_pods_of_others_sta
             await until(lambda: _mirrored(shown))
         async with shown.fleet.dispatching(shown.manager(OFF)):
             await until(lambda: _nothing(shown))
-            assert [name_of(one) for one in await shown.mirrors()] == ["theirs"]
+            assert [name_of(mirror) for mirror in await shown.mirrors()] == ["theirs"]
             assert await shown.pods(), "the run goes on"
 
 
@@ -425,7 +425,9 @@ async def test_without_the_policy_nothing_is_made() -> None:
             assert (await shown.nodes(), await shown.mirrors()) == ([], [])
             why[0] = None
             await shown.count(1)
-    assert [one["why"] for one in logs if one["event"] == "pods of runs are not shown"] == ["the policy is not there"]
+    assert [line["why"] for line in logs if line["event"] == "pods of runs are not shown"] == [
+        "the policy is not there"
+    ]
 
 
 async def test_without_an_address_nothing_is_made() -> None:
@@ -436,7 +438,7 @@ async def test_without_an_address_nothing_is_made() -> None:
             await shown.fleet.submit()
             await anyio.sleep(60)
             assert (await shown.nodes(), await shown.mirrors()) == ([], [])
-    assert [one["why"] for one in logs if one["event"] == "pods of runs are not shown"] == [
+    assert [line["why"] for line in logs if line["event"] == "pods of runs are not shown"] == [
         "mirrorPods.address is not set, so nobody could read their logs: set the IP address by which the manager's API "
         "server reaches multikueue api-server"
     ]

@@ -68,8 +68,8 @@ def now(seen: Seen, **changes: Any) -> Seen:
     ],
 )
 def test_a_step(seen: Seen, step: type | None) -> None:
-    found = plan(seen, "multikueue")
-    assert (None if found is None else type(found)) == step
+    planned = plan(seen, "multikueue")
+    assert (None if planned is None else type(planned)) == step
 
 
 def test_a_status_is_compared_with_the_live_one() -> None:
@@ -82,10 +82,10 @@ def test_a_status_is_compared_with_the_live_one() -> None:
 def test_what_was_told_of_a_lost_worker_is_taken_back() -> None:
     lost = plan(now(OLD, pod=None, unseen=True, lost_since=LOST), "multikueue")
     assert isinstance(lost, PatchStatus)
-    told = {**LIKE, "status": {**LIKE["status"], **lost.status}}
-    back = plan(now(OLD, mirror=told), "multikueue")
+    away = {**LIKE, "status": {**LIKE["status"], **lost.status}}
+    back = plan(now(OLD, mirror=away), "multikueue")
     assert isinstance(back, PatchStatus)
-    assert [one["type"] for one in back.status["conditions"]] == ["Ready"]
+    assert [condition["type"] for condition in back.status["conditions"]] == ["Ready"]
     assert dig(back.status, "phase") is None
 
 

@@ -40,6 +40,11 @@ def test_a_proof_of_another_key_is_none() -> None:
     assert proven(KEY, a_mirror(key=b"another key of 16")) is None
 
 
+@pytest.mark.parametrize("key", [None, b""])
+def test_without_a_key_nothing_is_proven(key: bytes | None) -> None:
+    assert proven(key, a_mirror(key=b"")) is None
+
+
 @pytest.mark.parametrize("name", [WORKER, WORKER_POD, WORKER_POD_UID, PROOF])
 @pytest.mark.parametrize("value", [None, "", "other", "worker1/", "é"])
 def test_a_mirror_whose_annotations_are_changed_is_none(name: str, value: Any) -> None:
@@ -61,8 +66,8 @@ def test_a_pod_of_somebody_else_is_none() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(("w", "a/b"), ("wa", "/b")), (('w","a', "b/c"), ("w", 'a","b/c'))])
 def test_no_field_runs_into_the_next(first: tuple[str, str], second: tuple[str, str]) -> None:
-    one, other = ({**SAID, "worker": worker, "worker_pod": pod} for worker, pod in (first, second))
-    assert proof(KEY, **one) != proof(KEY, **other)
+    first_said, other = ({**SAID, "worker": worker, "worker_pod": pod} for worker, pod in (first, second))
+    assert proof(KEY, **first_said) != proof(KEY, **other)
 
 
 def test_a_node_is_called_after_its_worker() -> None:

@@ -18,9 +18,9 @@ Granted = set[tuple[str, str, str, str]]
 def rights(objects: list[Json]) -> Granted:
     """Namespace, resource, name and verb of each."""
     return {
-        (one["metadata"].get("namespace", ""), resource, name, verb)
-        for one in objects
-        for rule in one.get("rules", ())
+        (obj["metadata"].get("namespace", ""), resource, name, verb)
+        for obj in objects
+        for rule in obj.get("rules", ())
         for resource in rule["resources"]
         for name in rule.get("resourceNames", [""])
         for verb in rule["verbs"]
@@ -47,7 +47,7 @@ def test_the_daemon_makes_nodes_and_mirrors() -> None:
     }
     assert added(manager_objects) == {
         *(("", resource, "", verb) for resource, verbs in everywhere.items() for verb in verbs),
-        *(("", *one) for one in named),
+        *(("", *entry) for entry in named),
         *(("kube-node-lease", "leases", "", verb) for verb in ("create", "patch")),
         *(("kueue-system", "secrets", "multikueue-mirrors", verb) for verb in ("get", "patch")),
     }
@@ -57,7 +57,7 @@ def test_switched_off_it_may_still_take_them_away() -> None:
     """Of the manager it keeps what it had, as with the chart; of workers nothing."""
     off = MirrorPodSettings(logs=False)
     assert added(manager_objects, off) == added(manager_objects)
-    kinds = [one["kind"] for one in manager_objects(Settings(namespace="a", mirror_pods=off), "a", ACCOUNT)]
+    kinds = [obj["kind"] for obj in manager_objects(Settings(namespace="a", mirror_pods=off), "a", ACCOUNT)]
     assert {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} <= {*kinds}
     assert added(worker_objects, off) == added(logs_worker_objects, off) == set()
 

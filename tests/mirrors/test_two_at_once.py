@@ -44,11 +44,11 @@ class History:
 
     async def shown(self) -> dict[str, str]:
         """By job, the UID of its mirror, of those that are proven and say that their pod runs."""
-        found = (await self.admin.list(POD, label_selector=MIRROR)).items
+        mirrors = (await self.admin.list(POD, label_selector=MIRROR)).items
         return {
-            one["metadata"]["labels"]["batch.kubernetes.io/job-name"]: uid(one)
-            for one in found
-            if annotations_of(one).get(PROOF) and dig(one, "status", "phase") == "Running"
+            mirror["metadata"]["labels"]["batch.kubernetes.io/job-name"]: uid(mirror)
+            for mirror in mirrors
+            if annotations_of(mirror).get(PROOF) and dig(mirror, "status", "phase") == "Running"
         }
 
 
@@ -103,5 +103,5 @@ async def test_one_takes_over_while_the_other_is_paused_and_back_again(tmp_path:
             after = await history.shown()
         tasks.cancel_scope.cancel()
     assert after["stays"] == before["stays"]
-    assert [one for one, count in Counter(history.made.values()).items() if count > 1] == []
+    assert [key for key, count in Counter(history.made.values()).items() if count > 1] == []
     assert history.gone == [before["goes"]]

@@ -14,10 +14,11 @@ from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, CORDON_ANNOTATION, PROFILE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.kube.informers.informer import Informer
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.controller import KeyQueue
-from multikueue.runtime.event_handlers import MARKS_BATCH, MARKS_RATE, ManagerHandlers, WorkQueues, workload_queue
+from multikueue.runtime.event_handlers import MARKS_BATCH, MARKS_RATE, ManagerHandlers, WorkQueues, wake, workload_queue
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import Match, Reset
 from tests.core.door import Unanswered
@@ -94,6 +95,10 @@ class Wired:
     def of_nobody(cls) -> Wired:
         return cls(Fleet.of().build().cluster)
 
+    def change(self, informer: Informer, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        """An object of one of the manager's resources changed."""
+        wake(self.handlers.table[informer], key, old, new)
+
     def _recompute(self) -> None:
         self.recomputed += 1
 
@@ -163,7 +168,7 @@ async def test_a_check_wakes_what_has_it_if_its_meaning_has_changed(
     old: Json | None, new: Json | None, due: dict[str, list[str]], recomputed: int
 ) -> None:
     wired = Wired.of_nobody()
-    wired.handlers._check_changed(ObjectKey("", "ours"), old, new)
+    wired.change(wired.cluster.checks, ObjectKey("", "ours"), old, new)
     assert (wired.due(), wired.recomputed) == (due, recomputed)
 
 
@@ -186,7 +191,7 @@ async def test_a_config_wakes_its_checks_and_their_workloads_if_its_meaning_has_
 ) -> None:
     """What it says of quotas may have changed each time."""
     wired = Wired.of_nobody()
-    wired.handlers._config_changed(ObjectKey("", "config"), old, new)
+    wired.change(wired.cluster.configs, ObjectKey("", "config"), old, new)
     assert (wired.due(), wired.recomputed) == (due, 1)
 
 
@@ -209,14 +214,14 @@ async def test_a_worker_wakes_what_reads_of_it_what_has_changed(
 ) -> None:
     """Its spec the connection, its condition the checks, what closes it those that may get it; the rest waits."""
     wired = Wired.of_nobody()
-    wired.handlers._cluster_changed(ObjectKey("", "worker1"), old, new)
+    wired.change(wired.cluster.clusters, ObjectKey("", "worker1"), old, new)
     assert wired.due() == due
 
 
 async def test_marks_of_a_worker_are_acted_on_after_a_pause() -> None:
     wired = Wired.of_nobody()
     marked = changed(LISTED, metadata={"annotations": {"another": "x"}})
-    wired.handlers._cluster_changed(ObjectKey("", "worker1"), LISTED, marked)
+    wired.change(wired.cluster.clusters, ObjectKey("", "worker1"), LISTED, marked)
     await anyio.sleep(MARKS_BATCH)
     assert wired.due() == {}
     await anyio.sleep(1 / MARKS_RATE + 1e-6)
@@ -298,5 +303,5 @@ async def test_a_secret_has_those_workers_connected_anew_that_may_use_it(
 ) -> None:
     wired = Wired.of_nobody()
     wired.cluster.clusters.put(ObjectKey("", "worker1"), worker)
-    wired.handlers._secret_changed(ObjectKey("kueue-system", name), old, new)
+    wired.change(wired.cluster.secrets, ObjectKey("kueue-system", name), old, new)
     assert taken(wired.work.clusters) == enqueued

@@ -14,6 +14,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.protocols import ApiClient
 from multikueue.runtime import inventory_part
 from multikueue.runtime.controller import KeyQueue, Process
+from multikueue.runtime.inventory.reconcilers import PlacementReconciler
 from multikueue.runtime.inventory.selection import PlacementSelection
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.inventory_part import InventoryOptions, inventory
@@ -73,6 +74,21 @@ async def test_somebody_else_may_write_permissions_and_select() -> None:
     _, made = inventory(host(manager), options)
     assert made is not None
     assert (made.permissions, type(made.selection)) == (GRANTING, Chosen)
+
+
+async def test_what_either_writes_of_a_workload_the_other_reads_before_the_watch_shows_it() -> None:
+    """Each had a cache of its own over one informer, and was refused what it wrote after the other."""
+    manager = Fleet.of().build()
+    part, _ = inventory(host(manager), InventoryOptions(CHECKS, None, None, None, None))
+    reconciler, key = part.controllers[0].reconciler, ObjectKey("default", "waits")
+    assert isinstance(reconciler, PlacementReconciler)
+    shown = workload("waits")
+    shown["metadata"] |= {"resourceVersion": "5"}
+    manager.cluster.workloads.informer.put(key, shown)
+    reconciler.hub.wrote({**shown, "metadata": {**shown["metadata"], "resourceVersion": "6"}})
+    read = manager.cluster.workloads.get(key)
+    assert read is not None
+    assert read["metadata"]["resourceVersion"] == "6"
 
 
 async def test_a_worker_is_in_use_while_a_workload_or_a_copy_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,9 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import owner
-from multikueue.runtime.event_handlers import MARKS_BATCH
+from multikueue.runtime.caches.workload_memory import WorkloadMemory
+from multikueue.runtime.controller import KeyQueue
+from multikueue.runtime.event_handlers import MARKS_BATCH, ManagerHandlers, WorkQueues
 from multikueue.runtime.reconcilers import snapshot_reader
 from multikueue.runtime.reconcilers import workload as reconciling
 from multikueue.runtime.workers.kind_watch import SERVED_INTERVAL, UNUSED_AFTER
@@ -138,6 +140,31 @@ READS: Final[dict[str, tuple[Change, set[str]]]] = {
     "kind, not served": (worker2_serves_no_jobs, {MOVES, WAITS}),
 }
 """By what a decision reads: a change of it, and the jobs that it concerns."""
+TABLE: Final[dict[tuple[Resource, str], tuple[str, ...]]] = {
+    (ADMISSION_CHECK, "all of one of ours"): (),
+    (ADMISSION_CHECK, "whether it is ours, its config"): (
+        "AdmissionCheck, deleted",
+        "AdmissionCheck, of another controller",
+    ),
+    (MULTIKUEUE_CONFIG, "all"): (),
+    (MULTIKUEUE_CONFIG, "its clusters, how one is chosen"): (
+        "MultiKueueConfig, deleted",
+        "MultiKueueConfig, its clusters",
+    ),
+    (MULTIKUEUE_CLUSTER, "how it is reached, whether it goes"): ("MultiKueueCluster, going",),
+    (MULTIKUEUE_CLUSTER, "whether it is a second name"): (),
+    (MULTIKUEUE_CLUSTER, "how namespaces and queues are called"): ("MultiKueueCluster, annotations",),
+    (MULTIKUEUE_CLUSTER, "whether it is active"): (),
+    (MULTIKUEUE_CLUSTER, "its labels and annotations, a cordon"): (
+        "MultiKueueCluster, labels",
+        "MultiKueueCluster, annotations",
+        "MultiKueueCluster, cordon",
+        "MultiKueueCluster, deleted",
+    ),
+    (SECRET, "all"): ("connection, without a kubeconfig",),
+}
+"""By row of `ManagerHandlers.table`: the changes above of what it reads. Without any it plans no Workload, and
+`test_event_handlers` shows whom it wakes."""
 
 
 async def _keys(fleet: Fleet) -> dict[str, ObjectKey]:
@@ -185,6 +212,16 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[ObjectKey]:
 
     monkeypatch.setattr(snapshot_reader.SnapshotReader, "read", noted)
     return keys
+
+
+async def test_each_row_of_the_managers_table_is_tried() -> None:
+    manager = Fleet.of().build()
+    handlers = ManagerHandlers(
+        manager.cluster, WorkQueues(KeyQueue()), WorkloadMemory(), lambda: None, lambda _: None, lambda: None
+    )
+    rows = [(informer.resource, row.what) for informer, rows in handlers.table.items() for row in rows]
+    assert rows == list(TABLE)
+    assert READS.keys() >= {change for changes in TABLE.values() for change in changes}
 
 
 @pytest.mark.parametrize("what", READS)

@@ -36,9 +36,8 @@ from multikueue.core.workload import (
 )
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, DeleteJob, Effect, Plan
-from multikueue.core.workload.facts import graces
+from multikueue.core.workload.facts import graces, shown
 from multikueue.core.workload.facts import runs as earlier
-from multikueue.core.workload.facts import situation as facts_of
 from multikueue.core.workload.facts.runs import Run
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
@@ -290,7 +289,7 @@ def copies_are_made_under_the_managers_name() -> AbstractContextManager[Any]:
         del worker
         return snapshot.key.namespace
 
-    return mock.patch.object(facts_of, "namespace_for", namespace_for)
+    return mock.patch.object(Snapshot, "namespace_for", namespace_for)
 
 
 # Nothing runs while an earlier attempt may still run.
@@ -460,7 +459,7 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
 # What is over is stopped, its end is shown, and its copies go, no sooner and no later.
 def evicted_copies_are_not_stopped() -> AbstractContextManager[Any]:
     """Nobody tells the worker of an evicted job."""
-    return mock.patch.object(evicting, "_stop", return_value=())
+    return mock.patch.object(evicting, "_take_away", return_value=())
 
 
 def deleted_workloads_leave_copies() -> AbstractContextManager[Any]:
@@ -513,7 +512,7 @@ def _is_over(situation: Situation) -> Callable[[Any], bool]:
 
 def earlier_ends_do_not_count() -> AbstractContextManager[Any]:
     """A job that has ended after an eviction that nobody has seen is removed, to be run again."""
-    return mock.patch.object(ending, "_end_on", return_value=None)
+    return mock.patch.object(ending, "_end_of_earlier_on", return_value=None)
 
 
 def ends_without_a_workload_do_not_count() -> AbstractContextManager[Any]:
@@ -603,7 +602,7 @@ def second_names_get_offers() -> AbstractContextManager[Any]:
 
 def copies_of_other_names_are_stale() -> AbstractContextManager[Any]:
     """A copy that shows on a worker, and was made for another one, is taken for one of an earlier attempt."""
-    return mock.patch.object(planning, "with_own_copies", lambda seen: seen)
+    return mock.patch.object(shown, "with_own_copies", lambda seen: seen)
 
 
 def few_failed_jobs_are_kept(most: int) -> AbstractContextManager[Any]:

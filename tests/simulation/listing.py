@@ -34,8 +34,8 @@ SEEN_FOR: Final = 240.0
 """Seconds for which what is seen may be old: watches hang for so long, and then are relisted."""
 SCORED_FOR: Final = 10.0
 """The same of scores, if nothing is slow or hangs: changes of theirs are collected for five."""
-ROUNDED: Final = 3.0
-"""Seconds by which times in annotations differ from the true ones, and clocks run on meanwhile."""
+ROUNDED: Final = 5.0
+"""Seconds by which times in annotations differ from the true ones, clocks run on, and a slow write is on its way."""
 
 
 @attrs.define(eq=False)

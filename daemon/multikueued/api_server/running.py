@@ -6,7 +6,6 @@ import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -22,7 +21,7 @@ from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import documents
 from multikueued.logserver.access import FrontProxyCallers, ReviewedRights, Slots
-from multikueued.logserver.answering import Handler, fixed
+from multikueued.logserver.answering import fixed
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.resolving import CLIENT, LocatorOfTenant, ReadableWorkers
@@ -34,7 +33,7 @@ from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.serving.caller_tls import follow_authorities
 from multikueued.serving.certificate_files import CertificateFolder
 from multikueued.serving.gate import Limits
-from multikueued.serving.port import listening
+from multikueued.serving.port import health_check, listening
 from multikueued.settings.config import Settings
 
 WHOLE: Final = attrs.evolve(CLIENT, limits=LISTS_UNLIMITED)
@@ -142,28 +141,19 @@ async def _certificate(options: Options, client: KubeClient, tls: FrontTls) -> C
     if not options.cert_dir:
         key = ObjectKey(options.namespace, options.service)
         return OwnCertificate(client, key, options.host, tls, utc_now)
-    folder, otherwise = Path(options.cert_dir), "leave --cert-dir out to have a certificate made and renewed"
-    return await CertificateFolder.open(folder, tls, utc_now, setting="--cert-dir", otherwise=otherwise)
+    otherwise = "leave --cert-dir out to have a certificate made and renewed"
+    return await CertificateFolder.open(options.cert_dir, tls, "--cert-dir", otherwise)
 
 
 def served(tls: FrontTls, jobs: JobHandlers) -> web.Application:
     """What is at which path."""
     application = web.Application()
-    application.router.add_get("/healthz", _health(lambda: None))
-    application.router.add_get("/readyz", _health(lambda: tls.why_not_ready))
+    application.router.add_get("/healthz", health_check(lambda: None))
+    application.router.add_get("/readyz", health_check(lambda: tls.why_not_ready))
     for path, document in documents().items():
         application.router.add_get(path, jobs.answering.handler(fixed(orjson.dumps(document))))
     jobs.add_to(application)
     return application
-
-
-def _health(why_not: Callable[[], str | None]) -> Handler:
-    async def show(request: web.Request) -> web.StreamResponse:
-        del request
-        why = why_not()
-        return web.Response(text="ok\n") if why is None else web.Response(status=503, text=f"{why}\n")
-
-    return show
 
 
 @asynccontextmanager
@@ -173,9 +163,7 @@ async def serving_logs(tls: FrontTls, jobs: JobHandlers, address: str, port: int
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    limits, context = Limits(connections=2 * jobs.logs.most + jobs.watches.most + 64), lambda: tls.context
+    limits = Limits(connections=2 * jobs.logs.most + jobs.watches.most + 64)
     application = served(tls, jobs)
-    async with listening(
-        application, address, port, settings="", tls=context, limits=limits, streams=True
-    ) as open_port:
+    async with listening(application, address, port, settings="", tls=tls, limits=limits, streams=True) as open_port:
         yield open_port

@@ -21,7 +21,7 @@ from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.logserver.tls import FrontTls
 from multikueued.serving.caller_tls import peer_of
 from multikueued.serving.kept_answers import KeptAnswers
-from multikueued.serving.reviews import ACCESS_REVIEW, Create, reviewed
+from multikueued.serving.reviews import Create, may
 from multikueued.serving.users import User
 
 CHECK: Final = 60.0
@@ -156,13 +156,9 @@ class ReviewedRights:
         given = {"subresource": part, "namespace": key.namespace, "name": key.name}
         asked |= {field: value for field, value in given.items() if value}
         user = await self.callers.confirmed(request)
-        spec = {**user.spec, "resourceAttributes": asked}
-
-        async def ask() -> bool:
-            return (await reviewed(self.create, ACCESS_REVIEW, spec)).get("allowed") is True
-
+        question = orjson.dumps([user.spec, asked], option=orjson.OPT_SORT_KEYS)
         try:
-            allowed = await self._reviews.of(orjson.dumps(spec, option=orjson.OPT_SORT_KEYS), ask)
+            allowed = await self._reviews.of(question, partial(may, self.create, user, resourceAttributes=asked))
         except (ApiError, TimeoutError) as error:
             raise RefusedError(503, "the manager cluster does not say who may read this", 2) from error
         if not allowed:

@@ -51,12 +51,17 @@ def proof(key: bytes, *, mirror_uid: str, worker: str, worker_pod: str, worker_p
     return hmac.digest(key, fields.encode(), "sha256").hex()
 
 
-def proven(key: bytes, mirror: Json) -> ProvenMirror | None:
-    """A pod of the manager as a mirror of our making; None: it is none, whatever it says of itself."""
+def proven(key: bytes | None, mirror: Json) -> ProvenMirror | None:
+    """A pod of the manager as a mirror of our making; None: it is none, whatever it says of itself.
+
+    Args:
+        key: the secret of mirrors; None: it is not made yet. Anybody could make a proof by an empty one.
+        mirror: the pod.
+    """
     said, own_uid = annotations_of(mirror), uid(mirror)
     worker, worker_pod, worker_pod_uid = (said.get(name) or "" for name in (WORKER, WORKER_POD, WORKER_POD_UID))
     here, there = ObjectKey.of(mirror), ObjectKey.parsed(worker_pod)
-    if not (own_uid and worker and there.namespace and there.name and worker_pod_uid):
+    if not (key and own_uid and worker and there.namespace and there.name and worker_pod_uid):
         return None
     wanted = proof(key, mirror_uid=own_uid, worker=worker, worker_pod=worker_pod, worker_pod_uid=worker_pod_uid)
     if not hmac.compare_digest(wanted.encode(), (said.get(PROOF) or "").encode()):

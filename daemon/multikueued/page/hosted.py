@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
-import anyio
 import attrs
 import structlog
 from aiohttp import web
 
 from multikueue.errors import SettingsError
 from multikueue.kube.kubeconfigs.kubeconfig_document import is_loopback
-from multikueue.runtime.loop import utc_now
 from multikueued.logserver.access import ReviewedRights
 from multikueued.page.port import application
 from multikueued.page.signed_in import SignedIn
@@ -100,22 +97,16 @@ async def serving_page(options: PageOptions, jobs: JobHandlers, create: Create) 
     made = application(attrs.evolve(jobs, rights=rights), door)
     made.on_response_prepare.append(partial(_with_headers, certificate is not None))
     where, limits = (options.address, options.port), Limits(connections=CONNECTIONS)
-    context = tls.context if certificate is not None else None
-    async with (
-        listening(made, *where, settings="", tls=context, limits=limits, streams=True) as port,
-        anyio.create_task_group() as tasks,
-    ):
-        if certificate is not None:
-            tasks.start_soon(certificate.run)
+    secure, kept = (tls if certificate is not None else None), (certificate.run if certificate is not None else None)
+    async with listening(made, *where, settings="", tls=secure, limits=limits, streams=True, beside=kept) as port:
         log.info("serving the page", port=port, hosts=sorted(door.hosts))
         yield port
-        tasks.cancel_scope.cancel()
 
 
 async def _certificate(options: PageOptions, tls: ServingTls) -> CertificateFolder | None:
     if options.cert_dir:
-        folder, otherwise = Path(options.cert_dir), "leave --page-cert-dir out, with --page-address 127.0.0.1"
-        return await CertificateFolder.open(folder, tls, utc_now, setting="--page-cert-dir", otherwise=otherwise)
+        otherwise = "leave --page-cert-dir out, with --page-address 127.0.0.1"
+        return await CertificateFolder.open(options.cert_dir, tls, "--page-cert-dir", otherwise)
     if not is_loopback(options.address):
         why = "tokens would be sent in plain text: name --page-cert-dir, or --page-address 127.0.0.1"
         raise SettingsError(f"--page-address: {why}")

@@ -25,8 +25,6 @@ BETWEEN: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
 }
 """By kind: what stands between a job and its pods, as plural and group. Owners of other kinds are looked up, too, where
 the account may list them."""
-
-
 API_READS: Final = ("admissionchecks", "clusterqueues", "localqueues", "multikueueclusters", "multikueueconfigs")
 """What jobs are made of beside Workloads."""
 
@@ -43,12 +41,13 @@ def daemon_rules(marks: str, findings: str, lease: str) -> list[Json]:
 def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
     """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, and what stands between a job and
     its pods."""
-    between = sorted({owner for kind in kinds for owner in BETWEEN.get(kind.resource.qualified, ())})
-    return [
-        rule("", ["pods"], ["list"]),
-        rule("", ["pods/log"], ["get"]),
-        *(rule(group, [plural], ["list"]) for plural, group in between),
-    ]
+    return [rule("", ["pods"], ["list"]), rule("", ["pods/log"], ["get"]), *between_rules(kinds, "list")]
+
+
+def between_rules(kinds: Sequence[JobKind], verb: str) -> list[Json]:
+    """For what stands between a job of these kinds and its pods."""
+    between = {owner for kind in kinds for owner in BETWEEN.get(kind.resource.qualified, ())}
+    return [rule(group, [plural], [verb]) for plural, group in sorted(between)]
 
 
 def api_server_rules(service: str) -> list[Json]:

@@ -9,8 +9,8 @@ from multikueue import JobKind
 from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import Json
 from multikueued.mirror_names import MIRROR, NODE_PREFIX
-from multikueued.rbac.logs import BETWEEN
-from multikueued.rbac.policies import API, cel
+from multikueued.rbac.logs import between_rules
+from multikueued.rbac.policies import cel, refusing
 from multikueued.rbac.role_rule import rule
 
 NODE_LEASES: Final = "kube-node-lease"
@@ -46,8 +46,7 @@ def mirror_key_rules(key: str) -> list[Json]:
 def shown_rules(kinds: Sequence[JobKind]) -> list[Json]:
     """In a whole worker cluster, for the same: the pods of runs as they change, and what stands between a job and its
     pods."""
-    between = sorted({owner for kind in kinds for owner in BETWEEN.get(kind.resource.qualified, ())})
-    return [rule("", ["pods"], ["list", "watch"]), *(rule(group, [plural], ["get"]) for plural, group in between)]
+    return [rule("", ["pods"], ["list", "watch"]), *between_rules(kinds, "get")]
 
 
 def endpoint_rules(*, signed: bool) -> list[Json]:
@@ -191,11 +190,7 @@ def mirror_policy_objects(name: str, user: str) -> list[Json]:
         ],
         "validations": [{"expression": expression, "message": message} for expression, message in _validations()],
     }
-    bound = {"policyName": name, "validationActions": ["Deny"]}
-    return [
-        {"apiVersion": API, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": {"name": name}, "spec": part}
-        for kind, part in (("", spec), ("Binding", bound))
-    ]
+    return refusing(name, spec)
 
 
 _SUBRESOURCE: Final = "has(request.subResource) && request.subResource != '' ? '/' + request.subResource : ''"

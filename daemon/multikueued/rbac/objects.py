@@ -160,11 +160,7 @@ def manager_objects(settings: Settings, name: str, account: Account) -> list[Jso
         role(name, in_namespace(settings), namespace),
         binding(name, account, namespace),
         # Empty: the daemon puts the key there, so it needs no right to create Secrets.
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": settings.marks_secret, "namespace": namespace},
-        },
+        {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(settings.marks_secret, namespace)},
         *(granting_objects(settings) if settings.ocm.grants else ()),
         *(mirroring_objects(settings, name, account) if settings.mirror_pods.needs_rights else ()),
     ]

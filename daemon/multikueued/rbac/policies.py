@@ -108,10 +108,15 @@ def _policy(name: str, user: str, written: Iterable[Resource], spec: Json) -> li
         "matchConstraints": {"resourceRules": rules},
         "matchConditions": [{"name": "ours", "expression": f"request.userInfo.username == {cel(user)}"}],
     }
+    return refusing(name, {**common, **spec})
+
+
+def refusing(name: str, spec: Json) -> list[Json]:
+    """A ValidatingAdmissionPolicy, and the binding by which it refuses everywhere."""
     bound = {"policyName": name, "validationActions": ["Deny"]}
     return [
         {"apiVersion": API, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": {"name": name}, "spec": part}
-        for kind, part in (("", {**common, **spec}), ("Binding", bound))
+        for kind, part in (("", spec), ("Binding", bound))
     ]
 
 

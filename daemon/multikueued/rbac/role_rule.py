@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 
 
 def rule(group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()) -> Json:
@@ -22,10 +23,16 @@ def _granted(rules: Iterable[Json]) -> set[tuple[str, str, str]]:
     return {
         (group, resource, verb)
         for role_rule in rules
-        for group in role_rule.get("apiGroups") or ()
-        for resource in role_rule.get("resources") or ()
-        for verb in role_rule.get("verbs") or ()
+        for group in _texts(role_rule, "apiGroups")
+        for resource in _texts(role_rule, "resources")
+        for verb in _texts(role_rule, "verbs")
     }
+
+
+def _texts(role_rule: Json, field: str) -> list[str]:
+    """What a rule says, which a worker may send in any form: what is no text grants nothing."""
+    listed = dig(role_rule, field)
+    return [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
 
 
 def merged(rules: Iterable[Json]) -> list[Json]:

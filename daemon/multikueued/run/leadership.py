@@ -5,7 +5,10 @@ Garbage is not collected while its caches are filled.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
@@ -18,10 +21,6 @@ from multikueued.metrics.hooks import Metrics
 
 if TYPE_CHECKING:
     from multikueued.webhook.run import Webhook
-import asyncio
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 DRAIN_TIMEOUT: Final = 10.0
 """Seconds that work under way may take after SIGTERM; then it is cancelled."""

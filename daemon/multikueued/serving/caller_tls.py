@@ -14,12 +14,11 @@ from weakref import WeakKeyDictionary
 
 import anyio
 import attrs
-import structlog
 
 from multikueue.core.model.kinds import CONFIG_MAP
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.errors import ApiError
 from multikueue.webhook.certificates import UnusableError
+from multikueued.serving.looking import look_again
 from multikueued.serving.serving_tls import ServingTls
 
 CONFIG_KEY: Final = ObjectKey("kube-system", "extension-apiserver-authentication")
@@ -30,8 +29,6 @@ RETRY: Final = 2.0
 """The same while nothing is known yet."""
 
 Get = Callable[[Resource, ObjectKey], Any]
-
-log = structlog.get_logger(__name__)
 
 
 @attrs.define(eq=False)
@@ -104,16 +101,14 @@ class CallerTls(ServingTls):
 
 async def follow_authorities(get: Get, tls: CallerTls) -> None:
     """Read the ConfigMap until cancelled. What cannot be read or used is logged; what was believed before stays."""
-    logged = ""
-    while True:
-        try:
-            tls.take(await get(CONFIG_MAP, CONFIG_KEY))
-            logged = ""
-        except (ApiError, UnusableError) as error:
-            if str(error) != logged:
-                log.warning("cannot tell whom to believe", configMap=str(CONFIG_KEY), error=str(error))
-            logged = str(error)
-        await anyio.sleep(INTERVAL if tls.authorities else RETRY)
+
+    async def look() -> None:
+        tls.take(await get(CONFIG_MAP, CONFIG_KEY))
+
+    def pause(_: bool) -> float:
+        return INTERVAL if tls.authorities else RETRY
+
+    await look_again(look, pause, "cannot tell whom to believe", configMap=str(CONFIG_KEY))
 
 
 def peer_of(connection: Any, now: datetime) -> Mapping[str, Any] | None:

@@ -10,18 +10,17 @@ from typing import Final, Self
 import anyio
 import anyio.to_thread
 import attrs
-import structlog
 
 from multikueue.errors import SettingsError
+from multikueue.runtime.loop import utc_now
 from multikueue.webhook.certificates import UnusableError, read_certificates
+from multikueued.serving.looking import look_again
 from multikueued.serving.serving_tls import ServingTls
 
 INTERVAL: Final = 30.0
 """Seconds between two reads: a certificate is renewed long before the old one expires."""
 MAX_SIZE: Final = 1 << 20
 """The most bytes of a file; a real one has a few thousand."""
-
-log = structlog.get_logger(__name__)
 
 
 @attrs.frozen
@@ -48,49 +47,43 @@ class CertificateFolder:
     @classmethod
     async def open(
         cls,
-        folder: Path,
+        folder: str,
         tls: ServingTls,
-        clock: Callable[[], datetime],
-        interval: float = INTERVAL,
+        setting: str,
+        otherwise: str,
         *,
-        setting: str = "webhook.certDir",
-        otherwise: str = "leave certDir out to have a certificate made and renewed",
+        clock: Callable[[], datetime] = utc_now,
+        interval: float = INTERVAL,
     ) -> Self:
         """Serve the certificate of a folder.
 
         Args:
             folder: with `tls.crt`, `tls.key` and perhaps `ca.crt`.
             tls: serves the certificate.
-            clock: the wall clock.
-            interval: seconds between two reads.
             setting: which names the folder, for the error.
             otherwise: what to do without a certificate, for the error.
+            clock: the wall clock.
+            interval: seconds between two reads.
 
         Raises:
             SettingsError: it cannot be used.
         """
         try:
-            return cls(folder, tls, clock, interval, await _serve(folder, tls, None))
+            return cls(Path(folder), tls, clock, interval, await _serve(Path(folder), tls, None))
         except UnusableError as error:
             raise SettingsError(f"{setting}: {error}; put tls.crt and tls.key there, or {otherwise}") from error
 
     async def run(self) -> None:
         """Read the folder every `interval` until cancelled. Log what cannot be used, and go on serving the last one."""
-        logged = ""
-        while True:
-            await anyio.sleep(self.interval)
-            try:
-                files = await _serve(self.folder, self.tls, self._served)
-            except (UnusableError, SettingsError) as error:  # a SettingsError: it cannot be loaded, as with a full disk
-                if str(error) != logged:
-                    log.warning("certificate unusable", folder=str(self.folder), error=str(error))
-                logged = str(error)
-                continue
-            logged = ""
-            if files is not self._served:
-                self._served = files
-                self.changed.set()
-                self.changed = anyio.Event()
+        await anyio.sleep(self.interval)
+        await look_again(self._look, lambda _: self.interval, "certificate unusable", folder=str(self.folder))
+
+    async def _look(self) -> None:
+        files = await _serve(self.folder, self.tls, self._served)
+        if files is not self._served:
+            self._served = files
+            self.changed.set()
+            self.changed = anyio.Event()
 
     async def renew(self, trusted: str) -> str:
         """See `Authorities`: somebody else renews; the authorities are in `ca.crt`."""

@@ -1,28 +1,27 @@
 """Bounds what the clients of a port may hold: connections, and time.
 
-Anybody who reaches a port of the daemon is a client: neither port asks who it is.
+Anybody who reaches a port is a client: who it is is asked later, if at all.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
-import ssl
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import anyio
 import attrs
 import structlog
 from aiohttp import web
 
-ROOM_INTERVAL: Final = 0.5
-"""Seconds between two looks for a connection to close while all places are taken."""
+from multikueued.serving.serving_tls import ServingTls
+
+OWED: Final = 0.25
+"""Seconds after which one that owes its handshake, or a head, makes room: those who mean it need a few milliseconds."""
 ACCEPT_DELAY: Final = 1.0
 """Seconds until the next try where the process may open no more files, as in asyncio."""
-
-Tls: TypeAlias = ssl.SSLContext | Callable[[], ssl.SSLContext] | None
-"""None: plain TCP. A function is asked for each new connection."""
 
 log = structlog.get_logger(__name__)
 
@@ -32,8 +31,9 @@ class Limits:
     """What the clients of a port may hold."""
 
     connections: int = 128
-    """Open at a time. Beyond them the one that has been idle longest is closed; if none is, others wait in the kernel's
-    queue. A few API servers with some connections each, kubelet and Prometheus need a tenth."""
+    """Open at a time. Beyond them the one that has been idle longest is closed; if none is, the one that has owed a
+    head longest, for `OWED` at least; else others wait in the kernel's queue. A few API servers with some connections
+    each, kubelet and Prometheus need a tenth."""
     head_timeout: float = 5.0
     """Seconds for TLS, and then for the head of a request from when it may begin. API servers send it in one packet."""
     idle_timeout: float = 120.0
@@ -50,6 +50,10 @@ class GuardedConnection(asyncio.Protocol):
     on_lost: Callable[[], None]
     idle: bool = attrs.field(default=False, init=False)
     """Whether an answer has been given and nothing has come since."""
+    owes_since: float = attrs.field(factory=anyio.current_time, init=False)
+    """Since when the handshake, or a head, is to come; infinite: neither is."""
+    evicted: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
+    """Cancelled to close it at once, also while it has no transport."""
     _transport: asyncio.Transport | None = attrs.field(default=None, init=False)
     _deadline: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
 
@@ -62,7 +66,7 @@ class GuardedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """The first byte after an answer begins the next head."""
         if self.idle:
-            self.idle = False
+            self.idle, self.owes_since = False, anyio.current_time()
             self._wait(self.limits.head_timeout)
         self.inner.data_received(data)
 
@@ -87,7 +91,7 @@ class GuardedConnection(asyncio.Protocol):
 
     def began(self) -> None:
         """The head has arrived, and its handler runs: that one bounds the body."""
-        self.idle = False
+        self.idle, self.owes_since = False, math.inf
         self._wait(None)
 
     def answered(self) -> None:
@@ -118,7 +122,8 @@ class ConnectionLimit:
     """Accepts connections, up to the limit."""
 
     limits: Limits
-    tls: Tls = None
+    tls: ServingTls | None = None
+    """Asked for each new connection; None: plain TCP."""
     protocol: Callable[[], asyncio.Protocol] = attrs.field(default=asyncio.Protocol, init=False)
     """Of the server; set it before `run`."""
     _open: dict[asyncio.Protocol, GuardedConnection] = attrs.field(factory=dict, init=False)
@@ -170,21 +175,29 @@ class ConnectionLimit:
                 longest = next((connection for connection in self._open.values() if connection.idle), None)
                 if longest is not None:
                     longest.make_room()
-            with anyio.move_on_after(ROOM_INTERVAL):  # one that is busy now may be idle then
+                elif (owing := self._owing()) is not None:
+                    owing.evicted.cancel()
+            with anyio.move_on_after(OWED):  # one that is busy now may be idle then
                 await self._places.acquire()
                 acquired = True
+
+    def _owing(self) -> GuardedConnection | None:
+        """Who has owed a head longest; None: nobody for long."""
+        longest = min(self._open.values(), key=lambda connection: connection.owes_since, default=None)
+        return longest if longest is not None and anyio.current_time() - longest.owes_since >= OWED else None
 
     async def _serve(self, accepted: socket.socket) -> None:
         """Serve one connection until it is closed."""
         lost, inner = anyio.Event(), self.protocol()
         connection = GuardedConnection(inner, self.limits, lost.set)
-        tls = self.tls() if callable(self.tls) else self.tls
+        tls = self.tls.context if self.tls is not None else None
         handshake: dict[str, Any] = {"ssl_handshake_timeout": self.limits.head_timeout} if tls is not None else {}
         self._open[inner] = connection
         try:
-            loop = asyncio.get_running_loop()
-            await loop.connect_accepted_socket(lambda: connection, accepted, ssl=tls, **handshake)
-            await lost.wait()
+            with connection.evicted:
+                loop = asyncio.get_running_loop()
+                await loop.connect_accepted_socket(lambda: connection, accepted, ssl=tls, **handshake)
+                await lost.wait()
         except OSError:  # the handshake failed, as of anybody who speaks no TLS
             return
         finally:

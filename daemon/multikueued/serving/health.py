@@ -17,7 +17,7 @@ from aiohttp import web
 
 from multikueued.metrics.exposition import Exposition
 from multikueued.metrics.hooks import Metrics
-from multikueued.serving.port import listening
+from multikueued.serving.port import health_check, listening
 from multikueued.settings.config import ServingSettings
 
 HEARTBEAT: Final = 1.0
@@ -65,32 +65,21 @@ async def serving(
     """
     heartbeat = Heartbeat(metrics.lagged)
     application = _application(None if settings.metrics.secure else metrics, heartbeat, why_not_ready)
-    async with (
-        listening(application, settings.bind_address, settings.port, settings="serving") as port,
-        anyio.create_task_group() as tasks,
-    ):
-        tasks.start_soon(heartbeat.run)
+    where = settings.bind_address, settings.port
+    async with listening(application, *where, settings="serving", beside=heartbeat.run) as port:
         yield port
-        tasks.cancel_scope.cancel()
 
 
 def _application(
     metrics: Metrics | None, heartbeat: Heartbeat, why_not_ready: Callable[[], str | None]
 ) -> web.Application:
-    async def healthz(_: web.Request) -> web.Response:
+    def why_not_alive() -> str | None:
         lag = heartbeat.lag
-        return _verdict(f"the loop is {lag:.1f} s late" if lag > MAX_LAG else None)
-
-    async def readyz(_: web.Request) -> web.Response:
-        return _verdict(why_not_ready())
+        return f"the loop is {lag:.1f} s late" if lag > MAX_LAG else None
 
     application = web.Application()
-    application.router.add_get("/healthz", healthz)
-    application.router.add_get("/readyz", readyz)
+    application.router.add_get("/healthz", health_check(why_not_alive))
+    application.router.add_get("/readyz", health_check(why_not_ready))
     if metrics is not None:
         application.router.add_get("/metrics", Exposition(metrics).show)
     return application
-
-
-def _verdict(complaint: str | None) -> web.Response:
-    return web.Response(text=f"{complaint or 'ok'}\n", status=200 if complaint is None else 503)

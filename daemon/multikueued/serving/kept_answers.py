@@ -8,6 +8,10 @@ from typing import Final, Generic, TypeVar
 import anyio
 import attrs
 
+ALLOWED_FOR: Final = 60.0
+"""Seconds for which who may is not asked about again: how late it is noticed that they may not any more."""
+REFUSED_FOR: Final = 10.0
+"""The same for who may not."""
 TIMEOUT: Final = 10.0
 """Seconds that the manager's API server may take to say."""
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import ExitStack, asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from aiohttp import web
 
 from multikueue.errors import SettingsError
-from multikueued.serving.gate import ConnectionLimit, Limits, Tls
+from multikueued.serving.gate import ConnectionLimit, Limits
+from multikueued.serving.serving_tls import ServingTls
 
 _CLOSE_TIMEOUT: Final = 2.0
 _BACKLOG: Final = 128
@@ -27,9 +28,10 @@ async def listening(
     port: int,
     *,
     settings: str,
-    tls: Tls = None,
+    tls: ServingTls | None = None,
     limits: Limits | None = None,
     streams: bool = False,
+    beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
 ) -> AsyncIterator[int]:
     """Serve an application while the context lasts; it yields the port.
 
@@ -38,9 +40,10 @@ async def listening(
         address: empty for all addresses.
         port: 0 for any free one.
         settings: the group of settings that has the port, for the error; empty: options have it.
-        tls: for HTTPS; what new connections get, where it changes.
+        tls: for HTTPS; None: plain HTTP.
         limits: of the connections.
         streams: whether a handler is cancelled once its client is gone: it may have nothing to write for long.
+        beside: runs meanwhile, as what keeps the certificate.
 
     Raises:
         SettingsError: the address cannot be listened on.
@@ -61,11 +64,23 @@ async def listening(
             try:
                 for listener in listeners:
                     tasks.start_soon(gate.run, listener)
+                if beside is not None:
+                    tasks.start_soon(beside)
                 yield listeners[0].getsockname()[1]
             finally:
                 with anyio.move_on_after(_CLOSE_TIMEOUT, shield=True):
                     await runner.cleanup()
                 tasks.cancel_scope.cancel()
+
+
+def health_check(why_not: Callable[[], str | None]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Answers kubelet: 200, or 503 with what is missing; `why_not` says that, None: nothing."""
+
+    async def show(_: web.Request) -> web.StreamResponse:
+        complaint = why_not()
+        return web.Response(text=f"{complaint or 'ok'}\n", status=200 if complaint is None else 503)
+
+    return show
 
 
 async def opened(address: str, port: int, settings: str) -> list[socket.socket]:

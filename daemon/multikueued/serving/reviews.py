@@ -31,6 +31,20 @@ async def reviewed(create: Create, kind: Resource, spec: Json) -> Json:
     return (await create(kind, review)).get("status") or {}
 
 
+async def may(create: Create, user: User, **asked: Json) -> bool:
+    """Whether a user may do something.
+
+    Args:
+        create: sends the review.
+        user: who.
+        asked: what, as `resourceAttributes` or `nonResourceAttributes` of a SubjectAccessReview.
+
+    Raises:
+        ApiError: the server does not say.
+    """
+    return (await reviewed(create, ACCESS_REVIEW, {**user.spec, **asked})).get("allowed") is True
+
+
 async def user_of_token(create: Create, token: str) -> User | None:
     """Whose a token is; None: nobody's.
 

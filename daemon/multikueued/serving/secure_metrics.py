@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -18,23 +17,17 @@ import attrs
 import structlog
 from aiohttp import web
 
-from multikueue.core.model.names import Json
 from multikueue.errors import ApiError
-from multikueue.runtime.loop import utc_now
 from multikueued.metrics.exposition import Exposition
 from multikueued.metrics.hooks import Metrics
 from multikueued.serving.certificate_files import CertificateFolder
-from multikueued.serving.kept_answers import KeptAnswers
+from multikueued.serving.kept_answers import ALLOWED_FOR, REFUSED_FOR, KeptAnswers
 from multikueued.serving.port import listening
-from multikueued.serving.reviews import ACCESS_REVIEW, Create, bearer_token, digest_of, reviewed, user_of_token
+from multikueued.serving.reviews import Create, bearer_token, digest_of, may, user_of_token
 from multikueued.serving.serving_tls import ServingTls
 from multikueued.settings.config import ServingSettings
 
 PATH: Final = "/metrics"
-ALLOWED_FOR: Final = 60.0
-"""Seconds for which a token that may read metrics is not asked about again: how late a revoked one is noticed."""
-REFUSED_FOR: Final = 10.0
-"""The same for one that may not."""
 TOKENS: Final = 64
 """Tokens whose answers are kept; the oldest is forgotten first."""
 REVIEWS: Final = 2
@@ -82,9 +75,8 @@ class Readers:
         user = await user_of_token(self.create, token)
         if user is None:
             return AccessVerdict.UNKNOWN
-        spec: Json = {**user.spec, "nonResourceAttributes": {"path": PATH, "verb": "get"}}
-        access = await reviewed(self.create, ACCESS_REVIEW, spec)
-        return AccessVerdict.ALLOWED if access.get("allowed") is True else AccessVerdict.FORBIDDEN
+        allowed = await may(self.create, user, nonResourceAttributes={"path": PATH, "verb": "get"})
+        return AccessVerdict.ALLOWED if allowed else AccessVerdict.FORBIDDEN
 
 
 @asynccontextmanager
@@ -100,20 +92,13 @@ async def serving_securely(settings: ServingSettings, create: Create, metrics: M
         SettingsError: the address cannot be listened on, or the certificate cannot be used.
     """
     chosen, tls = settings.metrics, ServingTls()
-    folder, otherwise = Path(chosen.cert_dir), "leave serving.metrics.secure out"
-    certificate = await CertificateFolder.open(
-        folder, tls, utc_now, setting="serving.metrics.certDir", otherwise=otherwise
-    )
+    otherwise = "leave serving.metrics.secure out"
+    certificate = await CertificateFolder.open(chosen.cert_dir, tls, "serving.metrics.certDir", otherwise)
     where = settings.bind_address, chosen.port
     application = _application(Readers(create), metrics)
-    async with (
-        listening(application, *where, settings="serving.metrics", tls=tls.context) as port,
-        anyio.create_task_group() as tasks,
-    ):
+    async with listening(application, *where, settings="serving.metrics", tls=tls, beside=certificate.run) as port:
         log.info("serving metrics", port=port)
-        tasks.start_soon(certificate.run)
         yield port
-        tasks.cancel_scope.cancel()
 
 
 def _application(readers: Readers, metrics: Metrics) -> web.Application:

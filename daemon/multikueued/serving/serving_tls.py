@@ -44,4 +44,4 @@ class ServingTls:
             raise UnusableError("they are not a PEM certificate and its key without a password") from None
         except OSError as error:
             why = f"cannot write a temporary file: {error.strerror}; OpenSSL reads certificates from files only"
-            raise SettingsError(f"webhook: {why}. Give the process a folder for them, with TMPDIR or at /tmp") from None
+            raise SettingsError(f"{why}. Give the process a folder for them, with TMPDIR or at /tmp") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import anyio
 import attrs
@@ -71,7 +70,8 @@ async def webhook(
     )
     certificate: CertificateSecret | CertificateFolder
     if settings.webhook.cert_dir:
-        certificate = await CertificateFolder.open(Path(settings.webhook.cert_dir), tls, utc_now)
+        otherwise = "leave certDir out to have a certificate made and renewed"
+        certificate = await CertificateFolder.open(settings.webhook.cert_dir, tls, "webhook.certDir", otherwise)
     else:
         certificate = _shared(settings, client, where, tls)
     kinds = [kind.resource for kind in adapters if kind.row.delegation.path or (holds and kind.row.holding)]

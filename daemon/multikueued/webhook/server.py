@@ -49,7 +49,7 @@ def reviewing(
     """
     application = _application(review, read_timeout, bodies or Bodies())
     where = settings.bind_address, settings.port
-    return listening(application, *where, settings="webhook", tls=tls.context, limits=limits)
+    return listening(application, *where, settings="webhook", tls=tls, limits=limits)
 
 
 def _application(review: Review, read_timeout: float, bodies: Bodies) -> web.Application:

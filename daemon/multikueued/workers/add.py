@@ -6,9 +6,9 @@ connected. Each step can be repeated, so the same command again goes on where it
 
 from __future__ import annotations
 
-from typing import Final
+import shlex
+from collections.abc import Iterator
 
-import anyio
 import attrs
 
 from multikueue.core.model.conditions import is_true
@@ -30,16 +30,13 @@ from multikueued.rbac.role_rule import allow
 from multikueued.rbac.rules import EXTRAS
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers import objects
-from multikueued.workers.addresses import check_server
+from multikueued.workers.addresses import certificates_in, check_server
 from multikueued.workers.bound_token import authority, check_bound, issued, still_good
-from multikueued.workers.connection_wait import INTERVAL, until_connected
+from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, change_list, decoded, make_namespace
 from multikueued.workers.tokens import account_secrets, filled, kubeconfig_secret, server_in, token_in
 from multikueued.yaml_output import to_yaml
-
-SECOND_NAME_WAIT: Final = 3.0
-"""Seconds for the daemon to say that a worker leads to the cluster of another one."""
 
 
 @attrs.frozen
@@ -86,7 +83,21 @@ class Joining:
     @property
     def undo(self) -> str:
         """The command that removes what this one made."""
-        return f"multikueue worker remove {self.name} --worker-context {self.context}"
+        return f"multikueue worker remove {self.name} --worker-context {shlex.quote(self.context)}"
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """What the context does that the daemon will not do."""
+        if self.source.proxy and not self.server:
+            yield (
+                "leads through a proxy, and the daemon's kubeconfig does not: the daemon must reach "
+                f"{self.address} itself; name another address with --server"
+            )
+        if self.asks_for_authority and not self.source.verify_tls:
+            yield (
+                "does not verify who answers, and who did said whom the daemon is to trust: name the authority with "
+                "--ca, unless nobody can be in between"
+            )
 
     @property
     def asks_for_authority(self) -> bool:
@@ -96,6 +107,13 @@ class Joining:
     @property
     def _same_server(self) -> bool:
         return not self.server and self.source.verify_tls
+
+    def check(self) -> None:
+        """
+        Raises:
+            WorkerError: the daemon could not use the worker's address, or what is known of its certificate.
+        """
+        self.kubeconfig("any", "")
 
     def kubeconfig(self, token: str, authority: str) -> bytes:
         """The daemon's kubeconfig.
@@ -107,7 +125,10 @@ class Joining:
         Raises:
             WorkerError: the daemon would refuse it.
         """
-        known = authority if self.asks_for_authority else self.authority or self.source.ca_pem
+        given = authority if self.asks_for_authority else self.authority or self.source.ca_pem
+        known = certificates_in(given)
+        if given and not known:
+            raise WorkerError(f"context {self.context}: its authority is no PEM with certificates: name one with --ca")
         server_name = self.source.tls_server_name if self._same_server else ""
         return objects.check_kubeconfig(objects.kubeconfig(self.name, self.address, known, token, server_name))
 
@@ -124,6 +145,8 @@ async def add(manager: ManagerAccess, worker: ClusterClient, joining: Joining) -
         await grant(manager, worker, joining)
         kubeconfig, bound = await credentials(manager, worker, joining)
         await introduce(manager, joining.name, kubeconfig, bound, joining.namespaces)
+        for remark in joining.remarks:
+            manager.say(f"context {joining.context} {remark}")
         manager.say(f"waiting for the daemon to connect to {joining.name}, for up to {joining.timeout:g} s")
         await until_connected(manager, joining.name, kubeconfig, joining.timeout, must_tell=False)
         await enlist(manager, config, listing, joining.name)
@@ -142,7 +165,6 @@ async def check(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
         WorkerError: it cannot be added.
     """
     objects.check_name(joining.name)
-    _ = joining.address
     if joining.bound:
         check_bound(manager.settings, joining.name, joining.life)
     config, listing = await check_manager(manager, joining)
@@ -164,7 +186,8 @@ async def check(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
 
 
 async def check_manager(manager: ManagerAccess, joining: Joining) -> tuple[str, Json | None]:
-    """What `check` looks at on the manager."""
+    """What `check` looks at on this machine, and on the manager."""
+    joining.check()
     try:
         configs = (await manager.client.list(MULTIKUEUE_CONFIG)).items
     except NotFound:
@@ -187,7 +210,9 @@ async def grant(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
     if await make_namespace(worker, joining.side.namespace):
         manager.say(f"{joining.name}: made namespace {joining.side.namespace}")
     granted = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role))
-    before = {option for option, rules in EXTRAS.items() if allow((granted or {}).get("rules") or (), rules)}
+    listed = dig(granted, "rules")
+    there = listed if isinstance(listed, list) else []
+    before = {option for option, rules in EXTRAS.items() if allow(there, rules)}
     wanted = joining.grants(known=granted is not None)
     options = wanted | dict.fromkeys(before, True)
     if joining.diagnose is None and not options["diagnose"]:
@@ -231,7 +256,7 @@ async def _bound(
     if stored is not None and used and bound_in(stored) is None:
         raise WorkerError(
             f"{joining.name} has a token that does not end: multikueue worker rotate {joining.name} --bound "
-            f"--worker-context {joining.context} --config-file FILE puts a bound one in its place"
+            f"--worker-context {shlex.quote(joining.context)} --config-file FILE puts a bound one in its place"
         )
     token = used
     if bound is None or not used:
@@ -272,19 +297,11 @@ async def _tell_unused(manager: ManagerAccess, config: str) -> None:
 
 
 async def _tell_second_name(manager: ManagerAccess, worker: str) -> None:
-    """Whoever adds a cluster that is a worker already waits for jobs in vain. The daemon says so after `Active`."""
-    if len((await manager.client.list(MULTIKUEUE_CLUSTER)).items) == 1:
-        return
-    with anyio.move_on_after(SECOND_NAME_WAIT):
-        while True:
-            second = second_name(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) or {})
-            if second is not None:
-                consequence = f"{worker} gets no jobs: {held_as_second(second.first)}."
-                manager.say(
-                    f"{consequence} Undo: multikueue worker remove {worker}; multikueue doctor says what else may be."
-                )
-                return
-            await anyio.sleep(INTERVAL)
+    """Whoever adds a cluster that is a worker already waits for jobs in vain. The daemon says so with `Active`."""
+    second = second_name(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) or {})
+    if second is not None:
+        consequence = f"{worker} gets no jobs: {held_as_second(second.first)}."
+        manager.say(f"{consequence} Undo: multikueue worker remove {worker}; multikueue doctor says what else may be.")
 
 
 async def printed(manager: ManagerAccess, worker: ApiClient | None, joining: Joining) -> str:

@@ -1,11 +1,18 @@
-"""Which address of a worker a daemon can use. Pure."""
+"""Which address of a worker a daemon can use, and whom it is to trust there."""
 
 from __future__ import annotations
 
 import ipaddress
-from urllib.parse import urlsplit
+import re
+import ssl
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
 
 from multikueued.exits import WorkerError
+from multikueued.settings.documents import read_text
+
+_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
 
 
 def check_server(server: str, *, outside: bool) -> str:
@@ -19,11 +26,14 @@ def check_server(server: str, *, outside: bool) -> str:
         WorkerError: the daemon cannot use it.
     """
     advice = "name the address that the daemon reaches with --server https://HOST:PORT"
+    url: SplitResult | None
     try:
         url = urlsplit(server)
         host, _ = url.hostname, url.port
     except ValueError:
-        host = None
+        url, host = None, None
+    if url is not None and url.username is not None:
+        raise WorkerError(f"the server's address has a user in it, which API servers do not take: {advice}")
     if not host or not server.startswith("https://"):
         raise WorkerError(f"the server {server!r} is no https:// address: {advice}")
     if is_loopback(host) and not outside:
@@ -49,12 +59,26 @@ def is_loopback(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def authority_of(data: str) -> str:
-    """The PEM in a file's text.
+def certificates_in(text: str) -> str:
+    """The certificates of a PEM text, and nothing else: files of authorities may have their private keys as well."""
+    return "".join(f"{block}\n" for block in _CERTIFICATE.findall(text))
+
+
+def authority_in(ca: Path | None) -> str:
+    """The certificates in a file that a user names as authorities.
+
+    Args:
+        ca: None: no file; the text is empty.
 
     Raises:
-        WorkerError: it is none.
+        SettingsError: it cannot be read.
+        WorkerError: it has none that can be used.
     """
-    if "-----BEGIN CERTIFICATE-----" not in data:
-        raise WorkerError("--ca: this is no PEM file with certificates")
-    return data
+    if ca is None:
+        return ""
+    certificates = certificates_in(read_text(ca))
+    try:
+        ssl.create_default_context(cadata=certificates or " ")
+    except ssl.SSLError:
+        raise WorkerError(f"--ca: {ca} is no PEM file with certificates") from None
+    return certificates

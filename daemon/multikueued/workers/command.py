@@ -152,15 +152,14 @@ def add(
     """
     from multikueued.workers.add import Joining, printed
     from multikueued.workers.add import add as join
-    from multikueued.workers.addresses import authority_of
+    from multikueued.workers.addresses import authority_in
 
     if with_secret and not only_print:
         raise click.UsageError("--with-secret is for --print")
     if only_print and facts["bound"]:
         raise click.UsageError("--bound is not for --print: the daemon writes that Secret, so GitOps would undo it")
     assert clusters.worker is not None, "--worker-context is required"
-    authority = authority_of(ca.read_text()) if ca is not None else ""
-    joining = Joining(name, context, clusters.worker, side, authority=authority, **facts)
+    joining = Joining(name, context, clusters.worker, side, authority=authority_in(ca), **facts)
 
     async def work(manager: ManagerAccess, client: ClusterClient) -> None:
         if only_print:

@@ -80,9 +80,8 @@ class CopyReader:
             except Forbidden:
                 not_read.append(adapter.resource)
                 continue
-            copies = [
-                self._orphaned_or_not(ending_copy(job, adapter), now) for job in listed if _may_have_pods(job, adapter)
-            ]
+            copies = [ending_copy(job, adapter) for job in listed if _may_have_pods(job, adapter)]
+            copies = [orphaned(copy, now) if copy.uid in self.orphans else copy for copy in copies]
             if adapter.traits.pods_label:
                 try:
                     copies += await self._left_pods(adapter)
@@ -91,9 +90,6 @@ class CopyReader:
             ending += [copy for copy in copies if copy.is_overdue(now) or not overdue_only]
         ending.sort(key=lambda copy: (copy.key, copy.kind))
         return EndingCopies(tuple(await self._with_pods(ending, now)), tuple(not_read), tuple(unseen))
-
-    def _orphaned_or_not(self, copy: EndingCopy, now: datetime) -> EndingCopy:
-        return orphaned(copy, now) if copy.uid in self.orphans else copy
 
     async def _left_pods(self, adapter: SafeAdapter) -> list[EndingCopy]:
         """The pods of jobs that are gone, of a kind whose controller lets them outlive these: by their label alone.

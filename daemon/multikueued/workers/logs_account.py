@@ -21,7 +21,7 @@ from multikueued.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
 from multikueued.workers import objects
 from multikueued.workers.add import Joining
-from multikueued.workers.addresses import authority_of
+from multikueued.workers.addresses import authority_in
 from multikueued.workers.command import FILE, Clusters, manager_options, side_options, worker_context
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, decoded, make_namespace
@@ -54,7 +54,7 @@ async def grant_logs(manager: ManagerAccess, worker: ApiClient, granting: Granti
     """
     joining, name = granting.joining, granting.joining.name
     await manager.cluster(name)
-    _ = joining.address  # raises if the server could not use it
+    joining.check()
     key = ObjectKey(granting.namespace, secret_name(name))
     before = await read(manager.client, SECRET, key)
     if before is not None and not objects.is_ours(before):
@@ -102,7 +102,7 @@ def grant_logs_command(clusters: Clusters, **options: Any) -> None:
 
 def _grant(clusters: Clusters, context: str, side: WorkerSide, ca: Path | None, into: str, **at: Any) -> None:
     assert clusters.worker is not None, "--worker-context is required"
-    authority = authority_of(ca.read_text()) if ca is not None else ""
+    authority = authority_in(ca)
     granting = Granting(Joining(context=context, source=clusters.worker, side=side, authority=authority, **at), into)
 
     clusters.run_on_both(lambda manager, client: grant_logs(manager, client, granting))

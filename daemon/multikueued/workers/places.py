@@ -140,5 +140,5 @@ def decoded(secret: Json, field: str) -> str:
     """A field of a Secret; empty if it is not there or no text."""
     try:
         return base64.b64decode(dig(secret, "data", field) or "").decode()
-    except ValueError:
+    except (ValueError, TypeError):
         return ""

@@ -11,6 +11,7 @@ import yaml
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
+from multikueue.core.model.shape import object_flaw
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
@@ -28,7 +29,8 @@ TOKEN_PATIENCE: Final = 30.0
 async def account_secrets(worker: ApiClient, side: WorkerSide) -> list[Json]:
     """The Secrets of the account that this command made: with its tokens, and those that tokens are bound to."""
     listed = (await worker.list(SECRET, namespace=side.namespace)).items
-    return [secret for secret in listed if objects.is_ours(secret) and is_of_account(secret, side)]
+    whole = (secret for secret in listed if not object_flaw(secret))
+    return [secret for secret in whole if objects.is_ours(secret) and is_of_account(secret, side)]
 
 
 def is_of_account(secret: Json, side: WorkerSide) -> bool:

@@ -35,7 +35,8 @@ class Probing:
     """The next request asks the server for its current resourceVersion.
 
     A server that was restored from a backup, or replaced by another one, may be behind `resource_version`. It would
-    accept a watch from there and send nothing until it has caught up. So an informer asks before it watches again.
+    accept a watch from there and send nothing until it has caught up. So an informer asks before it watches again. One
+    that does not answer is listed once it does: what has happened meanwhile may come late by a watch.
     """
 
     resource_version: str
@@ -144,8 +145,8 @@ Outcome: TypeAlias = (
 class WatchState:
     """What the reflector does next, and the failures so far.
 
-    * A watch resumes from the last resourceVersion. Only a 410, a server that went backwards, silence, or an event that
-      cannot be read cause a relist.
+    * A watch resumes from the last resourceVersion. Only a 410, a server that went backwards, silence, a probe without
+      an answer, or an event that cannot be read cause a relist.
     * The resourceVersion never decreases, except by a list.
     * Only an established watch resets the failures. A list does not: a server may answer lists and refuse watches.
     * The end of an established watch is no failure. Neither is the first relist after it: that starts at once.
@@ -172,7 +173,7 @@ class WatchState:
             case Listing(), Listed(version):
                 return attrs.evolve(self, phase=Watching(version))
             case _:
-                return self._failed(self.phase)
+                return self._failed(Listing())
 
     def _after_watch(self, watching: Watching, outcome: Outcome) -> WatchState:
         known = watching.resource_version

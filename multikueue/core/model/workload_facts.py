@@ -43,6 +43,11 @@ class CommonFacts:
     is_active: bool
     is_terminating: bool
 
+    @property
+    def gives_quota_back(self) -> bool:
+        """Whether its eviction is under way: its Kueue has the quota back once the job is shown to have stopped."""
+        return self.is_evicted and self.has_quota
+
 
 @attrs.frozen(eq=False, kw_only=True)
 class CopyFacts(CommonFacts):

@@ -22,8 +22,8 @@ from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_
 from multikueue.core.workload import check_updates, effects, ending
 from multikueue.core.workload.check_updates import annotated, patch_copy, retry, retry_out_of_sync, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.facts.eligible import withheld
 from multikueue.core.workload.facts.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
+from multikueue.core.workload.facts.places import withheld
 from multikueue.core.workload.facts.runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
@@ -137,7 +137,7 @@ def _has_ended_unannounced(situation: Situation) -> bool:
     worker = situation.recorded
     if not (worker.copy.has_ended and awaits_ready(situation)):
         return False
-    return all(left.worker == worker.name for left in earlier_runs(situation))
+    return all(leftover.worker.name == worker.name for leftover in earlier_runs(situation))
 
 
 def _end_with_copy(situation: Situation) -> Plan:
@@ -220,7 +220,7 @@ def _may_create(situation: Situation) -> bool:
 
 def awaits_ready(situation: Situation) -> bool:
     """Whether the check is still to become Ready; for jobs that keep it pending it never is."""
-    return situation.state is CheckState.PENDING and not situation.keeps_check_pending
+    return situation.state is CheckState.PENDING and not situation.check_stays_pending
 
 
 def _admit(situation: Situation) -> Iterator[Effect]:
@@ -323,6 +323,13 @@ def end_move(situation: Situation) -> Iterator[Effect]:
         yield annotated(situation, {MOVE_FROM_ANNOTATION: None})
 
 
+def _tell_vanished(situation: Situation) -> Plan:
+    """It cannot be sent back without our check, and nobody else runs it: its job would say for ever that it runs."""
+    advice = "once its queue has the MultiKueue check again it runs again, or delete it"
+    gone = f'Its copies on worker cluster "{situation.assigned_to}" are gone, and nobody runs it: {advice}'
+    return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),))
+
+
 follow_job: Final = following(
     Way("over", _is_over, follow_over),
     Way("on hold without a job", _is_held_without_job, begin_anew),
@@ -337,6 +344,7 @@ follow_job: Final = following(
 
 follow_unchecked: Final = first_of(
     Way("out of sight", _is_out_of_sight, wait),
+    Way("vanished", lambda seen: seen.recorded.is_empty, _tell_vanished),
     Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
     Way("follow", always, lambda seen: Plan(tuple(ending.sync_status(seen, seen.jobs_on(seen.recorded))))),
 )

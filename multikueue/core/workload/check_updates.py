@@ -150,7 +150,7 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     if situation.traits.keeps_check_pending or not _may_be_recorded(situation, cluster):
         return admit(situation, cluster, CheckState.PENDING)
     head = f'The workload got reservation on "{cluster}", its job is being created there'
-    return iter((_recorded(situation, cluster, CheckState.PENDING, Message(head)),))
+    return iter((_recording(situation, cluster, CheckState.PENDING, Message(head)),))
 
 
 def _may_be_recorded(situation: Situation, cluster: ClusterName) -> bool:
@@ -171,7 +171,7 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
         yield nominate(situation, (cluster,))
         return
     message = Message(admitted_on(cluster), tuple(beside_admitted(situation, state)))
-    yield _recorded(situation, cluster, state, message, copy)
+    yield _recording(situation, cluster, state, message, copy)
     if situation.assigned_to != cluster or not situation.traits.keeps_check_pending:
         # Else it was announced, and counted, when it was recorded.
         yield effects.AnnounceWorkload("Normal", message.head)
@@ -197,7 +197,7 @@ def beside_admitted(situation: Situation, state: CheckState) -> Iterator[str]:
         yield f"{'the check stays Pending' if kept else 'it may run on the manager'}: {situation.free_here}"
 
 
-def _recorded(
+def _recording(
     situation: Situation, cluster: ClusterName, state: CheckState, message: Message, copy: Json | None = None
 ) -> Effect:
     """The write of `clusterName`.

@@ -8,10 +8,10 @@ that carry our label.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
-from multikueue.core.model.adapter import Outcome
+from multikueue.core.model.adapter import JobAdapter, Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of, resource_version, uid
@@ -19,9 +19,9 @@ from multikueue.core.model.placements import former_places
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
-from multikueue.core.workload.facts.eligible import names_of
 from multikueue.core.workload.facts.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION, SYNC_GRACE
 from multikueue.core.workload.facts.runs import may_run_anywhere, until_end_counts
+from multikueue.core.workload.facts.shown import names_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Syncing
@@ -75,7 +75,7 @@ def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     knows how the job ends. What has run is not run again.
     """
     for worker in situation.workers if situation.snapshot.adapter is not None else ():
-        if (worker.all_jobs or worker.copy.has_ended) and (end := _end_on(situation, worker)) is not None:
+        if (worker.all_jobs or worker.copy.has_ended) and (end := _end_of_earlier_on(situation, worker)) is not None:
             return only_there(situation, worker, end)
     return None
 
@@ -85,7 +85,7 @@ def only_there(situation: Situation, worker: Worker, end: Plan) -> Plan:
     return end.also(*(remove_all(situation, worker.name) if end.effects else ()))
 
 
-def _end_on(situation: Situation, worker: Worker) -> Plan | None:
+def _end_of_earlier_on(situation: Situation, worker: Worker) -> Plan | None:
     """What shows how a job of an earlier attempt ended on one worker; None: it did not, or may have been stopped.
 
     One that was asked to stop, or is deleted, may have failed of that. Nor can the Workload copy tell it of pods that
@@ -189,6 +189,11 @@ def show_settled(situation: Situation) -> Iterator[Effect]:
     job, adapter = situation.job, situation.snapshot.adapter
     if job is not None and adapter is not None and not (situation.is_shared or may_run_anywhere(situation)):
         yield from patch_status(situation, job, adapter.settled_patch(job, situation.now))
+
+
+def shows_its_end(adapter: JobAdapter, jobs: Iterable[Json], now: datetime) -> bool:
+    """Whether jobs of a finished Workload show all that `show_settled` would write: only removing is left then."""
+    return all(adapter.settled_patch(job, now) is None for job in jobs)
 
 
 def delete_expired(situation: Situation) -> Plan | None:

@@ -28,9 +28,9 @@ from multikueue.core.model.workloads import is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, note_last_worker, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts.eligible import names_of
 from multikueue.core.workload.facts.graces import GONE_AGAIN, KUEUE_GRACE, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
 from multikueue.core.workload.facts.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
+from multikueue.core.workload.facts.shown import names_of
 from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.leftovers import hold_left, unseen
@@ -42,7 +42,7 @@ MOST_AT_ONCE: Final = 8
 
 
 @once
-def _on_workers(situation: Situation) -> tuple[tuple[Worker, list[Json]], ...]:
+def _jobs_by_worker(situation: Situation) -> tuple[tuple[Worker, list[Json]], ...]:
     """The workers in reach, each with the jobs that are being stopped there."""
     return tuple((worker, _own_jobs(situation, worker)) for worker in situation.workers if worker.reachable)
 
@@ -52,7 +52,7 @@ def _stopping(situation: Situation) -> tuple[Json, ...]:
     """The jobs that have begun to stop."""
     return tuple(
         job
-        for worker, jobs in _on_workers(situation)
+        for worker, jobs in _jobs_by_worker(situation)
         for job in jobs
         if worker.workload is None or worker.copy.is_stopping or is_terminating(job)
     )
@@ -60,7 +60,7 @@ def _stopping(situation: Situation) -> tuple[Json, ...]:
 
 def _has_begun(situation: Situation) -> bool:
     """Whether all that are seen have."""
-    return len(_stopping(situation)) == sum(len(jobs) for _, jobs in _on_workers(situation))
+    return len(_stopping(situation)) == sum(len(jobs) for _, jobs in _jobs_by_worker(situation))
 
 
 @once
@@ -75,7 +75,7 @@ def _quota_left(situation: Situation) -> timedelta:
 @once
 def _stops(situation: Situation) -> tuple[Effect, ...]:
     """What stops it on the workers."""
-    return tuple(effect for worker, _ in _on_workers(situation) for effect in _stop(situation, worker))
+    return tuple(effect for worker, _ in _jobs_by_worker(situation) for effect in _take_away(situation, worker))
 
 
 def _end_meanwhile(situation: Situation) -> Plan | None:
@@ -127,12 +127,12 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     """
     copy, jobs = worker.workload, situation.jobs_on(worker)
     has_ended = worker.copy.has_ended and worker.copy.finish_reason != workloads.SLICE_REPLACED  # else its job goes on
-    if copy is not None and worker.reachable and has_ended and _counts(situation, worker, copy):
+    if copy is not None and worker.reachable and has_ended and _is_of_attempt(situation, worker, copy):
         if not worker.in_sight and (left := until_end_counts(situation, worker)):
             return Plan(row="job out of sight").within(left)  # its jobs are read after its Workloads
         return ending.only_there(situation, worker, ending.end_as(situation, copy, jobs))
     outcome = ending.own_end(situation, jobs)
-    if outcome is None or not all(_counts(situation, worker, job) for job in jobs):
+    if outcome is None or not all(_is_of_attempt(situation, worker, job) for job in jobs):
         return None
     return ending.sync_outcome(situation, jobs, outcome)
 
@@ -201,7 +201,7 @@ def end_deleted_by_pods(situation: Situation) -> Plan | None:
     return Plan((end, *cleaned.effects), cleaned.look_again, row="finish")
 
 
-def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
+def _take_away(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove what runs. A set that several Workloads share is another's as soon as this one has no quota."""
     if situation.facts.component_index is None:
         yield from remove(situation, worker)
@@ -213,10 +213,12 @@ def _may_have_it(situation: Situation, worker: Worker) -> bool:
     """Whether what a worker shows may be the job that is being stopped: it ran there, or a mark proves it."""
     if situation.last_worker in names_of(situation, worker):
         return True
-    return any(_counts(situation, worker, copy) for copy in filter(None, (*situation.jobs_on(worker), worker.workload)))
+    return any(
+        _is_of_attempt(situation, worker, copy) for copy in filter(None, (*situation.jobs_on(worker), worker.workload))
+    )
 
 
-def _counts(situation: Situation, worker: Worker, copy: Json) -> bool:
+def _is_of_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether a copy is of the attempt that ends: by its mark, or because nothing speaks against it where it ran.
 
     Where it was recorded, no other worker has run it: users of one that was offered it can read the mark of the offer.
@@ -283,7 +285,7 @@ def end_settled(situation: Situation) -> Plan | None:
     job, adapter = situation.job, situation.snapshot.adapter
     if job is None or adapter is None or (end := adapter.settled_end(job)) is None or situation.facts.has_members:
         return None
-    if situation.facts.has_quota and situation.facts.is_evicted and not hold_left(situation):
+    if situation.facts.gives_quota_back and not hold_left(situation):
         return None  # its quota is given back first
     if any(adapter.settled_end(copy) for worker in situation.workers for copy in situation.jobs_on(worker)):
         return None
@@ -348,12 +350,12 @@ def _wait_for_run_of_gone(situation: Situation) -> Plan | None:
     return ending.clean_up(situation).within(GONE_AGAIN).also(*waits)
 
 
-def _is_anothers(situation: Situation) -> bool:
+def _job_is_anothers(situation: Situation) -> bool:
     return situation.snapshot.adapter is None or any(map(is_live, situation.snapshot.siblings))
 
 
 clean_up_gone: Final = first_of(
-    Way("its job is another's", _is_anothers, ending.clean_up),
+    Way("its job is another's", _job_is_anothers, ending.clean_up),
     Way("has ended", always, ending.end_of_gone),
     Way("goes", lambda seen: seen.snapshot.workload is not None, _release_stopped),
     Way("may still run", always, _wait_for_run_of_gone),

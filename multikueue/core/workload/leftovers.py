@@ -8,7 +8,7 @@ Workload, or on the MultiKueueCluster for all that was created there before a ti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -21,7 +21,7 @@ from multikueue.core.model.giving_up import given_up, holders_of
 from multikueue.core.model.grace import ends_by
 from multikueue.core.model.kinds import POD, WORKLOAD
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION, MAX_LABEL_VALUE
-from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import last_place
@@ -29,11 +29,10 @@ from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_updates import note_last_worker, retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.facts import graces
-from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.runs import is_given_up, may_be_ours, may_have_pods, stuck
+from multikueue.core.workload.facts.shown import has_its_name
 from multikueue.core.workload.facts.situation import Situation, Whose
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
-from multikueue.core.workload.groups import has_its_name
 from multikueue.core.workload.removal import remove_but, stops_since
 
 MOST_FINALIZERS: Final = 8
@@ -44,21 +43,32 @@ MOST_FINALIZERS: Final = 8
 class Leftover:
     """An object on a worker that may run what is about to run elsewhere."""
 
-    worker: ClusterName
+    worker: Worker
     kind: str
     object: Json
     why: str
 
     def __str__(self) -> str:
         named = plain(f'{self.kind} "{name_of(self.object)}" (UID {uid(self.object)})')
-        return f'worker cluster "{self.worker}": {named} {self.why}'
+        return f'worker cluster "{self.worker.name}": {named} {self.why}'
+
+    @property
+    def deleted(self) -> datetime | None:
+        """When somebody has deleted it, by its worker's clock."""
+        return parse_timestamp(self.object["metadata"].get("deletionTimestamp"))
+
+    def for_programs(self, grace: timedelta) -> EarlierRun:
+        """The same as a fact; `grace`: how long its pods may take to end."""
+        copy, held = self.object, tuple(_holding_finalizers(self.object))
+        due = None if self.deleted is None else ends_by(self.deleted, grace)
+        return EarlierRun(self.worker.name, self.kind, name_of(copy), uid(copy), self.deleted, due, held)
 
 
 def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
     """The job copies of earlier attempts that are seen anywhere, terminating or not: while there is one, its run is not
     over, and no new one begins. But for what a person has given up.
     """
-    return _not_given_up(situation, ((worker, _earlier_on(situation, worker)) for worker in situation.workers))
+    return _not_given_up(situation, (run for worker in situation.workers for run in _earlier_on(situation, worker)))
 
 
 def look_for_pods(situation: Situation) -> Plan | None:
@@ -71,14 +81,14 @@ def look_for_pods(situation: Situation) -> Plan | None:
     if not label or owner is None or worker is None or not worker.in_sight or len(owner.name) > MAX_LABEL_VALUE:
         return None  # no label can name a job of a longer name
     why = "of an earlier attempt has not ended"
-    pods = (Leftover(worker.name, POD.gvk.kind, pod, why) for pod in worker.pods or ())
-    left = _not_given_up(situation, [(worker, pods)])
-    if worker.pods is not None and not left:
+    pods = (Leftover(worker, POD.gvk.kind, pod, why) for pod in worker.pods or ())
+    leftovers = _not_given_up(situation, pods)
+    if worker.pods is not None and not leftovers:
         return None
-    namespace = namespace_for(situation.snapshot, worker)
+    namespace = situation.snapshot.namespace_for(worker)
     look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
     again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)
-    return _wait_for(situation, left, look).within(again)
+    return _wait_for(situation, leftovers, look).within(again)
 
 
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
@@ -87,11 +97,11 @@ def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
     An object of the chosen worker does not: it has the same name, so the two exclude each other.
     """
     others = (worker for worker in situation.workers if worker.name != chosen.name)
-    return _not_given_up(situation, ((worker, _others_on(situation, worker)) for worker in others))
+    return _not_given_up(situation, (leftover for worker in others for leftover in _others_on(situation, worker)))
 
 
-def _not_given_up(situation: Situation, listed: Iterable[tuple[Worker, Iterable[Leftover]]]) -> tuple[Leftover, ...]:
-    return tuple(left for worker, lefts in listed for left in lefts if not is_given_up(situation, worker, left.object))
+def _not_given_up(situation: Situation, leftovers: Iterable[Leftover]) -> tuple[Leftover, ...]:
+    return tuple(left for left in leftovers if not is_given_up(situation, left.worker, left.object))
 
 
 def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
@@ -99,7 +109,7 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         earlier = (job for job in worker.jobs if not situation.whose(worker, job.object).runs_for_it)
         yield from (_leftover(worker, job, "is not gone yet") for job in earlier)
         if (copy := worker.workload) is not None and situation.current(worker) is None:
-            yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
+            yield Leftover(worker, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
     for job in worker.all_jobs if worker.in_sight else ():
         if job not in worker.jobs and has_its_name(situation.snapshot, job.object):
@@ -113,7 +123,7 @@ def overdue(situation: Situation) -> Iterator[Leftover]:
     for worker in situation.workers:
         for job in worker.all_jobs if worker.in_sight else ():
             if overdue_in(situation, job.object) == timedelta(0) and not is_given_up(situation, worker, job.object):
-                ended = "look at the node of its pods" if not _holders(job.object) else _held(job.object)
+                ended = _held_by(job.object) or "look at the node of its pods"
                 way_out = f"if it does not run, {GIVE_UP_ANNOTATION}={worker.name}/{uid(job.object)} gives it up"
                 yield _leftover(worker, job, f"should have ended by now: {ended}; {way_out}")
 
@@ -141,16 +151,17 @@ def overdue_in(situation: Situation, job: Json) -> timedelta | None:
 
 
 def _state(job: Json) -> str:
-    held = f", {_held(job)}" if _holders(job) else ""
-    return f"is still ending{held}" if is_terminating(job) else "may still run"
+    return ", ".join(filter(None, ("is still ending", _held_by(job)))) if is_terminating(job) else "may still run"
 
 
-def _holders(job: Json) -> list[str]:
+def _holding_finalizers(job: Json) -> list[str]:
     return [plain(name) for name in holders_of(job)[:MOST_FINALIZERS]]
 
 
-def _held(job: Json) -> str:
-    return f"held by {'the finalizer' if len(_holders(job)) == 1 else 'finalizers'} {', '.join(_holders(job))}"
+def _held_by(job: Json) -> str:
+    """Which finalizers hold it; empty: none but Kubernetes' own."""
+    names = _holding_finalizers(job)
+    return f"held by {'the finalizer' if len(names) == 1 else 'finalizers'} {', '.join(names)}" if names else ""
 
 
 def _others_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
@@ -164,13 +175,13 @@ def _others_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     # Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
     copy = worker.workload if worker.in_sight and worker.copy.has_had_owner and not unproven else None
     if copy is not None and situation.whose(worker, copy) is Whose.UNPROVEN and may_be_ours(situation, worker, copy):
-        yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _FOREIGN)
+        yield Leftover(worker, WORKLOAD.gvk.kind, copy, _FOREIGN)
 
 
 def unseen(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     """What its Kueue has not stopped, where jobs of the kind are hidden for long."""
     if (copy := stuck(situation, worker)) is not None:
-        yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _UNSEEN)
+        yield Leftover(worker, WORKLOAD.gvk.kind, copy, _UNSEEN)
 
 
 _UNSEEN: Final = (
@@ -186,37 +197,35 @@ def left_behind(worker: Worker, job: JobCopy) -> Leftover:
 
 
 def _leftover(worker: Worker, job: JobCopy, why: str) -> Leftover:
-    return Leftover(worker.name, job.resource.gvk.kind, job.object, why)
+    return Leftover(worker, job.resource.gvk.kind, job.object, why)
 
 
-def tell_held_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[Effect]:
+def tell_held_up(situation: Situation, leftovers: tuple[Leftover, ...]) -> Iterator[Effect]:
     """Tell what keeps an admitted Workload from being recorded; of what is being deleted `overdue` tells in time."""
-    for leftover in left:
+    for leftover in leftovers:
         if not is_terminating(leftover.object):
             yield AnnounceWorkload("Warning", f"Waiting for {leftover}")
-    for why in _whys_not_given_up(situation, left) if left else ():
-        yield AnnounceWorkload("Warning", f"Waiting for {left[0]}: {why}")
+    for why in _whys_not_given_up(situation, leftovers) if leftovers else ():
+        yield AnnounceWorkload("Warning", f"Waiting for {leftovers[0]}: {why}")
 
 
-def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[str]:
+def _whys_not_given_up(situation: Situation, leftovers: tuple[Leftover, ...]) -> Iterator[str]:
     """What is wrong with an annotation that was to give up something of this, and gives up nothing."""
-    names = {leftover.worker for leftover in left}
     if noted := annotations_of(situation.workload).get(GIVE_UP_ANNOTATION):
         named = given_up(situation.workload)
         if not any(named.get(worker.name, set()).intersection(map(uid, worker.copies)) for worker in situation.workers):
             yield f'the annotation {GIVE_UP_ANNOTATION} gives up nothing: no worker has "{plain(noted)}" as WORKER/UID'
-    for worker in situation.workers:
+    for worker in {leftover.worker.name: leftover.worker for leftover in leftovers}.values():
         before = worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION)
-        if worker.name in names and before and parse_timestamp(before) is None:
+        if before and parse_timestamp(before) is None:
             wanted = "a time like 2026-01-31T12:00:00Z"
             yield f'{GIVE_UP_BEFORE_ANNOTATION} of worker cluster "{worker.name}" gives up nothing: it is not {wanted}'
 
 
 def hold_limit(situation: Situation) -> timedelta:
     """How long quota is held for a run that ends, whatever its grace period, and though its node is dead."""
-    return (
-        min(situation.facts.pod_grace, situation.settings.pod_grace_limit, graces.LONGEST_GRACE) + graces.LEFTOVER_GRACE
-    )
+    grace = min(situation.facts.pod_grace, situation.settings.pod_grace_limit, graces.LONGEST_GRACE)
+    return grace + graces.LEFTOVER_GRACE
 
 
 def hold_left(situation: Situation) -> timedelta:
@@ -226,38 +235,31 @@ def hold_left(situation: Situation) -> timedelta:
     return max(timedelta(0), hold_limit(situation) - passed)
 
 
-def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:
+def is_stubborn(situation: Situation, leftovers: tuple[Leftover, ...]) -> bool:
     """Whether it is waited for no longer with quota in hand.
 
     For long enough nothing has changed; or it was deleted that long ago, and the quota is held as long. What was to
     stop, and is not deleted, is waited for `STUBBORN`.
     """
-    limit, worker = hold_limit(situation), situation.snapshot.worker(left[0].worker)
+    limit, first = hold_limit(situation), leftovers[0]
     if situation.snapshot.quiet_for >= limit:
         return True
-    since, patience = parse_timestamp(left[0].object["metadata"].get("deletionTimestamp")), limit
-    if since is None and worker is not None and not worker.copy.waits_for_quota:
-        since, patience = stops_since(worker), max(graces.STUBBORN, limit)
+    since, patience = first.deleted, limit
+    if since is None and not first.worker.copy.waits_for_quota:
+        since, patience = stops_since(first.worker), max(graces.STUBBORN, limit)
     began = situation.facts.reserved_at
     return since is not None and began is not None and situation.now - max(since, began) >= patience
 
 
-def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:
+def send_back(situation: Situation, leftovers: tuple[Leftover, ...]) -> Effect:
     """Give the quota back while a leftover is there; each time for longer, as Kueue's `retryCount` tells."""
     tried = min(retry_count(situation.workload, situation.check), 8)
     after = min(graces.FIRST_DELAY * 2**tried, graces.MAX_DELAY)
-    return retry(situation, f"Waiting for {left[0]}", after, _for_programs(situation, left))
+    return retry(situation, f"Waiting for {leftovers[0]}", after, _for_programs(situation, leftovers))
 
 
-def _for_programs(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
-    return [_fact(situation, leftover) for leftover in left]
-
-
-def _fact(situation: Situation, leftover: Leftover) -> EarlierRun:
-    copy, deleted = leftover.object, parse_timestamp(leftover.object["metadata"].get("deletionTimestamp"))
-    due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
-    held = tuple(_holders(copy))
-    return EarlierRun(leftover.worker, leftover.kind, name_of(copy), uid(copy), deleted, due, held)
+def _for_programs(situation: Situation, leftovers: Iterable[Leftover]) -> list[EarlierRun]:
+    return [leftover.for_programs(situation.facts.pod_grace) for leftover in leftovers]
 
 
 def wait_for_earlier_run(situation: Situation) -> Plan | None:
@@ -265,20 +267,20 @@ def wait_for_earlier_run(situation: Situation) -> Plan | None:
 
     It waits with quota, for the pods' grace period as a rule; after a while it is sent back, each time for longer.
     """
-    left = earlier_runs(situation)
-    return _wait_for(situation, left) if left else None
+    leftovers = earlier_runs(situation)
+    return _wait_for(situation, leftovers) if leftovers else None
 
 
-def _wait_for(situation: Situation, left: tuple[Leftover, ...], *looks: Effect) -> Plan:
+def _wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effect) -> Plan:
     if noted := note_last_worker(situation):
         return Plan((*noted, *looks), row="note its last run")
-    if not left:
+    if not leftovers:
         return Plan(looks, row="look").within(hold_limit(situation))
-    if is_stubborn(situation, left):
-        back = [send_back(situation, left)] if situation.facts.is_active else []
-        return Plan((*tell_held_up(situation, left), *back, *looks), row="send back")
-    why = f"Waiting for {left[0]}"
-    said = [] if situation.head == why else [say_waits(situation, Message(why), _for_programs(situation, left))]
+    if is_stubborn(situation, leftovers):
+        back = [send_back(situation, leftovers)] if situation.facts.is_active else []
+        return Plan((*tell_held_up(situation, leftovers), *back, *looks), row="send back")
+    why = f"Waiting for {leftovers[0]}"
+    said = [] if situation.head == why else [say_waits(situation, Message(why), _for_programs(situation, leftovers))]
     return Plan((*said, *looks), row="wait").within(hold_limit(situation))
 
 

@@ -28,9 +28,8 @@ from multikueue.core.workload.check_updates import (
 )
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
 from multikueue.core.workload.facts import runs
-from multikueue.core.workload.facts.eligible import withheld
 from multikueue.core.workload.facts.graces import FIRST_ANSWER, LEFTOVER_AGAIN
-from multikueue.core.workload.facts.places import is_misplaced
+from multikueue.core.workload.facts.places import is_misplaced, withheld
 from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
@@ -113,30 +112,26 @@ def _hand_over(situation: Situation) -> Plan:
     return Plan((*recorded, *removed))
 
 
-def _awaits_other_checks(situation: Situation) -> bool:
-    return not workloads.other_checks_ready(situation.workload, situation.check)
-
-
 def _give_up(situation: Situation) -> Plan | None:
     given_up = _nomination(situation).give_up if winner(situation) is None else None
     return None if given_up is None else Plan((give_up(situation, given_up),))
 
 
 def _send_back_held_up(situation: Situation) -> Plan | None:
-    left = _held_up_by(situation)
-    if not left or not leftovers.is_stubborn(situation, left):
+    in_the_way = _held_up_by(situation)
+    if not in_the_way or not leftovers.is_stubborn(situation, in_the_way):
         return None
-    return Plan((leftovers.send_back(situation, left), *_warnings(situation)))
+    return Plan((leftovers.send_back(situation, in_the_way), *_warnings(situation)))
 
 
 def _offer_it(situation: Situation) -> Plan:
     """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
-    nomination, left = _nomination(situation), _held_up_by(situation)
+    nomination, in_the_way = _nomination(situation), _held_up_by(situation)
     # Those that are withheld stay nominated.
     asked = tuple(name for name in nomination.names if not withheld(situation).get(ClusterName(name)))
     opened = open_next(situation, asked)
     unheard = min(_awaited(situation).values(), default=None)
-    held_up = max((run.until for run in _runs_elsewhere(situation)), default=LEFTOVER_AGAIN if left else None)
+    held_up = max((run.until for run in _runs_elsewhere(situation)), default=LEFTOVER_AGAIN if in_the_way else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
     unseen = min((run.until for run in runs.possible_runs(situation)), default=None) if hidden else None
     nominations = note_last_worker(situation) or tuple(_nominate(situation, nomination))
@@ -161,7 +156,7 @@ _other_checks_first: Final = first_of(
 dispatch: Final = first_of(
     Way("waits are over", always, _end_waits),
     Way("record", _may_be_recorded, first_of(_NOTE, Way("hand over", always, _hand_over))),
-    Way("other checks", _awaits_other_checks, _other_checks_first),
+    Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
     Way("give up", always, _give_up),
     Way("held up", always, _send_back_held_up),
@@ -257,7 +252,7 @@ def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
     if _needs_no_job(situation, chosen):
-        state = CheckState.PENDING if situation.keeps_check_pending else CheckState.READY
+        state = CheckState.PENDING if situation.check_stays_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
         # Else there is nothing to copy: the job is about to go, or the manager's Kueue has started its pods here.
@@ -307,7 +302,7 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif worker.workload is None:
         yield from _clean_current(situation, worker)  # a job without its Workload cannot run
     elif (copy := situation.current(worker)) is not None and not worker.copy.is_terminating:
-        if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation.snapshot, worker, copy):
+        if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
             yield from _clean_current(situation, worker)  # so that a new one can be made
         else:
             yield from patch_copy(situation, worker)

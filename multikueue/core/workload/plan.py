@@ -24,9 +24,9 @@ from multikueue.core.workload.assigned import remove_others
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.facts.eligible import with_company, with_own_copies
-from multikueue.core.workload.facts.places import is_own_copy, with_places_written, without_foreign
+from multikueue.core.workload.facts.places import is_own_copy, with_places_written
 from multikueue.core.workload.facts.runs import possible_runs
+from multikueue.core.workload.facts.shown import situation_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, hidden
 from multikueue.core.workload.leftovers import clean_stale
@@ -76,24 +76,15 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    situation = _seen(snapshot, now, settings, dispatcher)
+    situation = situation_of(snapshot, now, settings, dispatcher)
     row, decided = next(_decisions(situation))
     return _completed(situation, row, decided)
-
-
-def _seen(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
-    """What rows look at: each copy stands where it counts. Nothing changes it afterwards."""
-    ours = without_foreign(snapshot, settings.mark_key)  # what is somebody else's does not show
-    carried = groups.with_carried_jobs(ours)  # a job copy is in `jobs` of the one Workload that may remove it
-    situation = Situation(carried, settings, dispatcher, now)
-    # Of several names of a cluster a copy shows on one; then what the rest of the job runs on counts as listed.
-    return with_company(with_own_copies(situation))
 
 
 def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
     """The plan, with what belongs to each, whatever has been decided."""
     decided = assigned.with_last_status(situation, decided)
-    decided = with_places_written(situation.snapshot, decided)
+    decided = with_places_written(situation, decided)
     decided = with_dependencies(situation, decided)
     decided = decided.within(*_spans(situation))
     if row.waits_for is not None or row.tells is not None:
@@ -151,7 +142,7 @@ def _troubles(situation: Situation) -> Iterator[str]:
 def _is_ours(situation: Situation) -> bool:
     """Whether there is a Workload, and it is not somebody else's: only then is its user told of its copies."""
     snapshot = situation.snapshot
-    if snapshot.workload is None or snapshot.adapter is None or is_own_copy(snapshot, situation.settings):
+    if snapshot.workload is None or snapshot.adapter is None or is_own_copy(situation):
         return False
     return snapshot.check is not None or _check_was_taken_off(situation)
 
@@ -200,11 +191,6 @@ def _may_run_already(situation: Situation) -> bool:
     if situation.facts.has_quota and not situation.facts.is_evicted:
         return False  # at most it is offered
     return bool(possible_runs(situation)) or not all(worker.is_empty for worker in situation.workers)
-
-
-def _is_giving_back(situation: Situation) -> bool:
-    """Whether its eviction is under way: Kueue has the quota back once the manager's job is shown to have stopped."""
-    return situation.facts.is_evicted and situation.facts.has_quota
 
 
 def _may_be_rejected(situation: Situation) -> bool:
@@ -259,7 +245,8 @@ def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str =
 
 def _is_nobodys(situation: Situation) -> bool:
     """Whether nobody has it: an eviction that is under way has a row of its own."""
-    return situation.assigned_to is None and situation.state is not CheckState.READY and not _is_giving_back(situation)
+    has_none = situation.assigned_to is None and situation.state is not CheckState.READY
+    return has_none and not situation.facts.gives_quota_back
 
 
 def _tell_unknown(situation: Situation) -> Plan:
@@ -267,15 +254,15 @@ def _tell_unknown(situation: Situation) -> Plan:
     return Plan((AnnounceWorkload("Warning", situation.snapshot.unreadable),))
 
 
-def _job(situation: Situation) -> str:
+def _for_job(situation: Situation) -> str:
     return ": ".join(filter(None, ("Waiting for its job to be seen", situation.snapshot.unreadable_job)))
 
 
-def _delegation(situation: Situation) -> str:
+def _for_delegation(situation: Situation) -> str:
     return f"It cannot be told who runs the job: {situation.not_delegated}"
 
 
-def _recorded(situation: Situation) -> str:
+def _for_worker(situation: Situation) -> str:
     """What was said when it was recorded, if we did that."""
     worker = situation.assigned_worker
     why = worker.unreadable if worker is not None else ""
@@ -302,7 +289,7 @@ def _is_of_unknown_kind(situation: Situation) -> bool:
 TABLE: tuple[Row, ...] = (
     # nothing follows from what cannot be read
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
-    Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), wait),  # of another Workload, which is planned
+    Row("copy", is_own_copy, wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
     Row("gone", lambda seen: seen.snapshot.workload is None or is_terminating(seen.workload), evicting.clean_up_gone),
     # a check deleted by mistake must not stop running jobs
@@ -313,7 +300,9 @@ TABLE: tuple[Row, ...] = (
     Row("left behind", always, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
     Row("pods deleted", always, evicting.end_deleted_by_pods),
-    Row("rejected", lambda seen: seen.state is CheckState.REJECTED and not _is_giving_back(seen), ending.clean_up),
+    Row(
+        "rejected", lambda seen: seen.state is CheckState.REJECTED and not seen.facts.gives_quota_back, ending.clean_up
+    ),
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
     Row("expired", lambda seen: seen.facts.is_finished, ending.delete_expired),
     Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished, goes=ending.show_settled),
@@ -333,12 +322,14 @@ TABLE: tuple[Row, ...] = (
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
     Row("unregistered kind", _is_of_unknown_kind, assigned.follow_copy, tells=tell_recorded, goes=remove_others),
     # we need its job from here on
-    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _job),
+    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _for_job),
     Row("stopped here", always, evicting.stop_here),  # by its Kueue, without an eviction
-    Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _recorded, tell_recorded, remove_others),
-    Row("assigned", lambda seen: bool(seen.assigned_to), assigned.follow_job, _recorded, tell_recorded, remove_others),
+    Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _for_worker, tell_recorded, remove_others),
+    Row(
+        "assigned", lambda seen: bool(seen.assigned_to), assigned.follow_job, _for_worker, tell_recorded, remove_others
+    ),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
-    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _delegation),
+    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _for_delegation),
     Row("earlier run", always, leftovers.wait_for_earlier_run, goes=clean_stale),
     Row("earlier pods", always, leftovers.look_for_pods, goes=clean_stale),
     Row("split group", always, groups.tell_split, lambda _: GROUP),

@@ -24,8 +24,8 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts import worker_states as states
-from multikueue.core.workload.facts.eligible import withheld
 from multikueue.core.workload.facts.graces import SHORT_LOSS
+from multikueue.core.workload.facts.places import withheld
 from multikueue.core.workload.facts.runs import assumed_for, left_of_short_loss, possible_runs, unstopped
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
@@ -160,7 +160,7 @@ def _earlier_attempt(situation: Situation, worker: Worker) -> str:
     """Until when nobody else gets the job, because it may still run there."""
     if unstopped(situation, worker) is not None:
         return ", has not stopped an earlier attempt: no other gets it before that"
-    for run in possible_runs(situation) if _counts(worker) else ():
+    for run in possible_runs(situation) if _time_runs_out(worker) else ():
         if run.worker == worker.name:
             return f", may run an earlier attempt: no other gets it before {timestamp(situation.now + run.until)}"
     return ""
@@ -215,11 +215,11 @@ def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
     if not left:
         return "", None
     patience = SHORT_LOSS if timeout > 2 * SHORT_LOSS else timedelta(0)
-    if (early := patience - (timeout - left)) > timedelta(0) and _counts(worker):
+    if (early := patience - (timeout - left)) > timedelta(0) and _time_runs_out(worker):
         return "", early
     removed = "; its MultiKueueCluster is gone" if worker.removed else ""
     stays = "" if isinstance(worker.reach, states.Lost) else "; stays there"
-    until = f"; moves at {timestamp(situation.now + left)}" if _counts(worker) else stays
+    until = f"; moves at {timestamp(situation.now + left)}" if _time_runs_out(worker) else stays
     return f"{out_of_sight(worker)}{until}{removed}", None
 
 
@@ -229,7 +229,7 @@ _REMOVED: Final = (
 )
 
 
-def _counts(worker: Worker) -> bool:
+def _time_runs_out(worker: Worker) -> bool:
     """Whether time runs out for what is there."""
     if isinstance(worker.reach, states.Lost):
         return worker.reach.since is not None

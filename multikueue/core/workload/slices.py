@@ -70,7 +70,7 @@ def is_placed_slice(situation: Situation) -> bool:
     return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 
 
-def _is_over(situation: Situation) -> bool:
+def _has_finished_there(situation: Situation) -> bool:
     return situation.current(situation.recorded) is not None and situation.recorded.copy.is_finished
 
 
@@ -159,7 +159,7 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
 
 
 follow_slice: Final = following(
-    Way("over", _is_over, follow_over),
+    Way("over", _has_finished_there, follow_over),
     Way("just gone", _has_just_gone, lambda _: Plan().within(VANISHED)),
     Way("refused", _starts_anew, send_back_refused),
     Way("removed worker", _gets_nothing_more, begin_anew),

@@ -29,7 +29,7 @@ from multikueue.core.workload.ways import Way, always, first_of, named
 
 
 @once
-def _holders(situation: Situation) -> list[Worker]:
+def _having_it(situation: Situation) -> list[Worker]:
     """The workers in sight that have it."""
     shown, last = [worker for worker in situation.workers if worker.in_sight], situation.last_worker
     trusted = [worker for worker in shown if worker.name == last or (last is None and worker.configured)]
@@ -42,14 +42,14 @@ def _hidden(situation: Situation) -> Mapping[ClusterName, timedelta]:
 
     One that was taken out of the config, or removed, runs its jobs to their end: it counts where nobody else has it.
     """
-    last, nobody = situation.last_worker, not _holders(situation)
+    last, nobody = situation.last_worker, not _having_it(situation)
     asked = (worker for worker in situation.workers if worker.configured or worker.name == last or nobody)
     times = ((worker.name, assumed_for(situation, worker)) for worker in asked if not worker.in_sight)
     return {name: left for name, left in times if left}
 
 
 def _wait_for_hidden(situation: Situation) -> Plan:
-    hidden, holders, last = _hidden(situation), _holders(situation), situation.last_worker
+    hidden, holders, last = _hidden(situation), _having_it(situation), situation.last_worker
     waiting = _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
     holder = holders[0].name if len(holders) == 1 else last if last in hidden else None
     noted = tuple(note_worker(situation, holder)) if holder is not None else ()
@@ -59,7 +59,7 @@ def _wait_for_hidden(situation: Situation) -> Plan:
 
 
 def _wait_for_one(situation: Situation) -> Plan:
-    names = _listed(worker.name for worker in _holders(situation))
+    names = _listed(worker.name for worker in _having_it(situation))
     return _wait(situation, f"{names} have it: remove it from all but one", None)
 
 
@@ -69,16 +69,16 @@ def _try_again(situation: Situation) -> Plan:
     return Plan((retry(situation, base),))
 
 
-def _record(situation: Situation) -> Plan:
-    having = _holders(situation)[0]
+def _record_holder(situation: Situation) -> Plan:
+    having = _having_it(situation)[0]
     return Plan(tuple(admit(situation, having.name, CheckState.READY, having.workload)))
 
 
 find_recorded: Final = first_of(
     Way("may be out of sight", lambda seen: bool(_hidden(seen)), _wait_for_hidden),
-    Way("several have it", lambda seen: len(_holders(seen)) > 1, _wait_for_one),
-    Way("nobody has it", lambda seen: not _holders(seen), _try_again),
-    Way("record it", always, _record),
+    Way("several have it", lambda seen: len(_having_it(seen)) > 1, _wait_for_one),
+    Way("nobody has it", lambda seen: not _having_it(seen), _try_again),
+    Way("record it", always, _record_holder),
 )
 """Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
 

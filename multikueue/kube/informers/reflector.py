@@ -14,7 +14,7 @@ from multikueue.core.model.names import Resource
 from multikueue.core.model.objects import resource_version, version_number
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
 from multikueue.kube.informers.list_pages import InitialList
-from multikueue.protocols import ObjectList, Reader, Received, Watcher, WatchEvent
+from multikueue.protocols import Lister, ObjectList, Received, Watcher, WatchEvent
 
 PROBE_DEADLINE: Final = LOST_AFTER
 """Seconds for the probe after a silent watch: a server whose answers take ten seconds is not taken for dead."""
@@ -23,7 +23,7 @@ NOTHING: Final = "multikueue,!multikueue"
 """A label selector that matches no object: a list with it returns the server's resourceVersion and no items."""
 
 
-class ListerWatcher(Reader, Watcher, Protocol):
+class ListerWatcher(Lister, Watcher, Protocol):
     """What a reflector needs of a client."""
 
 

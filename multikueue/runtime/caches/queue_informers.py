@@ -74,14 +74,12 @@ class QueueInformers:
                 for name in sorted(names):
                     on_queue(ObjectKey("", name))
 
-        def status_changed(status: InformerStatus) -> None:
+        def reported(status: InformerStatus) -> None:
             on_status(status)
             if on_figures is not None:
                 on_figures()
 
-        informer = partial(
-            Informer, client, on_change=changed, on_status=status_changed, fraction=fraction, limits=limits
-        )
+        informer = partial(Informer, client, on_change=changed, on_status=reported, fraction=fraction, limits=limits)
         informer = partial(informer, flaw=queue_flaw)
         kept = only_spec("resourceGroups") if slim and on_figures is None else drop_managed_fields
         queues = cls(

@@ -51,6 +51,10 @@ class _Remembered:
     """By worker, and the attempt that waits for their end: the last look alone."""
 
 
+_NOTHING: Final = _Remembered(0.0)
+"""Of a Workload that nobody remembers. It is read only."""
+
+
 @attrs.define(eq=False)
 class WorkloadMemory:
     """By Workload of the manager: when it changed, which worker had it, and which creations were sent."""
@@ -131,8 +135,8 @@ class WorkloadMemory:
             now: where this worker leads.
             shown: whether something of the Workload shows there.
         """
-        known = self._known.get(key)
-        return known is None or known.destination is None or known.destination.is_same(now, shown=shown)
+        then = self._known.get(key, _NOTHING).destination
+        return then is None or then.is_same(now, shown=shown)
 
     def led_to(self, key: ObjectKey, now: Destination | None) -> None:
         """The same worker leads there still, maybe by another address; None: nothing of the Workload is left there, and
@@ -145,13 +149,11 @@ class WorkloadMemory:
 
     def last_worker(self, key: ObjectKey) -> ClusterName | None:
         """The worker that was recorded last."""
-        known = self._known.get(key) or self._gone.get(key)
-        return known.last_worker if known is not None else None
+        return self._here_or_gone(key).last_worker
 
     def placement(self, key: ObjectKey) -> Placement | None:
         """The last placement: that of the worker that was recorded last."""
-        known = self._known.get(key)
-        return known.placement if known is not None else None
+        return self._known.get(key, _NOTHING).placement
 
     def changed_there(self, key: ObjectKey) -> None:
         """Something of this Workload changed on a worker."""
@@ -204,8 +206,7 @@ class WorkloadMemory:
 
     def supplied(self, cluster: ClusterName, key: ObjectKey) -> tuple[str, ...]:
         """The UIDs of copies on a worker that own what the job needs there, as far as this process has seen to it."""
-        known = self._known.get(key)
-        return known.supplied.get(cluster, ()) if known is not None else ()
+        return self._known.get(key, _NOTHING).supplied.get(cluster, ())
 
     def supply(self, cluster: ClusterName, key: ObjectKey, uid: str) -> None:
         """What the job needs is on a worker, and the copy of this UID owns it."""
@@ -214,8 +215,7 @@ class WorkloadMemory:
 
     def pods(self, cluster: ClusterName, key: ObjectKey, attempt: str) -> tuple[Json, ...] | None:
         """The pods on a worker that this attempt waits for; None: nobody has looked for them."""
-        known = self._known.get(key)
-        return known.pods.get((cluster, attempt)) if known is not None else None
+        return self._known.get(key, _NOTHING).pods.get((cluster, attempt))
 
     def saw_pods(self, cluster: ClusterName, key: ObjectKey, attempt: str, pods: tuple[Json, ...]) -> None:
         """These pods are on a worker, and this attempt waits for their end."""
@@ -237,9 +237,7 @@ class WorkloadMemory:
             of_attempt: its attempt.
             all_shown: whether what was created would show there by now.
         """
-        known = self._known.get(key) or self._gone.get(key)
-        if known is None:
-            return Untracked()
+        known = self._here_or_gone(key)
         sent = known.sent.get(cluster)
         if sent is not None and sent.in_doubt and not all_shown:
             job, since = max(sent.in_doubt.items(), key=itemgetter(1))
@@ -250,8 +248,10 @@ class WorkloadMemory:
 
     def _sent(self, cluster: ClusterName, key: ObjectKey) -> _Creations:
         """What was sent there. For a Workload that nobody remembers: nothing, and nobody keeps what is noted."""
-        known = self._known.get(key) or self._gone.get(key)
-        return known.sent.get(cluster, _Creations()) if known is not None else _Creations()
+        return self._here_or_gone(key).sent.get(cluster, _Creations())
+
+    def _here_or_gone(self, key: ObjectKey) -> _Remembered:
+        return self._known.get(key) or self._gone.get(key, _NOTHING)
 
     def _of(self, key: ObjectKey) -> _Remembered:
         known = self._known.get(key)

@@ -66,12 +66,10 @@ class HubCaches:
     occupied: Callable[[str], bool] = attrs.field(default=lambda _: False, kw_only=True)
     """Whether a worker has Workloads, or copies are still there: who dispatches from here knows them."""
     _read: dict[ObjectKey, WorkloadUse] = attrs.field(factory=dict, init=False, repr=False)
-    _latest: MutationCache = attrs.field(init=False, repr=False)
+    _latest: MutationCache = attrs.field(
+        default=attrs.Factory(lambda self: MutationCache(self.workloads), takes_self=True), kw_only=True, repr=False
+    )
     """The Workloads with what we have written of them, and the informer may not show yet."""
-
-    @_latest.default
-    def _over_the_informer(self) -> MutationCache:
-        return MutationCache(self.workloads)
 
     @classmethod
     def build(cls, client: ApiClient, fraction: Callable[[], float]) -> HubCaches:
@@ -87,15 +85,15 @@ class HubCaches:
     @classmethod
     def shared(
         cls,
-        workloads: Informer,
+        workloads: MutationCache,
         checks: Informer,
         configs: Informer,
         clusters: Informer,
         occupied: Callable[[str], bool],
     ) -> HubCaches:
         """Those that a manager has; before they run."""
-        workloads.add_indexes(HUB_INDEXES)
-        return cls(workloads, checks, configs, clusters, occupied=occupied)
+        workloads.informer.add_indexes(HUB_INDEXES)
+        return cls(workloads.informer, checks, configs, clusters, occupied=occupied, latest=workloads)
 
     def all(self) -> Sequence[Informer]:
         """All of them."""

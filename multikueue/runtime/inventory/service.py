@@ -104,11 +104,8 @@ class PlacementController:
             controllers.append(process.controller("multikueue_placement", reconciler, checks))
             services.append(ocm.run)
         profiles = {
-            inventory.config: (
-                _profiles(client, options.namespace, inventory, inventories, fraction),
-                inventory.settings,
-            )
-            for inventory in options.inventories
+            fills.config: (_profiles(client, options.namespace, fills, inventories, fraction), fills.settings)
+            for fills in options.inventories
         }
         if profiles:
             filling = InventoryReconciler(hub, profiles, executor, clock, hook)

@@ -27,7 +27,6 @@ from multikueue.core.workload.facts.worker_states import Kind, Opaque, Served, S
 from multikueue.errors import Cause
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.informers.informer import Informer
-from multikueue.kube.informers.informer_status import InformerStatus
 from multikueue.kube.informers.reflector import ListerWatcher
 from multikueue.protocols import ApiClient
 from multikueue.runtime.caches.mutation_cache import MutationCache
@@ -85,8 +84,9 @@ class WorkerSettings:
     """What may be on a lost worker that must not run there; None: nobody looks for it when it returns."""
     lost_after: timedelta = attrs.field(factory=lambda: PlanSettings().worker_lost_timeout)
     """For how long a worker keeps what it has, while it does not answer, or not for a kind."""
-    given_up_in: Callable[[ClusterName], float] = lambda _: math.inf
-    """Seconds until what a lost worker has goes elsewhere; infinite: it is not lost, or no time counts."""
+    given_up_in: Callable[[ClusterName, float | None], float] = lambda _name, _failing_since: math.inf
+    """Seconds until what a worker has, or has of a kind that fails since then on the loop's clock, goes elsewhere;
+    infinite: nothing is lost, or no time counts."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -123,12 +123,11 @@ class WorkerInformers(WorkerCopies):
             report: called when the status of any informer changes.
             earlier: those so far, of a server of the same address.
         """
-        probe, informer = WorkerProbe(client, settings.rounds), _limited(client, settings, report)
+        probe, informer = WorkerProbe(client, settings.rounds), _limited(name, client, settings, report)
         kueue, full = KueueCheck(client, report), _full(name, client, settings)
-        workloads = _limited(full, settings, report)(
+        workloads = _limited(name, full, settings, report)(
             WORKLOAD,
             sleep=full.sleep,
-            given_up_in=lambda _: settings.given_up_in(name),
             flaw=workload_flaw,
             transform=without_templates,
             on_change=partial(_tell_origins, full.tell),
@@ -138,10 +137,7 @@ class WorkerInformers(WorkerCopies):
             indexes=INDEXES_THERE if settings.on_figures is None else {**INDEXES_THERE, **QUOTA_INDEXES},
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
-        jobs = {
-            adapter.resource.gvk: _jobs(adapter, informer, settings, name, earlier)
-            for adapter in settings.adapters.followed
-        }
+        jobs = {row.resource.gvk: _jobs(row, informer, settings, name, earlier) for row in settings.adapters.followed}
         is_used = partial(_is_used, settings, name, workloads)
         return cls(
             client,
@@ -269,7 +265,9 @@ class WorkerInformers(WorkerCopies):
         return f"<WorkerInformers {followed} of {len(self._informers)} kinds followed>"
 
 
-def _limited(client: ListerWatcher, settings: WorkerSettings, report: Callable[[], None]) -> partial[Informer]:
+def _limited(
+    name: ClusterName, client: ListerWatcher, settings: WorkerSettings, report: Callable[[], None]
+) -> partial[Informer]:
     """What all informers of our copies have in common."""
     return partial(
         Informer,
@@ -280,6 +278,7 @@ def _limited(client: ListerWatcher, settings: WorkerSettings, report: Callable[[
         label_selector=f"{ORIGIN_LABEL}={settings.origin}",
         belongs=partial(_is_ours, settings.origin),
         keeps_unreadable=True,
+        given_up_in=lambda status: settings.given_up_in(name, status.failing_since),
     )
 
 
@@ -305,15 +304,8 @@ def _jobs(
         transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
         on_change=copy_handler(kind, partial(to.on_workload, name), partial(to.on_job, name)),
         predecessor=before.informer if before is not None else None,
-        given_up_in=partial(_given_up_in, to.lost_after),
     )
     return MutationCache(followed, kind.copy_entries)
-
-
-def _given_up_in(lost_after: timedelta, kind: InformerStatus) -> float:
-    """Seconds until what a worker has of a kind that cannot be seen goes elsewhere; infinite: it can."""
-    since = kind.failing_since
-    return math.inf if since is None else since + lost_after.total_seconds() - loop_time()
 
 
 def _queues(name: ClusterName, client: ApiClient, to: WorkerSettings, report: Callable[[], None]) -> QueueInformers:

@@ -239,11 +239,13 @@ class WorkerPool:
             return None
         return lost_since if gone is None else max(lost_since, gone)
 
-    def _given_up_in(self, name: ClusterName) -> float:
-        """Seconds until what a lost worker has goes elsewhere; infinite: it is not lost, or no time counts."""
+    def _given_up_in(self, name: ClusterName, failing_since: float | None) -> float:
+        """See `WorkerSettings.given_up_in`."""
         worker = self.get(name)
-        since = self.counts_from(name, worker.connection.lost_since) if worker is not None else None
-        return math.inf if since is None else (since + self.settings.lost_after - self.clock()).total_seconds()
+        lost = self.counts_from(name, worker.connection.lost_since) if worker is not None else None
+        ages = [loop_time() - failing_since] if failing_since is not None else []
+        ages += [(self.clock() - lost).total_seconds()] if lost is not None else []
+        return self.settings.lost_after.total_seconds() - max(ages, default=-math.inf)
 
     def follow_figures(self, changed: Callable[[ClusterName], None]) -> None:
         """Keep the queues of all workers, with their figures; before `run`.

@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from functools import partial
-from typing import Final
+from typing import Final, Unpack
 
 import anyio
 import attrs
@@ -23,7 +23,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.workload.effects import ApplyStatus, DeleteJob
 from multikueue.errors import ApiError, Forbidden, Unauthorized
 from multikueue.logs import get_logger
-from multikueue.protocols import ApiClient, ObjectList, Received, WatchEvent, read
+from multikueue.protocols import ApiClient, ListOptions, ObjectList, WatchEvent, WatchOptions, read
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.workers.moved_away import Suspect, Suspects
 
@@ -76,53 +76,24 @@ class ReturningWorker:
                     await anyio.sleep(until - loop_time())  # who is not let in is not let in a second later
                     return
 
-    async def get(self, resource: Resource, key: ObjectKey) -> Json:
-        """See `Reader`."""
-        return await self.client.get(resource, key)
-
-    async def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        limit: int = 0,
-        each: Received | None = None,
-    ) -> ObjectList:
-        """See `Reader`. While the worker is lost, one that has no answer is sent again once the worker has answered."""
-        selected = partial(self.client.list, resource, namespace=namespace, label_selector=label_selector)
-        send = partial(selected, limit=limit, each=each)
-        if self.suspects() is not None:
-            await self._look()
-            answer = await self._sent(send)
-            if answer is None:  # it hung, and the worker answers: sent again once, however many leave it meanwhile
-                answer = await send()
-            await self._look()  # it may have waited until there was something to look for
-            return answer
-        return await send()
+    async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
+        """See `Lister`. While the worker is lost, one that has no answer is sent again once the worker has answered."""
+        if self.suspects() is None:
+            return await self.client.list(resource, **options)
+        send = partial(self.client.list, resource, **options)
+        await self._look()
+        answer = await self._sent(send)
+        if answer is None:  # it hung, and the worker answers: sent again once, however many leave it meanwhile
+            answer = await send()
+        await self._look()  # it may have waited until there was something to look for
+        return answer
 
     async def watch(
-        self,
-        resource: Resource,
-        on_event: Callable[[WatchEvent], None],
-        *,
-        resource_version: str,
-        namespace: str = "",
-        label_selector: str = "",
-        idle: float = 90.0,
-        on_open: Callable[[], None] | None = None,
+        self, resource: Resource, on_event: Callable[[WatchEvent], None], **options: Unpack[WatchOptions]
     ) -> None:
         """See `Watcher`."""
         await self._look()
-        await self.client.watch(
-            resource,
-            on_event,
-            resource_version=resource_version,
-            namespace=namespace,
-            label_selector=label_selector,
-            idle=idle,
-            on_open=on_open,
-        )
+        await self.client.watch(resource, on_event, **options)
 
     async def _sent(self, send: Callable[[], Awaitable[ObjectList]]) -> ObjectList | None:
         """The answer to a request; None: the worker has answered another one before."""

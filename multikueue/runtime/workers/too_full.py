@@ -8,8 +8,7 @@ other worker. Once they have gone, the worker is listed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Final
+from typing import Final, Unpack
 
 import anyio
 import attrs
@@ -24,7 +23,7 @@ from multikueue.core.model.workloads import Owner, has_members, owner, owner_nam
 from multikueue.core.workload.facts.snapshot import JobCopy
 from multikueue.errors import ApiError, NotFound, Unreadable
 from multikueue.logs import get_logger
-from multikueue.protocols import ObjectList, Received, WatchEvent
+from multikueue.protocols import ListOptions, ObjectList, WatchEvent, WatchOptions
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.workers.children import adopter
 from multikueue.runtime.workers.copies import without_templates
@@ -79,30 +78,19 @@ class FullWorker:
     def __repr__(self) -> str:
         return f"<FullWorker: {len(self._there)} names known, {len(self.copies)} read by name>"
 
-    async def get(self, resource: Resource, key: ObjectKey) -> Json:
-        """See `Reader`."""
-        return await self.worker.get(resource, key)
-
-    async def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        limit: int = 0,
-        each: Received | None = None,
-    ) -> ObjectList:
-        """See `Reader`."""
+    async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
+        """See `Lister`."""
         there: dict[ObjectKey, ObjectKey] = {}
+        each = options.get("each")
 
         def noted(obj: Json, size: int) -> Json:
             if self.belongs(obj) and not workload_flaw(obj):
                 there[origin_key(obj)] = ObjectKey.of(obj)
             return obj if each is None else each(obj, size)
 
-        self._there, selected = {}, partial(self.worker.list, resource, namespace=namespace)
+        self._there, options["each"] = {}, noted
         try:
-            listed = await selected(label_selector=label_selector, limit=limit, each=noted)
+            listed = await self.worker.list(resource, **options)
         except Unreadable:
             self._there = there
             raise
@@ -110,27 +98,11 @@ class FullWorker:
         return listed
 
     async def watch(
-        self,
-        resource: Resource,
-        on_event: Callable[[WatchEvent], None],
-        *,
-        resource_version: str,
-        namespace: str = "",
-        label_selector: str = "",
-        idle: float = 90.0,
-        on_open: Callable[[], None] | None = None,
+        self, resource: Resource, on_event: Callable[[WatchEvent], None], **options: Unpack[WatchOptions]
     ) -> None:
         """See `Watcher`. What was listed is in the caches then."""
         self._there, self.copies = {}, {}
-        await self.worker.watch(
-            resource,
-            on_event,
-            resource_version=resource_version,
-            namespace=namespace,
-            label_selector=label_selector,
-            idle=idle,
-            on_open=on_open,
-        )
+        await self.worker.watch(resource, on_event, **options)
 
     async def sleep(self, seconds: float) -> None:
         """Wait out a back-off, or until the worker has answered, or what was deleted on the manager has gone."""
@@ -161,7 +133,7 @@ class FullWorker:
     async def _read(self, key: ObjectKey) -> None:
         self.copies.pop(key, None)
         try:
-            copy = await self.worker.get(WORKLOAD, self._there[key])
+            copy = await self.worker.client.get(WORKLOAD, self._there[key])
             if not self.belongs(copy) or workload_flaw(copy) or origin_key(copy) != key:
                 return
             by, jobs, shared = owner(copy), list[JobCopy](), list[JobCopy]()
@@ -197,7 +169,7 @@ class FullWorker:
             ApiError: it could not be read.
         """
         try:
-            job = await self.worker.get(row.resource, there)
+            job = await self.worker.client.get(row.resource, there)
         except NotFound:
             return None
         return job if self.belongs(job) and not row.flaw(job) else None

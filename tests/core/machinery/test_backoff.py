@@ -17,7 +17,16 @@ from multikueue.core.machinery.backoff import (
     WATCH_BACKOFF,
     Backoff,
 )
-from multikueue.core.machinery.watch import Established, Failed, Listed, Probed, Probing, WatchEnded, WatchState
+from multikueue.core.machinery.watch import (
+    Established,
+    Failed,
+    Listed,
+    Listing,
+    Probed,
+    Probing,
+    WatchEnded,
+    WatchState,
+)
 from tests.examples import examples
 
 BACKOFFS = st.builds(
@@ -132,7 +141,9 @@ class Reconnecting(RuleBasedStateMachine):
         self.now += waited
 
     def connected(self) -> WatchState:
-        """The state in which a watch is open: a reflector probes the server after each failure."""
+        """The state in which a watch is open: behind a failure a reflector probes the server, or lists."""
+        if isinstance(self.state.phase, Listing):
+            return self.state.step(Listed("1"))
         return self.state.step(Probed("1")) if isinstance(self.state.phase, Probing) else self.state
 
     @rule(fraction=FRACTIONS)

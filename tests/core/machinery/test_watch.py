@@ -113,7 +113,14 @@ def test_after_silence_it_lists_again() -> None:
     """A proxy may hold back the events of every watch, and let all other answers pass."""
     quiet = after(Listed("5"), Established(), TimedOut())
     assert quiet.step(Probed("7")).phase == Listing()
-    assert quiet.step(Failed()).step(Probed("7")).phase == Listing()
+    assert quiet.step(Failed()).phase == Listing()
+
+
+def test_a_server_that_left_a_probe_unanswered_is_listed_once_it_answers() -> None:
+    """What happened while it was away may come late by a watch, which counts as established after two seconds."""
+    away = after(Listed("5"), Established(), Disconnected(), Failed())
+    assert away == WatchState(Listing(), failures=1)
+    assert away.step(Failed()).step(Listed("9")) == WatchState(Watching("9"), failures=2)
 
 
 def test_a_watch_that_was_never_established_and_times_out_is_a_failure() -> None:

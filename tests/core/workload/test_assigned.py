@@ -298,13 +298,16 @@ class TestUnchecked:
         "w1",
         [
             worker("w1", reach=Lost(NOW - timedelta(hours=1))),
-            worker("w1"),
             worker("w1", copy_of(TAKEN_OFF, admitted=True), kind=Unserved()),
         ],
-        ids=["lost", "empty", "kind not served"],
+        ids=["lost", "kind not served"],
     )
     def test_nothing_else_can_be_asked_of_kueue(self, w1: Worker) -> None:
         assert self.words(w1) == []
+
+    def test_one_whose_copies_are_gone_is_told(self) -> None:
+        """It cannot be sent back, and its job says that it runs."""
+        assert self.words(worker("w1")) == ["warn"]
 
     def test_copies_on_other_workers_are_removed(self) -> None:
         """A worker that was lost and is back may still run an earlier attempt."""

@@ -38,7 +38,7 @@ from multikueued.run import leadership
 from multikueued.run.daemon import work
 from multikueued.sandbox_command.command import merged
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
-from multikueued.workers import add, connection_wait, drain, ending_wait
+from multikueued.workers import connection_wait, drain, ending_wait
 
 T = TypeVar("T")
 PATIENCE = 30.0
@@ -90,11 +90,10 @@ class Ground:
         return result.stderr.partition("multikueue: error: ")[2]
 
     async def join(self, *names: str, cpu: str = "4") -> None:
-        """Add workers, and give them queues. Each is another cluster, so nothing more is told of it."""
+        """Add workers, and give them queues."""
         for name in names:
             await set_up_queues(self.worker(name), {"cpu": cpu})
-            with patch.object(add, "SECOND_NAME_WAIT", 0.0):
-                await self.done("worker", "add", name, "--worker-context", name, "--outside")
+            await self.done("worker", "add", name, "--worker-context", name, "--outside")
 
     async def submit(self, *names: str, cpu: str = "1") -> None:
         """Submit jobs."""
@@ -103,24 +102,26 @@ class Ground:
 
     async def places(self) -> dict[str, str | None]:
         """The worker of each job that has not ended."""
-        found = (await self.manager.list(WORKLOAD)).items
+        workloads = (await self.manager.list(WORKLOAD)).items
         return {
-            one["metadata"]["ownerReferences"][0]["name"]: cluster_name(one) for one in found if not is_finished(one)
+            workload["metadata"]["ownerReferences"][0]["name"]: cluster_name(workload)
+            for workload in workloads
+            if not is_finished(workload)
         }
 
     async def runs_on(self) -> dict[str, list[str]]:
         """The workers on which each job has pods that run."""
-        found: dict[str, list[str]] = {}
+        running: dict[str, list[str]] = {}
         for name in self.sandbox.workers:
-            for one in (await self.worker(name).list(JOB)).items:
-                if (one.get("status") or {}).get("active"):
-                    found.setdefault(one["metadata"]["name"], []).append(name)
-        return found
+            for there in (await self.worker(name).list(JOB)).items:
+                if (there.get("status") or {}).get("active"):
+                    running.setdefault(there["metadata"]["name"], []).append(name)
+        return running
 
     async def clusters(self) -> list[str]:
         """What the MultiKueueConfig lists; empty if there is none."""
-        found = (await self.manager.list(MULTIKUEUE_CONFIG)).items
-        return [name for config in found for name in config["spec"]["clusters"]]
+        configs = (await self.manager.list(MULTIKUEUE_CONFIG)).items
+        return [name for config in configs for name in config["spec"]["clusters"]]
 
     async def kubeconfig_of(self, worker: str) -> Json:
         """The Secret on the manager."""
@@ -152,7 +153,7 @@ def _as_one_process(file: Path) -> Iterator[None]:
     Nobody is spared by rarer looks here. No term looks for garbage either: it would look through all tests.
     """
     with file.open("w") as log, ExitStack() as stack:
-        for command in (add, connection_wait, drain, ending_wait):
+        for command in (connection_wait, drain, ending_wait):
             stack.enter_context(patch.object(command, "INTERVAL", 0.05))
         stack.enter_context(patch.object(leadership, "freeze", gc.enable))
         structlog.configure(logger_factory=structlog.PrintLoggerFactory(log))

@@ -61,9 +61,9 @@ async def join(here: Ground, file: Path, *more: str) -> str:
 
 async def age(here: Ground, by: timedelta, key: ObjectKey = KEY) -> None:
     """Make the token seem older, for whoever decides when to renew it."""
-    found = await here.manager.get(SECRET, key)
+    secret = await here.manager.get(SECRET, key)
     moved = {
-        name: (datetime.fromisoformat(annotations_of(found)[name]) - by).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        name: (datetime.fromisoformat(annotations_of(secret)[name]) - by).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         for name in (ISSUED, EXPIRES)
     }
     await here.manager.merge_patch(SECRET, key, {"metadata": {"annotations": moved}})
@@ -73,13 +73,13 @@ async def renewed(here: Ground, before: Json) -> Json:
     async def look() -> Json:
         return await here.manager.get(SECRET, KEY)
 
-    return await until(look, lambda found: token_in(found) != token_in(before))
+    return await until(look, lambda secret: token_in(secret) != token_in(before))
 
 
 async def warned(here: Ground, words: str) -> Json:
     async def look() -> list[Json]:
         events = (await here.manager.list(EVENT)).items
-        return [one for one in events if one["reason"] == "TokenNotRenewed" and words in one["note"]]
+        return [event for event in events if event["reason"] == "TokenNotRenewed" and words in event["note"]]
 
     return (await until(look))[0]
 
@@ -91,7 +91,7 @@ async def in_use(here: Ground, secret: Json) -> None:
     async def look() -> str:
         return digest_in_use(await here.cluster("worker1"))
 
-    await until(look, lambda found: found == wanted)
+    await until(look, lambda places: places == wanted)
 
 
 async def test_it_is_renewed_before_it_ends_and_the_connection_stays(tmp_path: Path, file: Path) -> None:
@@ -117,7 +117,7 @@ async def test_it_is_renewed_before_it_ends_and_the_connection_stays(tmp_path: P
         active = condition(await here.cluster("worker1"), "Active") or {}
         assert (active["status"], active["lastTransitionTime"]) == ("True", since)
         await here.submit("first")
-        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"first": ["worker1"]})
 
 
 @pytest.mark.gate
@@ -217,7 +217,7 @@ async def test_removal_leaves_nothing_of_it(tmp_path: Path, file: Path) -> None:
         there = here.worker("worker1")
         for resource in (SECRET, ROLE, ROLE_BINDING, SERVICE_ACCOUNT):
             left = (await there.list(resource, namespace=KUEUE_NAMESPACE)).items
-            assert [one["metadata"]["name"] for one in left if "multikueue" in one["metadata"]["name"]] == []
+            assert [secret["metadata"]["name"] for secret in left if "multikueue" in secret["metadata"]["name"]] == []
 
 
 @pytest.mark.parametrize(
@@ -266,13 +266,15 @@ async def test_the_doctor_says_when_it_ends_also_without_the_secret(
             return True
 
         await until(published)
-        told = []
+        logged = []
         for _ in range(2):
             result = await here.run("doctor", "--json", "--config-file", str(file))
-            told.append([one["why"] for one in json.loads(result.stdout)["findings"] if one["id"] == "bound-token"])
+            logged.append(
+                [finding["why"] for finding in json.loads(result.stdout)["findings"] if finding["id"] == "bound-token"]
+            )
             here.sandbox.manager.server.faults.add(Refuse(403), on=Match(user="admin", resource="secrets"))
-        assert told[0] == told[1]
-        assert "the daemon renews it from " in told[0][0]
+        assert logged[0] == logged[1]
+        assert "the daemon renews it from " in logged[0][0]
 
 
 @pytest.mark.gate
@@ -291,8 +293,8 @@ async def test_who_signed_another_address_is_named_or_the_worker_tells(tmp_path:
         await here.worker("worker1").create(CONFIG_MAP, root)
         assert "is not connected after 1 s" in await here.refused(*add)
         stored = decoded(await here.manager.get(SECRET, KEY), "kubeconfig").encode()
-    found = parse_worker_kubeconfig(stored)
-    assert (found.server, found.ca_pem) == ("https://oslo.example.com", server.ca_pem)
+    config = parse_worker_kubeconfig(stored)
+    assert (config.server, config.ca_pem) == ("https://oslo.example.com", server.ca_pem)
 
 
 @pytest.mark.gate

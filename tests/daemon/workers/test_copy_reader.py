@@ -66,18 +66,18 @@ def reader_of(worker: Any, rows: Iterable[JobKind], orphans: Set[str] = frozense
 async def seen(worker: Worker, *kinds: str, overdue_only: bool = False) -> EndingCopies:
     rows: Iterable[JobKind] = [KINDS[kind] for kind in kinds]
     reader = reader_of(worker, rows)
-    found: EndingCopies = await reader.look(NOW, overdue_only=overdue_only)
-    return found
+    ending: EndingCopies = await reader.look(NOW, overdue_only=overdue_only)
+    return ending
 
 
 async def only(worker: Worker, kind: str) -> EndingCopy:
-    (found,) = (await seen(worker, kind)).copies
-    return found
+    (copy,) = (await seen(worker, kind)).copies
+    return copy
 
 
 async def test_what_has_ended_is_retained_and_does_not_count() -> None:
     worker = Worker({"jobs": [made("Job"), made("Job", status=SPENT, metadata={"name": "kept"})]})
-    assert [one.key for one in (await seen(worker, "Job")).copies] == [ObjectKey("team", "job")]
+    assert [copy.key for copy in (await seen(worker, "Job")).copies] == [ObjectKey("team", "job")]
     assert worker.asked == [("jobs", f"{ORIGIN_LABEL}=us")]
 
 
@@ -85,8 +85,8 @@ async def test_a_copy_whose_status_says_that_its_pods_are_gone_does_not_count() 
     status = {"state": "suspended", "conditions": [{"type": "RayClusterSuspended", "status": "True"}]}
     gone = made("RayCluster", deleted=MINUTE, spec={"suspend": True}, status=status)
     ends = made("RayCluster", deleted=MINUTE, status={"state": "ready"}, metadata={"name": "ends"})
-    found = await seen(Worker({"rayclusters": [gone, ends], "pods": []}), "RayCluster")
-    assert [one.key.name for one in found.copies] == ["ends"]
+    ending = await seen(Worker({"rayclusters": [gone, ends], "pods": []}), "RayCluster")
+    assert [copy.key.name for copy in ending.copies] == ["ends"]
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ async def test_it_tells_foreign_finalizers_and_the_workload_it_was_made_for() ->
 @pytest.mark.parametrize("tells", [True, False])
 async def test_kinds_that_are_not_served_are_passed_over_and_forbidden_ones_named(tells: bool) -> None:
     worker = Worker({"jobs": [made("Job")], "jobsets": []}, tells=tells, refused={"jobsets"})
-    found = await seen(worker, "Job", "JobSet", "RayJob")
-    assert [one.kind for one in found.copies] == ["Job"]
-    assert found.not_read == (KINDS["JobSet"].resource,)
+    ending = await seen(worker, "Job", "JobSet", "RayJob")
+    assert [copy.kind for copy in ending.copies] == ["Job"]
+    assert ending.not_read == (KINDS["JobSet"].resource,)
     assert (("rayjobs", f"{ORIGIN_LABEL}=us") in worker.asked) is not tells
 
 
@@ -159,7 +159,7 @@ async def test_pods_are_looked_for_once_it_is_overdue() -> None:
     assert (await only(quiet, "Job")).pods == ()
     assert [plural for plural, _ in quiet.asked] == ["jobs"]
     overdue = Worker({"jobs": [made("Job", deleted=timedelta(seconds=90))], "pods": pods})
-    assert [(one.name, one.node) for one in (await only(overdue, "Job")).pods] == [("late", "n1")]
+    assert [(pod.name, pod.node) for pod in (await only(overdue, "Job")).pods] == [("late", "n1")]
 
 
 async def test_one_whose_workload_is_gone_is_told_if_nobody_has_deleted_it() -> None:
@@ -167,12 +167,12 @@ async def test_one_whose_workload_is_gone_is_told_if_nobody_has_deleted_it() -> 
     copies = [made("Job"), made("Job", metadata={"name": "new", "uid": "uid-new", "creationTimestamp": timestamp(NOW)})]
     worker = Worker({"jobs": copies})
     rows: Iterable[JobKind] = [KINDS["Job"]]
-    for orphans, told in ((frozenset[str](), []), (frozenset({"uid-Job", "uid-new"}), ["job"])):
+    for orphans, overdue in ((frozenset[str](), []), (frozenset({"uid-Job", "uid-new"}), ["job"])):
         reader = reader_of(worker, rows, orphans)
-        found = (await reader.look(NOW, overdue_only=True)).copies
-        assert [one.key.name for one in found] == told
-        assert all("was not deleted" in one.why(NOW) for one in found)
-        assert all("give-up-before" in one.way_out("w1", known=False) for one in found)
+        ending = (await reader.look(NOW, overdue_only=True)).copies
+        assert [copy.key.name for copy in ending] == overdue
+        assert all("was not deleted" in copy.why(NOW) for copy in ending)
+        assert all("give-up-before" in copy.way_out("w1", known=False) for copy in ending)
 
 
 LABEL = "example.com/job"
@@ -185,33 +185,33 @@ def labelled(name: str, of: str, *, phase: str = "Running", deleted: timedelta |
 
 async def by_label(worker: Worker, *, overdue_only: bool = False) -> EndingCopies:
     reader = reader_of(worker, [attrs.evolve(KINDS["Job"], pods_label=LABEL)])
-    found: EndingCopies = await reader.look(NOW, overdue_only=overdue_only)
-    return found
+    ending: EndingCopies = await reader.look(NOW, overdue_only=overdue_only)
+    return ending
 
 
 async def test_pods_that_outlive_their_job_count_where_only_a_label_shows_them() -> None:
     """Their controller does not set `blockOwnerDeletion`: the job copy is gone, and drain said "drained"."""
     pods = [labelled("left", "gone"), labelled("ended", "gone", phase="Failed"), labelled("its", "job")]
-    found = await by_label(Worker({"jobs": [made("Job", status=SPENT)], "pods": pods}))
-    assert [(one.kind, one.key.name) for one in found.copies] == [("Pod", "left")]
+    ending = await by_label(Worker({"jobs": [made("Job", status=SPENT)], "pods": pods}))
+    assert [(copy.kind, copy.key.name) for copy in ending.copies] == [("Pod", "left")]
 
 
 async def test_of_them_those_are_overdue_whose_grace_period_was_over_a_minute_ago() -> None:
     pods = [labelled("soon", "gone", deleted=timedelta(seconds=59)), labelled("late", "gone", deleted=MINUTE)]
-    found = await by_label(Worker({"jobs": [], "pods": pods}), overdue_only=True)
-    assert [one.why(NOW) for one in found.copies if "pod late on node n1 should have ended" in one.why(NOW)]
-    assert len(found.copies) == 1
+    ending = await by_label(Worker({"jobs": [], "pods": pods}), overdue_only=True)
+    assert [copy.why(NOW) for copy in ending.copies if "pod late on node n1 should have ended" in copy.why(NOW)]
+    assert len(ending.copies) == 1
 
 
 async def test_where_pods_may_not_be_listed_that_is_told() -> None:
-    found = await by_label(Worker({"jobs": [], "pods": []}, refused={"pods"}))
-    assert (found.copies, found.pods_unseen) == ((), (KINDS["Job"].resource,))
+    ending = await by_label(Worker({"jobs": [], "pods": []}, refused={"pods"}))
+    assert (ending.copies, ending.pods_unseen) == ((), (KINDS["Job"].resource,))
 
 
 async def test_only_what_is_overdue_is_kept_if_nothing_else_is_asked_for() -> None:
     copies = [made("Job"), made("Job", deleted=MINUTE), made("Job", deleted=2 * MINUTE, metadata={"name": "late"})]
-    found = await seen(Worker({"jobs": copies, "pods": []}), "Job", overdue_only=True)
-    assert [one.key.name for one in found.copies] == ["late"]
+    ending = await seen(Worker({"jobs": copies, "pods": []}), "Job", overdue_only=True)
+    assert [copy.key.name for copy in ending.copies] == ["late"]
 
 
 async def test_a_time_that_cannot_be_is_none_to_fail_at() -> None:

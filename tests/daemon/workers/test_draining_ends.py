@@ -26,14 +26,14 @@ SLOW = "example.com/slow"
 async def runs_on_worker1(here: Ground, *, held: bool = True) -> Json:
     """The copy of a job that runs, with a foreign finalizer."""
     await here.submit("long")
-    await until(here.runs_on, lambda found: found == {"long": ["worker1"]})
+    await until(here.runs_on, lambda places: places == {"long": ["worker1"]})
     copy = await here.worker("worker1").get(JOB, KEY)
     return await finalizers(here, [SLOW]) if held else copy
 
 
 async def finalizers(here: Ground, wanted: list[str]) -> Json:
     copy = await here.worker("worker1").get(JOB, KEY)
-    kept = [one for one in copy["metadata"].get("finalizers") or [] if one != SLOW]
+    kept = [finalizer for finalizer in copy["metadata"].get("finalizers") or [] if finalizer != SLOW]
     return await here.worker("worker1").merge_patch(JOB, KEY, {"metadata": {"finalizers": [*kept, *wanted]}})
 
 
@@ -128,7 +128,7 @@ async def test_a_move_tells_what_it_waits_for(tmp_path: Path, monkeypatch: pytes
         assert named in result.stderr
         await finalizers(here, [])
         assert "worker1 is drained" in await here.done("worker", "drain", "worker1", "--timeout", "30s")
-        await until(here.runs_on, lambda found: found == {"long": ["worker2"]})
+        await until(here.runs_on, lambda places: places == {"long": ["worker2"]})
 
 
 @pytest.mark.parametrize("away", [False, True])

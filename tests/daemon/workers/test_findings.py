@@ -54,9 +54,9 @@ async def seen(here: Ground, worker: str = "worker1") -> Published:
     async def look() -> Published | None:
         return published_in(await config_map(here)).get(worker)
 
-    found = await until(look)
-    assert found is not None
-    return found
+    published = await until(look)
+    assert published is not None
+    return published
 
 
 async def without_secrets(here: Ground) -> None:
@@ -66,13 +66,13 @@ async def without_secrets(here: Ground) -> None:
 
 async def doctor(here: Ground) -> Json:
     result = await here.run("doctor", "--json")
-    found: Json = json.loads(result.stdout)
-    return found
+    report: Json = json.loads(result.stdout)
+    return report
 
 
 async def status(here: Ground) -> Json:
-    found: Json = json.loads((await here.run("status", "-o", "json", "-n", KUEUE_NAMESPACE)).stdout)
-    return found
+    report: Json = json.loads((await here.run("status", "-o", "json", "-n", KUEUE_NAMESPACE)).stdout)
+    return report
 
 
 async def test_the_doctor_says_what_the_daemon_saw_where_secrets_may_not_be_read(tmp_path: Path) -> None:
@@ -86,15 +86,15 @@ async def test_the_doctor_says_what_the_daemon_saw_where_secrets_may_not_be_read
 
         await until(noticed)
         await without_secrets(here)
-        found = await doctor(here)
+        report = await doctor(here)
         text = (await here.run("doctor")).stdout
 
-    (measured,) = found["workers"]
+    (measured,) = report["workers"]
     assert measured["worker"] == "worker1"
     assert measured["seenAt"] is not None
-    assert "worker-local-queue-missing" in [one["id"] for one in found["findings"]]
+    assert "worker-local-queue-missing" in [finding["id"] for finding in report["findings"]]
     assert "worker1: as the daemon saw it at 20" in text
-    gaps = {one["what"]: one["why"] for one in found["notChecked"]}
+    gaps = {gap["what"]: gap["why"] for gap in report["notChecked"]}
     (own,) = [what for what in gaps if what.startswith("worker1 from here, and the Secret with its kubeconfig (as the")]
     assert "you may not get the Secret" in gaps[own]
 
@@ -116,7 +116,7 @@ async def test_what_the_daemon_may_not_see_is_not_checked(tmp_path: Path) -> Non
         await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside", "--least")
         await seen(here)
         await without_secrets(here)
-        gaps = {one["what"]: one["why"] for one in (await doctor(here))["notChecked"]}
+        gaps = {gap["what"]: gap["why"] for gap in (await doctor(here))["notChecked"]}
         (worker,) = (await status(here))["workers"]
         text = (await here.run("status")).stdout
 
@@ -134,11 +134,11 @@ async def test_status_has_the_quota_of_workers_and_what_is_used_of_it(tmp_path: 
         async def quota() -> Any:
             return (await status(here))["workers"][0]["quota"]
 
-        found = await until(quota, lambda one: one["used"] == {"cpu": "3"})
+        figures = await until(quota, lambda figures: figures["used"] == {"cpu": "3"})
         text = (await here.run("status")).stdout
 
-    assert found["total"] == {"cpu": "4"}
-    assert found["at"] is not None
+    assert figures["total"] == {"cpu": "4"}
+    assert figures["at"] is not None
     assert "cpu 3/4" in text
 
 
@@ -150,11 +150,13 @@ async def test_explain_says_what_could_never_fit_there(tmp_path: Path) -> None:
         await here.worker("worker1").merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), {"spec": spec})
         await here.submit("large", cpu="3")
 
-        async def told() -> list[str]:
+        async def reasons_of_workers() -> list[str]:
             result = await here.run("explain", "job/large", "-n", "default", "-o", "json")
-            return [one["told"] for one in json.loads(result.stdout).get("workers", [])]
+            return [answer["told"] for answer in json.loads(result.stdout).get("workers", [])]
 
-        assert await until(told, lambda found: any("insufficient quota for cpu" in one for one in found))
+        assert await until(
+            reasons_of_workers, lambda reasons: any("insufficient quota for cpu" in reason for reason in reasons)
+        )
 
 
 @pytest.mark.gate
@@ -166,7 +168,7 @@ async def test_a_worker_that_is_removed_is_not_told_of_any_more(tmp_path: Path) 
         async def known() -> set[str]:
             return set(published_in(await config_map(here)))
 
-        await until(known, lambda found: found == {"worker1"})
+        await until(known, lambda places: places == {"worker1"})
 
 
 async def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
@@ -203,7 +205,7 @@ async def test_quotas_come_from_the_watches_of_a_dispatcher_that_looks_at_figure
         asked = "system:serviceaccount:kueue-system:multikueue", "list", "clusterqueues.kueue.x-k8s.io"
         before = server.requests[asked]
         await here.worker("worker1").merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), {"spec": NINE_CPUS})
-        await until(partial(quota_told, here), lambda told: told == "9")
+        await until(partial(quota_told, here), lambda quota: quota == "9")
         assert server.requests[asked] == before
 
         server.faults.add(Refuse(500), on=Match(resource="clusterqueues", verbs=("watch",)))
@@ -253,7 +255,7 @@ async def test_a_daemon_that_may_not_publish_says_so_and_dispatches(tmp_path: Pa
         here.sandbox.manager.server.faults.add(Refuse(403), on=Match(user="multikueue", resource="configmaps"))
         await here.join("worker1")
         await here.submit("first")
-        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"first": ["worker1"]})
 
         async def warned() -> bool:
             return "what is seen of workers is not published" in (tmp_path / "log").read_text()
@@ -270,7 +272,7 @@ async def test_a_worker_that_hangs_on_the_look_gets_its_jobs(tmp_path: Path) -> 
             faults.add(Hang(), on=Match(user=ACCOUNT, resource=resource))
         await here.join("worker1")
         await here.submit("first")
-        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"first": ["worker1"]})
 
 
 @pytest.mark.gate
@@ -283,12 +285,12 @@ async def test_what_grows_beyond_measure_is_not_read_every_time(
         second["metadata"]["name"] = "second"
         await here.worker("worker1").create(LOCAL_QUEUE, second)
 
-        async def told() -> str:
+        async def unpublished() -> str:
             (worker,) = (await status(here))["workers"]
             return str(worker["quota"]["notChecked"])
 
-        await until(told, lambda why: "there are more than" in why)
+        await until(unpublished, lambda why: "there are more than" in why)
         before = here.sandbox.workers["worker1"].server.requests[ACCOUNT, "list", LOCAL_QUEUE.qualified]
         await here.submit("first")
-        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"first": ["worker1"]})
         assert here.sandbox.workers["worker1"].server.requests[ACCOUNT, "list", LOCAL_QUEUE.qualified] == before

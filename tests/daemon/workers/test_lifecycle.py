@@ -19,7 +19,6 @@ from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.rbac.role_rule import allow, rule
 from multikueued.rbac.rules import ON_WORKER
-from multikueued.workers import add
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
 pytestmark = pytest.mark.timeout(120)
@@ -29,15 +28,19 @@ async def waits(here: Ground, words: str) -> None:
     """Wait until the check of a Workload says something."""
 
     async def messages() -> list[str]:
-        found = (await here.manager.list(WORKLOAD)).items
-        return [entry.get("message", "") for one in found for entry in one["status"].get("admissionChecks", ())]
+        workloads = (await here.manager.list(WORKLOAD)).items
+        return [
+            entry.get("message", "")
+            for workload in workloads
+            for entry in workload["status"].get("admissionChecks", ())
+        ]
 
-    await until(messages, lambda told: any(words in one for one in told))
+    await until(messages, lambda messages: any(words in message for message in messages))
 
 
 async def tokens(here: Ground, worker: str) -> list[str]:
-    found = (await here.worker(worker).list(SECRET, namespace=KUEUE_NAMESPACE)).items
-    return [one["metadata"]["name"] for one in found]
+    secrets = (await here.worker(worker).list(SECRET, namespace=KUEUE_NAMESPACE)).items
+    return [secret["metadata"]["name"] for secret in secrets]
 
 
 async def test_a_worker_is_added_to_bare_clusters_and_runs_a_job(tmp_path: Path) -> None:
@@ -48,7 +51,7 @@ async def test_a_worker_is_added_to_bare_clusters_and_runs_a_job(tmp_path: Path)
         assert is_true(await here.cluster("worker1"), "Active")
         assert await here.clusters() == ["worker1"]
         await here.submit("first")
-        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"first": ["worker1"]})
 
 
 async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
@@ -65,7 +68,7 @@ async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
                 await there.get(SERVICE_ACCOUNT, ObjectKey(KUEUE_NAMESPACE, "multikueue")),
                 await there.get(SECRET, ObjectKey(KUEUE_NAMESPACE, "multikueue-token")),
             ]
-            return [one["metadata"]["resourceVersion"] for one in objects]
+            return [obj["metadata"]["resourceVersion"] for obj in objects]
 
         before = await versions()
         await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
@@ -73,13 +76,10 @@ async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
         assert await here.clusters() == ["worker1"]
 
 
-async def test_a_cluster_that_is_a_worker_already_is_said_to_get_nothing_by_another_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_cluster_that_is_a_worker_already_is_said_to_get_nothing_by_another_name(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         said = await here.done("worker", "add", "worker1-too", "--worker-context", "worker1", "--outside")
         assert "worker1-too gets no jobs: it leads to the same cluster as worker1, and gets nothing beside it." in said
-        monkeypatch.setattr(add, "SECOND_NAME_WAIT", 0.0)  # it was told of the other one: so it is decided
         again = await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
         assert "gets no jobs" not in again
 
@@ -127,7 +127,7 @@ async def test_the_logs_server_gets_an_account_of_its_own(tmp_path: Path) -> Non
 async def test_cordon_and_uncordon(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.submit("stays")
-        await until(here.runs_on, lambda found: found == {"stays": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"stays": ["worker1"]})
         said = await here.done("worker", "cordon", "worker1", "--reason", "new racks")
         assert "keeps 1 job that it has" in said
         assert "built-in MultiKueue controller ignores a cordon" in said
@@ -135,13 +135,13 @@ async def test_cordon_and_uncordon(tmp_path: Path) -> None:
         await waits(here, "worker1: cordoned: new racks")
         assert await here.runs_on() == {"stays": ["worker1"]}
         await here.done("worker", "uncordon", "worker1")
-        await until(here.runs_on, lambda found: found == {"stays": ["worker1"], "waits": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"stays": ["worker1"], "waits": ["worker1"]})
 
 
 async def test_draining_waits_for_what_runs(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.submit("long")
-        await until(here.runs_on, lambda found: found == {"long": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"long": ["worker1"]})
         error = await here.refused("worker", "drain", "worker1", "--timeout", "1s")
         assert "the time is over" in error
         assert "default/job/long" in error
@@ -154,20 +154,20 @@ async def test_draining_moves_one_after_the_other_and_what_cannot_go_stays(tmp_p
     """Both workers have 4 CPUs; a job of 4 fits on the other one once that is free."""
     async with ground(tmp_path, joined=["worker1"]) as here:
         await here.submit("one", "two")
-        await until(here.runs_on, lambda found: found == {"one": ["worker1"], "two": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"one": ["worker1"], "two": ["worker1"]})
         await here.join("worker2")
         said = await here.done("worker", "drain", "worker1", "--move", "--timeout", "60s", answer="y\n")
         assert "default/job/one is on worker2" in said
         assert "default/job/two is on worker2" in said
         assert "begin anew on another worker" in said
         assert await here.places() == {"one": "worker2", "two": "worker2"}
-        await until(here.runs_on, lambda found: found == {"one": ["worker2"], "two": ["worker2"]})
+        await until(here.runs_on, lambda places: places == {"one": ["worker2"], "two": ["worker2"]})
 
 
 async def test_a_job_that_could_never_fit_elsewhere_is_listed_and_stays(tmp_path: Path) -> None:
     async with ground(tmp_path, joined=["worker1"]) as here:
         await here.submit("large", cpu="4")
-        await until(here.runs_on, lambda found: found == {"large": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"large": ["worker1"]})
         await here.join("worker2", cpu="2")
         result = await here.run("worker", "drain", "worker1", "--move", "--yes", "--timeout", "1s")
         assert result.exit_code == 1
@@ -179,7 +179,7 @@ async def test_a_job_that_could_never_fit_elsewhere_is_listed_and_stays(tmp_path
 async def test_nothing_is_moved_without_a_yes(tmp_path: Path) -> None:
     async with ground(tmp_path, joined=["worker1"]) as here:
         await here.submit("one")
-        await until(here.runs_on, lambda found: found == {"one": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"one": ["worker1"]})
         await here.join("worker2")
         result = await here.run("worker", "drain", "worker1", "--move", answer="n\n")
         assert result.exit_code == 1
@@ -190,7 +190,7 @@ async def test_nothing_is_moved_without_a_yes(tmp_path: Path) -> None:
 async def test_rotating_keeps_the_connection_and_voids_the_old_token(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.submit("runs")
-        await until(here.runs_on, lambda found: found == {"runs": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"runs": ["worker1"]})
         before: Json = await here.cluster("worker1")
         said = await here.done("worker", "rotate", "worker1", "--worker-context", "worker1")
         assert "Secret kueue-system/multikueue-token is deleted, its token void" in said
@@ -203,7 +203,7 @@ async def test_rotating_keeps_the_connection_and_voids_the_old_token(tmp_path: P
         accounts = [user for user in (server.tokens or {}).values() if user.startswith("system:serviceaccount:")]
         assert len(accounts) == 1
         await here.submit("later")
-        await until(here.runs_on, lambda found: found == {"runs": ["worker1"], "later": ["worker1"]})
+        await until(here.runs_on, lambda places: places == {"runs": ["worker1"], "later": ["worker1"]})
 
 
 async def test_removing_takes_everything_along(tmp_path: Path) -> None:
@@ -220,8 +220,8 @@ async def test_removing_takes_everything_along(tmp_path: Path) -> None:
         said = await here.done("worker", "remove", place, "--worker-context", place, "--timeout", "30s")
         assert "its role and its tokens are deleted" in said
         assert place not in await here.clusters()
-        assert [one["metadata"]["name"] for one in (await here.manager.list(MULTIKUEUE_CLUSTER)).items] == [
-            one for one in ("worker1", "worker2") if one != place
+        assert [cluster["metadata"]["name"] for cluster in (await here.manager.list(MULTIKUEUE_CLUSTER)).items] == [
+            name for name in ("worker1", "worker2") if name != place
         ]
         assert await tokens(here, place) == []
         own = "!kubernetes.io/bootstrapping"

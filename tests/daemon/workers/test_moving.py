@@ -123,11 +123,11 @@ def test_a_job_is_moved_only_where_its_annotations_take_it(annotations: dict[str
 def test_the_manager_itself_is_asked_by_its_own_names(namespaces: str, checks: list[str], why: str) -> None:
     """A job was evicted for a place where no copy of it could be made, or would ever start."""
     local = worker("local", facts=ConnectionFacts(is_manager=True), annotations={NAMESPACES_ANNOTATION: namespaces})
-    strategy = {"admissionChecks": [{"name": one} for one in checks]}
+    strategy = {"admissionChecks": [{"name": check} for check in checks]}
     pool = queue({"cpu": {"nominalQuota": "3"}}, admissionChecksStrategy=strategy)
     leads = {ObjectKey(name, "lq"): "cq" for name in ("team", "local-team")}
-    found = queues_mismatch(workload(), local, QueuesOnWorker(leads, {"cq": pool}), ["mk"])
-    assert why in found if why else not found
+    mismatch = queues_mismatch(workload(), local, QueuesOnWorker(leads, {"cq": pool}), ["mk"])
+    assert why in mismatch if why else not mismatch
 
 
 class TestWhatNeverEnds:
@@ -140,15 +140,15 @@ class TestWhatNeverEnds:
         assert never_ends(workload(), KINDS[kind], []) == ""
 
     @pytest.mark.parametrize(
-        ("metadata", "told"),
+        ("metadata", "why"),
         [
             ({"ownerReferences": [{"kind": "ReplicaSet", "name": "web", "controller": True}]}, "a Deployment makes"),
             ({"annotations": {POD_PARENT_ANNOTATION: "deployment"}}, "a Deployment makes"),
             ({"annotations": {POD_GROUP_SERVING_ANNOTATION: "true"}}, "its pods serve"),
         ],
     )
-    def test_pods_that_somebody_makes_anew(self, metadata: Json, told: str) -> None:
-        assert never_ends(workload(), KINDS["Pod"], [{"metadata": metadata}]).startswith(told)
+    def test_pods_that_somebody_makes_anew(self, metadata: Json, why: str) -> None:
+        assert never_ends(workload(), KINDS["Pod"], [{"metadata": metadata}]).startswith(why)
 
     def test_parts_of_groups(self) -> None:
         part = workload(annotations={COMPONENT_INDEX_ANNOTATION: "1"})

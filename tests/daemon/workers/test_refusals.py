@@ -44,7 +44,7 @@ async def untouched(here: Ground) -> None:
     """Nothing was written on either side."""
     assert not (await here.manager.list(MULTIKUEUE_CLUSTER)).items
     secrets = (await here.manager.list(SECRET, namespace=KUEUE_NAMESPACE)).items
-    assert [name_of(one) for one in secrets if name_of(one) != "multikueue-marks"] == []  # the daemon's own
+    assert [name_of(secret) for secret in secrets if name_of(secret) != "multikueue-marks"] == []  # the daemon's own
     assert not (await here.worker("worker1").list(SECRET)).items
 
 
@@ -155,7 +155,7 @@ async def test_a_token_that_the_daemon_does_not_take_voids_nothing(tmp_path: Pat
         assert "Not done: the Secret kueue-system/worker1-kubeconfig has the new token" in result.stderr
         assert "still works. Rotate again." in result.stderr
         secrets = (await here.worker("worker1").list(SECRET, namespace=KUEUE_NAMESPACE)).items
-        assert "multikueue-token" in [one["metadata"]["name"] for one in secrets]
+        assert "multikueue-token" in [secret["metadata"]["name"] for secret in secrets]
 
 
 @pytest.mark.gate
@@ -176,7 +176,7 @@ async def test_the_second_name_of_a_cluster_leaves_the_first_its_token_and_accou
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.done("worker", "add", "other", "--worker-context", "worker1", "--outside")
         await here.submit("train")
-        ((_, has_it),) = (await until(here.places, lambda found: found.get("train") is not None)).items()
+        ((_, has_it),) = (await until(here.places, lambda places: places.get("train") is not None)).items()
         error = await here.refused("worker", "drain", str(has_it), "--move", "--yes", "--timeout", "1s")
         assert "the time is over" in error
         assert await here.places() == {"train": has_it}
@@ -191,9 +191,9 @@ async def test_the_second_name_of_a_cluster_leaves_the_first_its_token_and_accou
         assert "multikueue-token is deleted, its token void" in said
         assert access.user_of(first) is None
         used = token_in(await here.manager.get(SECRET, _stored("other")))
-        for one in await account_secrets(here.worker("worker1"), WorkerSide()):
-            if comes_from(used, one):
-                await here.worker("worker1").delete(SECRET, ObjectKey.of(one))
+        for secret in await account_secrets(here.worker("worker1"), WorkerSide()):
+            if comes_from(used, secret):
+                await here.worker("worker1").delete(SECRET, ObjectKey.of(secret))
         said = await here.done("worker", "rotate", "other", "--worker-context", "worker1")
         assert "other: the earlier credentials are not a token that this command made" in said
 
@@ -225,9 +225,9 @@ async def test_printing_changes_nothing_and_shows_no_credentials_unless_asked(tm
     async with ground(tmp_path, workers=1) as here:
         text = await here.done(*ADD, "--outside", "--print")
         await untouched(here)
-        objects = [one for one in yaml.safe_load_all(text) if one]
+        objects = [obj for obj in yaml.safe_load_all(text) if obj]
         kinds = ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Secret"]
-        assert [one["kind"] for one in objects] == [*kinds, "Secret", "MultiKueueCluster", "MultiKueueConfig"]
+        assert [obj["kind"] for obj in objects] == [*kinds, "Secret", "MultiKueueCluster", "MultiKueueConfig"]
         assert "data" not in objects[4]
         assert "data" not in objects[5]
         assert "holds the token of kueue-system/multikueue-token" in text
@@ -235,9 +235,9 @@ async def test_printing_changes_nothing_and_shows_no_credentials_unless_asked(tm
 
         await here.join("worker1")
         text = await here.done(*ADD, "--outside", "--print", "--with-secret")
-        (secret,) = [one for one in yaml.safe_load_all(text) if one["metadata"]["name"] == "worker1-kubeconfig"]
+        (secret,) = [obj for obj in yaml.safe_load_all(text) if obj["metadata"]["name"] == "worker1-kubeconfig"]
         assert secret["data"] == (await here.kubeconfig_of("worker1"))["data"]
-        assert "MultiKueueConfig" not in [one["kind"] for one in yaml.safe_load_all(text)]  # it lists it already
+        assert "MultiKueueConfig" not in [obj["kind"] for obj in yaml.safe_load_all(text)]  # it lists it already
 
 
 @pytest.mark.gate
@@ -253,9 +253,9 @@ async def test_the_address_and_authority_may_be_others(tmp_path: Path) -> None:
     """For the daemon: this command goes on using the context's."""
     async with ground(tmp_path, workers=1, daemon=False) as here:
         await here.run(*ADD, "--server", "https://oslo.example.com", "--timeout", "1s")
-        found = parse_worker_kubeconfig(json.dumps(await _document(here)).encode())
-        assert found.server == "https://oslo.example.com"
-        assert found.ca_pem == here.sandbox.workers["worker1"].server.ca_pem
+        config = parse_worker_kubeconfig(json.dumps(await _document(here)).encode())
+        assert config.server == "https://oslo.example.com"
+        assert config.ca_pem == here.sandbox.workers["worker1"].server.ca_pem
         assert await here.manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
 
 

@@ -71,16 +71,17 @@ async def test_it_gives_up_in_time_and_says_what_has_changed(where: str, match: 
 
 
 @pytest.mark.parametrize(
-    ("hangs", "told"), [(True, "the manager does not answer"), (False, "nobody has looked at it: does the daemon run")]
+    ("hangs", "complaint"),
+    [(True, "the manager does not answer"), (False, "nobody has looked at it: does the daemon run")],
 )
-async def test_the_wait_for_the_daemon_ends_in_time_and_says_why(hangs: bool, told: str) -> None:
+async def test_the_wait_for_the_daemon_ends_in_time_and_says_why(hangs: bool, complaint: str) -> None:
     manager, _ = await clusters()
     if hangs:
         manager.faults.add(Hang(), on=Match(resource=MULTIKUEUE_CLUSTER.plural))
     target, _ = known(manager)
     begun = anyio.current_time()
 
-    with pytest.raises(WorkerError, match=f'worker "worker1" is not connected after 5 s: {told}'):
+    with pytest.raises(WorkerError, match=f'worker "worker1" is not connected after 5 s: {complaint}'):
         await until_connected(target, "worker1", KUBECONFIG, 5.0, must_tell=True)
 
     assert anyio.current_time() - begun == pytest.approx(5.0)

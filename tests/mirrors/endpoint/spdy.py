@@ -58,7 +58,7 @@ class Spdy:
         return next(name for name, known in self.streams.items() if known == number)
 
     def _headers(self, packed: bytes) -> dict[str, str]:
-        raw, found = self._inflate.decompress(packed), {}
+        raw, headers = self._inflate.decompress(packed), {}
         count, at = struct.unpack(">I", raw[:4])[0], 4
         for _ in range(count):
             words = []
@@ -66,8 +66,8 @@ class Spdy:
                 size = struct.unpack(">I", raw[at : at + 4])[0]
                 words.append(raw[at + 4 : at + 4 + size].decode())
                 at += 4 + size
-            found[words[0]] = words[1]
-        return found
+            headers[words[0]] = words[1]
+        return headers
 
 
 async def capitals(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import Conflict, NotFound
 from multikueue.testing import NOW
-from multikueue.webhook.certificates import UnusableError, make_authority, make_certificate, pem
+from multikueue.webhook.certificates import UnusableError, general_name, make_authority, make_certificate, make_key, pem
 from multikueued.mirrors.endpoint.callers import KubeletTls
 from multikueued.mirrors.endpoint.certificate import MirrorCertificate, WaitingError
 
@@ -51,24 +52,26 @@ class Cluster:
         self.data = {name: text for name, text in {**self.data, **patch["data"]}.items() if text is not None}
         return await self.get(SECRET, key)
 
-    def replica(self, signer: str = "", *, brought: bool = False) -> MirrorCertificate:
-        return MirrorCertificate(self, KEY, ADDRESS, signer, brought, KubeletTls(), lambda: self.now)  # type: ignore[arg-type]
+    def replica(self, signer: str = "", *, brought: bool = False, tls: KubeletTls | None = None) -> MirrorCertificate:
+        client: Any = self
+        return MirrorCertificate(client, KEY, ADDRESS, tls or KubeletTls(), lambda: self.now, signer, brought)
 
-    def approve(self) -> x509.CertificateSigningRequest:
-        """Sign the one request, as kube-controller-manager does once it is approved."""
+    def approve(self, names: Sequence[x509.GeneralName] = (), key: Any = None) -> x509.CertificateSigningRequest:
+        """Sign the one request, as kube-controller-manager does once it is approved; with other names, another key."""
         (asked,) = self.requests.values()
         request = x509.load_pem_x509_csr(base64.b64decode(asked["spec"]["request"]))
         made = make_certificate(
             make_authority("ca", self.now, timedelta(days=3650)), ADDRESS, self.now, timedelta(days=90)
         )
+        named = x509.Extension(x509.SubjectAlternativeName.oid, False, x509.SubjectAlternativeName(names))
         builder = x509.CertificateBuilder(
             made.certificate.issuer,
             request.subject,
-            request.public_key(),
+            key or request.public_key(),
             1,
             made.certificate.not_valid_before_utc,
             made.certificate.not_valid_after_utc,
-            list(request.extensions),
+            [named] if names else list(request.extensions),
         )
         signed = builder.sign(made.key, made.certificate.signature_hash_algorithm)  # type: ignore[arg-type]
         asked["status"] = {"certificate": base64.b64encode(pem(signed).encode()).decode()}
@@ -89,12 +92,12 @@ async def test_what_is_asked_for_is_what_kubelets_ask_for_and_waits_for_an_admin
     request = cluster.approve()
     assert request.subject.rfc4514_string() == "CN=system:node:multikueue-mirrors,O=system:nodes"
     names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert [str(one.value) for one in names] == [ADDRESS]
-    replica = cluster.replica(SIGNER)
-    replica.tls.trust(pem(make_authority("callers", NOW, timedelta(days=1)).certificate))
-    assert replica.tls.why_not_ready is not None
-    await replica.keep()
-    assert replica.tls.why_not_ready is None
+    assert [str(name.value) for name in names] == [ADDRESS]
+    tls = KubeletTls()
+    tls.trust(pem(make_authority("callers", NOW, timedelta(days=1)).certificate))
+    assert tls.why_not_ready is not None
+    await cluster.replica(SIGNER, tls=tls).keep()
+    assert tls.why_not_ready is None
     assert cluster.data.keys() == {"tls.crt", "tls.key"}
     await cluster.replica(SIGNER).keep()
     assert len(cluster.requests) == 1
@@ -128,6 +131,60 @@ async def test_one_that_is_denied_is_told_with_what_to_do() -> None:
         await cluster.replica(SIGNER).keep()
 
 
+async def asked_for() -> Cluster:
+    cluster = Cluster()
+    with pytest.raises(WaitingError):
+        await cluster.replica(SIGNER).keep()
+    return cluster
+
+
+async def test_one_that_is_signed_for_another_address_is_told_and_no_new_one_is_asked_for_each_minute() -> None:
+    cluster = await asked_for()
+    cluster.approve([x509.DNSName("elsewhere")])
+    for _ in range(3):
+        with pytest.raises(UnusableError, match=rf"but not for {ADDRESS}\. .*kubectl delete csr"):
+            await cluster.replica(SIGNER).keep()
+    assert len(cluster.requests) == 1
+    assert cluster.data.keys() == {"next.key"}
+
+
+@pytest.mark.parametrize("key", ["", "no key"])
+@pytest.mark.parametrize("certificate", ["", "no certificate"])
+async def test_one_in_the_secret_that_is_damaged_is_asked_for_anew(certificate: str, key: str) -> None:
+    cluster = await asked_for()
+    cluster.approve()
+    await cluster.replica(SIGNER).keep()
+    texts = {"tls.crt": certificate or cluster.decoded("tls.crt"), "tls.key": key}
+    cluster.data = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+    with pytest.raises(WaitingError):
+        await cluster.replica(SIGNER).keep()
+    cluster.requests.pop(next(iter(cluster.requests)))
+    cluster.approve()
+    await cluster.replica(SIGNER).keep()
+    assert cluster.decoded("tls.crt") not in texts.values()
+
+
+async def test_names_that_a_signer_adds_do_no_harm() -> None:
+    cluster = await asked_for()
+    cluster.approve([x509.DNSName("also"), general_name(ADDRESS)])
+    for _ in range(3):
+        await cluster.replica(SIGNER).keep()
+    assert len(cluster.requests) == 1
+    assert cluster.data.keys() == {"tls.crt", "tls.key"}
+
+
+async def test_one_for_another_key_or_that_is_no_text_does_not_replace_what_is_served() -> None:
+    cluster = await asked_for()
+    cluster.approve(key=make_key().public_key())
+    with pytest.raises(UnusableError):
+        await cluster.replica(SIGNER).keep()
+    (asked,) = cluster.requests.values()
+    asked["status"] = {"certificate": base64.b64encode(b"\xff").decode()}
+    with pytest.raises(UnusableError, match="is not text"):
+        await cluster.replica(SIGNER).keep()
+    assert cluster.data.keys() == {"next.key"}
+
+
 async def test_one_that_somebody_brings_is_served_and_never_written() -> None:
     cluster = Cluster()
     with pytest.raises(UnusableError, match=r"Secret ns/tls has no tls.crt and tls.key"):
@@ -142,10 +199,10 @@ async def test_one_that_somebody_brings_is_served_and_never_written() -> None:
 
 async def test_our_own_is_shared_by_the_replicas() -> None:
     cluster = Cluster()
-    one, other = cluster.replica(), cluster.replica()
-    await one.keep()
-    await other.keep()
-    assert one._served == other._served == cluster.decoded("tls.crt")
+    first, second = cluster.replica(), cluster.replica()
+    await first.keep()
+    await second.keep()
+    assert first._served == second._served == cluster.decoded("tls.crt")
     assert cluster.version == 1
 
 

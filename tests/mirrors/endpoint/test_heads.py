@@ -49,6 +49,20 @@ def test_credentials_and_impersonation_never_go_on() -> None:
     )
 
 
+def test_a_token_is_no_protocol_of_a_websocket() -> None:
+    """API servers take one there from browsers. One who has shown another credential keeps it in the head."""
+    token = "base64url.bearer.authorization.k8s.io.dG9rZW4"
+    for said, left in (
+        (f"{token}, v5.channel.k8s.io", ("v5.channel.k8s.io",)),
+        (f"v4.channel.k8s.io,{token} ,v5.channel.k8s.io", ("v4.channel.k8s.io,v5.channel.k8s.io",)),
+        (token.upper(), ()),
+        ("v4.channel.k8s.io, base64.binary.k8s.io", ("v4.channel.k8s.io, base64.binary.k8s.io",)),
+    ):
+        lines = ("GET /exec/a/b/c HTTP/1.1", "Upgrade: websocket", f"Sec-WebSocket-Protocol: {said}")
+        sent = passed_on(request_head(raw(*lines)), upgrade=True)
+        assert tuple(value for name, value in sent if name == "sec-websocket-protocol") == left
+
+
 def test_a_connection_becomes_nothing_but_what_containers_are_entered_by() -> None:
     for name, upgrades in (("h2c", False), ("websocket", True), ("WebSocket", True), ("spdy/3.1", True), ("", False)):
         head = request_head(raw("GET /exec/a/b/c HTTP/1.1", f"Upgrade: {name}"))

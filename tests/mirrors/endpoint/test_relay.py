@@ -9,17 +9,20 @@ from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 import attrs
 import pytest
 
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound, Unreachable
+from multikueue.kube.tunnel import Tunnel
+from multikueue.testing import until
 from multikueued.mirror_names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.endpoint.callers import NodeRights
-from multikueued.mirrors.endpoint.heads import MAX_HEAD, RefusedError
+from multikueued.mirrors.endpoint.heads import MAX_HEAD, RefusedError, answer_head
 from multikueued.mirrors.endpoint.places import Places
-from multikueued.mirrors.endpoint.relay import Relay
+from multikueued.mirrors.endpoint.relay import LOOKED_UP, Relay, _refused_by
 from multikueued.mirrors.proof import proof
 from tests.integration.planes import connection
 from tests.logserver.stage import secret
@@ -40,12 +43,21 @@ class Manager:
     allowed: set[tuple[str, str]] = attrs.field(factory=lambda: {("apiserver", "get"), ("apiserver", "create")})
     reviews: list[Json] = attrs.field(factory=list)
     silent: bool = False
+    key: bytes = KEY
+    held: anyio.Event | None = None
+    """With it no pod is read before it is set."""
+    asking: int = 0
+    """Pods that are being read."""
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         if self.silent:
             raise Unreachable("no answer")
         if resource is SECRET:
-            return secret(key.name, key.namespace, key=KEY)
+            return secret(key.name, key.namespace, key=self.key)
+        if self.held is not None:
+            self.asking += 1
+            await self.held.wait()
+            self.asking -= 1
         if key != ObjectKey.of(self.mirror):
             raise NotFound("not found")
         return self.mirror
@@ -56,9 +68,9 @@ class Manager:
         return {"status": {"allowed": (spec["user"], spec["resourceAttributes"]["verb"]) in self.allowed}}
 
 
-def mirror() -> Json:
+def mirror(key: bytes = KEY) -> Json:
     said = {WORKER: "w1", WORKER_POD: "default/train-x", WORKER_POD_UID: "uid"}
-    sign = proof(KEY, mirror_uid="own", worker="w1", worker_pod="default/train-x", worker_pod_uid="uid")
+    sign = proof(key, mirror_uid="own", worker="w1", worker_pod="default/train-x", worker_pod_uid="uid")
     metadata = {"namespace": "default", "name": "train-x", "uid": "own", "annotations": {**said, PROOF: sign}}
     return {"metadata": metadata, "spec": {"nodeName": "multikueue-w1"}}
 
@@ -84,13 +96,13 @@ class Stage:
 
 
 async def rest(stream: anyio.abc.SocketStream) -> bytes:
-    found = b""
+    received = b""
     with anyio.fail_after(20):
         while True:
             try:
-                found += await stream.receive(1 << 20)
+                received += await stream.receive(1 << 20)
             except (anyio.EndOfStream, anyio.BrokenResourceError):
-                return found
+                return received
 
 
 @asynccontextmanager
@@ -116,13 +128,13 @@ async def stage(**changed: Any) -> AsyncIterator[Stage]:
 
 def chunks(body: bytes) -> bytes:
     """What was sent in chunks, as one."""
-    found = b""
+    received = b""
     while body:
         size, _, body = body.partition(b"\r\n")
         count = int(size, 16)
-        found, body = found + body[:count], body[count + 2 :]
+        received, body = received + body[:count], body[count + 2 :]
         if not count:
-            return found
+            return received
     raise AssertionError("it breaks off")
 
 
@@ -140,9 +152,9 @@ async def test_a_followed_log_comes_as_it_is_written_and_its_end_ends_it() -> No
     async with stage() as here:
         here.worker.more = anyio.Event()
         async with here.asking(LOGS.replace("main ", "main?follow=true ")) as stream:
-            found = b""
-            while b"three" not in found:
-                found += await stream.receive()
+            received = b""
+            while b"three" not in received:
+                received += await stream.receive()
             here.worker.more.set()
             assert (await rest(stream)).endswith(b"more\n\r\n0\r\n\r\n")
         assert not here.relay.places._mirrors
@@ -175,16 +187,16 @@ class TestWhatReachesTheWorker:
         smuggled = b"DELETE /api/v1/namespaces/default/pods/train-x HTTP/1.1\r\nHost: w\r\n\r\n"
         async with stage() as here:
             await here.ask(LOGS, "Content-Length: 1000", more=smuggled)
-            assert {one.method for one in here.worker.asked} == {"GET"}
+            assert {request.method for request in here.worker.asked} == {"GET"}
 
     async def test_no_byte_before_the_worker_has_agreed_to_another_protocol(self) -> None:
         smuggled = b"DELETE /api/v1/namespaces/default/pods/train-x HTTP/1.1\r\nHost: w\r\n\r\n"
         async with stage() as here:
             here.worker.refusal = (400, "no such container")
             entering = ("POST /exec/default/train-x/main?command=sh HTTP/1.1", "Upgrade: SPDY/3.1")
-            told = await here.ask(*entering, more=smuggled)
-            assert told.endswith(b"\r\n\r\nno such container\n")
-            assert {one.method for one in here.worker.asked} == {"GET", "POST"}
+            answer = await here.ask(*entering, more=smuggled)
+            assert answer.endswith(b"\r\n\r\nno such container\n")
+            assert {request.method for request in here.worker.asked} == {"GET", "POST"}
 
     async def test_older_websockets_as_they_are(self) -> None:
         key = (
@@ -222,11 +234,22 @@ class TestRefusals:
     ) -> None:
         async with stage() as here:
             here.worker.refusal = refusal
-            told = (await here.ask(LOGS)).decode()
-        assert told.startswith(f"HTTP/1.1 {code} ")
-        assert "Content-Type: text/plain" in told
-        assert words in told
-        assert "ours" not in told
+            answer = (await here.ask(LOGS)).decode()
+        assert answer.startswith(f"HTTP/1.1 {code} ")
+        assert "Content-Type: text/plain" in answer
+        assert words in answer
+        assert "ours" not in answer
+
+    @pytest.mark.parametrize("size", ["9" * 5000, "0" * 5000, "9" * 10, "-1", "1_0", "\xb2"])
+    async def test_a_length_that_is_no_number_is_no_failure_of_ours(self, size: str) -> None:
+        """Python reads no number of more than 4,300 digits."""
+        head = answer_head(f"HTTP/1.1 400 Bad Request\r\nContent-Length: {size}\r\n\r\n".encode("latin-1"))
+        reader = asyncio.StreamReader()
+        reader.feed_data(b'{"message": "it waits"}')
+        reader.feed_eof()
+        unused: Any = None
+        error = await _refused_by("w1", head, Tunnel(b"", reader, unused))
+        assert error.code in (400, 502)
 
     async def test_what_we_did_not_make_has_nothing(self) -> None:
         forgeries: list[Json] = [
@@ -243,14 +266,24 @@ class TestRefusals:
             assert b"does not show a pod default/other" in await here.ask(LOGS.replace("train-x", "other"))
             assert here.worker.asked == []
 
+    @pytest.mark.parametrize("key", [b"", b"short"])
+    async def test_while_there_is_no_key_nobody_makes_a_proof_by_that(self, key: bytes) -> None:
+        """The Secret is made empty; the daemon's first leader puts the key there."""
+        async with stage() as here:
+            here.manager.key = key
+            for forged in (mirror(b""), mirror(b"short")):
+                here.manager.mirror = forged
+                assert b"multikueue does not show a pod default/train-x" in await here.ask(LOGS)
+            assert here.worker.asked == []
+
     async def test_a_mirror_without_its_proof_is_asked_for_again(self) -> None:
         """It comes with the first status, a moment after the mirror: nobody is told that there is no log."""
         async with stage() as here:
             said = {name: value for name, value in mirror()["metadata"]["annotations"].items() if name != PROOF}
             here.manager.mirror = {**mirror(), "metadata": {**mirror()["metadata"], "annotations": said}}
-            told = await here.ask(LOGS)
-            assert told.startswith(b"HTTP/1.1 400 ")
-            assert b"does not show a pod default/train-x yet: ask again in a second" in told
+            answer = await here.ask(LOGS)
+            assert answer.startswith(b"HTTP/1.1 400 ")
+            assert b"does not show a pod default/train-x yet: ask again in a second" in answer
             assert here.worker.asked == []
 
     async def test_another_pod_of_the_same_name_and_one_that_is_gone(self) -> None:
@@ -260,9 +293,9 @@ class TestRefusals:
                 assert b'gone from worker cluster "w1"' in await here.ask(LOGS)
             assert here.worker.streams() == []
             here.worker.uids, here.worker.on_open = {"default/train-x": "uid"}, [("default/train-x", "another")]
-            told = await here.ask(LOGS)  # it took the name after we had looked
-            assert b'gone from worker cluster "w1"' in told
-            assert b"three" not in told
+            answer = await here.ask(LOGS)  # it took the name after we had looked
+            assert b'gone from worker cluster "w1"' in answer
+            assert b"three" not in answer
 
     async def test_who_may_not_or_is_nobody(self) -> None:
         async with stage() as here:
@@ -289,6 +322,31 @@ class TestRefusals:
     async def test_a_head_without_an_end(self) -> None:
         async with stage() as here:
             assert (await here.ask(LOGS, f"User-Agent: {'x' * MAX_HEAD}")).startswith(b"HTTP/1.1 431")
+
+
+async def test_who_may_ask_nothing_takes_few_of_the_managers_connections() -> None:
+    """Whose certificate it is says nothing about what they may: that is known once the pod is read."""
+    async with stage() as here:
+        here.manager.held = anyio.Event()
+        strangers, stranger = list[bytes](), {"subject": ((("commonName", "stranger"),),)}
+
+        async def ask() -> None:
+            strangers.append(await here.ask(LOGS))
+
+        async with anyio.create_task_group() as tasks:
+            here.certificate = stranger
+            for _ in range(3 * LOOKED_UP):
+                tasks.start_soon(ask)
+            await until(lambda: here.manager.asking == LOOKED_UP)
+            for _ in range(100):
+                await anyio.lowlevel.checkpoint()
+            assert here.manager.asking == LOOKED_UP
+            here.certificate = CALLER
+            async with here.asking(LOGS) as stream:
+                await until(lambda: here.manager.asking == LOOKED_UP + 1)
+                here.manager.held.set()
+                assert (await rest(stream)).startswith(b"HTTP/1.1 200")
+        assert {answer[:12] for answer in strangers} == {b"HTTP/1.1 403"}
 
 
 async def test_the_answer_of_the_manager_is_kept_for_a_minute() -> None:
@@ -321,7 +379,7 @@ def test_one_tenant_leaves_places_for_the_others() -> None:
 
 
 async def test_streams_are_bounded_in_all_of_a_mirror_and_of_a_program() -> None:
-    for places, told in (
+    for places, words in (
         (Places(most=1), b"1 streams of all pods"),
         (Places(of_a_mirror=1), b"1 streams of this pod"),
         (Places(of_a_namespace=1), b"1 streams of this namespace"),
@@ -333,6 +391,6 @@ async def test_streams_are_bounded_in_all_of_a_mirror_and_of_a_program() -> None
                 await stream.receive()
                 refused = await here.ask(LOGS)
                 assert refused.startswith(b"HTTP/1.1 502")
-                assert told in refused
+                assert words in refused
             await here.relay.places.none_open()
             assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 200")

@@ -44,9 +44,9 @@ def asked(line: str, *headers: str) -> Asked:
     ],
 )
 def test_requests_are_mapped(line: str, there: str) -> None:
-    found = asked(line, "Upgrade: SPDY/3.1")
-    assert found.mirror == ObjectKey("team", "train-x")
-    assert found.path_on_worker(THERE) == there
+    request = asked(line, "Upgrade: SPDY/3.1")
+    assert request.mirror == ObjectKey("team", "train-x")
+    assert request.path_on_worker(THERE) == there
 
 
 def test_to_enter_takes_create_whatever_the_method() -> None:

@@ -60,13 +60,13 @@ async def connected(port: int, serving: trustme.CA, authority: trustme.CA | None
 
 
 async def rest(stream: anyio.abc.ByteStream) -> bytes:
-    found = b""
+    received = b""
     with anyio.fail_after(10):
         while True:
             try:
-                found += await stream.receive()
+                received += await stream.receive()
             except (anyio.EndOfStream, anyio.BrokenResourceError):
-                return found
+                return received
 
 
 @asynccontextmanager

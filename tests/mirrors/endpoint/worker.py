@@ -74,7 +74,7 @@ class PlayedWorker:
 
     def streams(self) -> list[web.BaseRequest]:
         """What was asked for beside pods."""
-        return [one for one in self.asked if len(one.path.split("/")) > 7]
+        return [request for request in self.asked if len(request.path.split("/")) > 7]
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked.append(request)

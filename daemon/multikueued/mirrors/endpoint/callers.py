@@ -21,14 +21,10 @@ from multikueue.webhook.certificates import UnusableError, read_certificates
 from multikueued.mirrors.endpoint.heads import RefusedError
 from multikueued.mirrors.endpoint.routes import Verb
 from multikueued.serving.caller_tls import CallerTls
-from multikueued.serving.kept_answers import KeptAnswers
-from multikueued.serving.reviews import ACCESS_REVIEW, Create, reviewed
+from multikueued.serving.kept_answers import ALLOWED_FOR, REFUSED_FOR, KeptAnswers
+from multikueued.serving.reviews import Create, may
 from multikueued.serving.users import User
 
-ALLOWED_FOR: Final = 60.0
-"""Seconds for which who may is not asked about again."""
-REFUSED_FOR: Final = 10.0
-"""The same for who may not."""
 KEPT: Final = 256
 """Answers that are kept, the oldest are forgotten first."""
 REVIEWS: Final = 8
@@ -107,5 +103,4 @@ class NodeRights:
 
     async def _ask(self, user: User, verb: Verb, node: str) -> bool:
         resource = {"verb": verb, "group": "", "version": "v1", "resource": "nodes", "subresource": "proxy"}
-        spec = {**user.spec, "resourceAttributes": {**resource, **({"name": node} if node else {})}}
-        return (await reviewed(self.create, ACCESS_REVIEW, spec)).get("allowed") is True
+        return await may(self.create, user, resourceAttributes={**resource, **({"name": node} if node else {})})

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
-from datetime import datetime
-from typing import Final
+from contextlib import suppress
+from typing import ClassVar, Final
 
 import attrs
 import structlog
@@ -24,23 +23,19 @@ from cryptography.x509.oid import NameOID
 
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, resource_version
-from multikueue.protocols import ApiClient, read
-from multikueue.webhook.certificate_secret import credentials_in
+from multikueue.core.model.objects import dig
+from multikueue.protocols import read
 from multikueue.webhook.certificates import (
     UnusableError,
     general_name,
-    is_for,
     make_key,
-    pem,
     private_pem,
     read_certificates,
     read_key,
 )
-from multikueue.webhook.rotation import is_due, renewed
+from multikueue.webhook.rotation import is_due
 from multikueued.mirror_names import NODE_PREFIX
-from multikueued.mirrors.endpoint.callers import KubeletTls
-from multikueued.serving.kept_certificate import keep_certificate
+from multikueued.serving.kept_certificate import SharedCertificate, encoded
 
 REQUEST: Final = Resource(
     GVK("certificates.k8s.io", "v1", "CertificateSigningRequest"), "certificatesigningrequests", namespaced=False
@@ -61,60 +56,40 @@ class WaitingError(UnusableError):
 
 
 @attrs.define(eq=False)
-class MirrorCertificate:
-    """Has a certificate served, and renewed."""
+class MirrorCertificate(SharedCertificate):
+    """Has a certificate served, and renewed; `host` is the address by which API servers know us."""
 
-    client: ApiClient
-    key: ObjectKey
-    """The Secret."""
-    address: str
-    """By which API servers know us."""
     signer: str
     """Empty: nobody is asked."""
     is_brought: bool
     """Whether somebody else writes the Secret."""
-    tls: KubeletTls
-    clock: Callable[[], datetime]
-    _served: str = attrs.field(default="", init=False)
-
-    async def run(self) -> None:
-        """Keep it until cancelled. What fails, or waits, is told once, and tried again."""
-        await keep_certificate(self.keep, self.key, "mirrors")
+    of: ClassVar[str] = "mirrors"
 
     async def keep(self) -> None:
-        """Serve the certificate, and have it renewed if that is due.
-
-        Raises:
-            ApiError: an object cannot be read or written.
-            UnusableError: there is none that can be served.
-        """
+        """See `SharedCertificate`."""
         secret = await self.client.get(SECRET, self.key)
         if self.is_brought:
-            self._serve(_field(secret, CERTIFICATE), _field(secret, KEY))
+            self.serve(*self._pair(secret))
         elif self.signer:
             await self._keep_signed(secret)
         else:
-            known = credentials_in(secret)
-            wanted = renewed(known, self.address, self.clock(), known.bundle if known else "")
-            if wanted is not None:
-                await self._write(secret, dict(wanted.written()))
-            credentials = wanted or known
-            assert credentials is not None, "without a certificate one is made"
-            self._serve(pem(credentials.serving.certificate), credentials.serving.key_pem)
+            await self.keep_own(secret)
 
     async def _keep_signed(self, secret: Json) -> None:
-        certificate, key = _field(secret, CERTIFICATE), _field(secret, KEY)
-        if certificate and key and is_for(read_certificates(certificate)[0], self.address):
-            self._serve(certificate, key)
-            if not is_due(read_certificates(certificate)[0], self.clock()):
-                return
+        with suppress(UnusableError):  # a damaged one is asked for anew, as one that is missing
+            certificate, key = _field(secret, CERTIFICATE), _field(secret, KEY)
+            known = read_certificates(certificate)[0]
+            if _is_for(known, self.host):
+                self.serve(certificate, key)
+                if not is_due(known, self.clock()):
+                    return
         pending = _field(secret, NEXT)
         if not pending:
             pending = private_pem(make_key())
-            secret = await self._write(secret, {NEXT: pending})
+            secret = await self.write(secret, {NEXT: pending})
         signed = await self._asked_for(read_key(pending))
-        await self._write(secret, {CERTIFICATE: signed, KEY: pending, NEXT: None})
-        self._serve(signed, pending)
+        self.serve(signed, pending)  # what cannot be served does not replace what can
+        await self.write(secret, {CERTIFICATE: signed, KEY: pending, NEXT: None})
 
     async def _asked_for(self, key: ec.EllipticCurvePrivateKey) -> str:
         """The certificate that was signed for a key.
@@ -127,19 +102,22 @@ class MirrorCertificate:
         request = await read(self.client, REQUEST, ObjectKey("", name))
         if request is None:
             request = await self.client.create(REQUEST, self._request(key))
-            log.info("certificate asked for", request=name, signer=self.signer, address=self.address)
-        if signed := dig(request, "status", "certificate"):
-            return base64.b64decode(str(signed)).decode()
+            log.info("certificate asked for", request=name, signer=self.signer, address=self.host)
+        again = f"To have it asked for again: kubectl delete csr {name}"
+        if signed := _text(dig(request, "status", "certificate"), f"the certificate of {name}"):
+            if not _is_for(read_certificates(signed)[0], self.host):
+                raise UnusableError(f"{self.signer} has signed {name}, but not for {self.host}. {again}")
+            return signed
         for condition in dig(request, "status", "conditions") or ():
             if condition.get("type") in ("Denied", "Failed"):
                 why = condition.get("message") or "without a reason"
                 refusal = f"CertificateSigningRequest {name} is {condition['type']}: {why}"
-                raise UnusableError(f"{refusal}. To have it asked for again: kubectl delete csr {name}")
+                raise UnusableError(f"{refusal}. {again}")
         raise WaitingError(f"an administrator must approve it: kubectl certificate approve {name}")
 
     def _request(self, key: ec.EllipticCurvePrivateKey) -> Json:
         spec = {
-            "request": base64.b64encode(signing_request(key, self.address).encode()).decode(),
+            "request": encoded(signing_request(key, self.host)),
             "signerName": self.signer,
             "usages": [*USAGES],
         }
@@ -147,22 +125,11 @@ class MirrorCertificate:
         metadata = {"name": request_name(key)}
         return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata, "spec": spec}
 
-    async def _write(self, secret: Json, fields: dict[str, str | None]) -> Json:
-        data = {
-            name: None if text is None else base64.b64encode(text.encode()).decode() for name, text in fields.items()
-        }
-        precondition = {"resourceVersion": resource_version(secret)}  # of two replicas one writes
-        return await self.client.merge_patch(SECRET, self.key, {"metadata": precondition, "data": data})
-
-    def _serve(self, certificate: str, key: str) -> None:
+    def _pair(self, secret: Json) -> tuple[str, str]:
+        certificate, key = _field(secret, CERTIFICATE), _field(secret, KEY)
         if not certificate or not key:
             raise UnusableError(f"Secret {self.key} has no {CERTIFICATE} and {KEY}")
-        if certificate != self._served:
-            self.tls.load(certificate, key)
-            self._served = certificate
-            log.info(
-                "certificate for mirrors served", until=f"{read_certificates(certificate)[0].not_valid_after_utc:%F}"
-            )
+        return certificate, key
 
 
 def request_name(key: ec.EllipticCurvePrivateKey) -> str:
@@ -183,8 +150,21 @@ def signing_request(key: ec.EllipticCurvePrivateKey, address: str) -> str:
     return made.public_bytes(serialization.Encoding.PEM).decode()
 
 
-def _field(secret: Json, name: str) -> str:
+def _is_for(certificate: x509.Certificate, address: str) -> bool:
+    """Whether a certificate is for an address; a signer may have added names."""
     try:
-        return base64.b64decode(dig(secret, "data", name) or "").decode()
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):  # there are none, or they are damaged
+        return False
+    return general_name(address) in [*names]
+
+
+def _field(secret: Json, name: str) -> str:
+    return _text(dig(secret, "data", name), name)
+
+
+def _text(value: str | None, what: str) -> str:
+    try:
+        return base64.b64decode(value or "").decode()
     except ValueError:
-        raise UnusableError(f"{name} is not text") from None
+        raise UnusableError(f"{what} is not text") from None

@@ -22,6 +22,8 @@ PASSED: Final = ("accept", "user-agent", "x-stream-protocol-version")
 ANSWERED: Final = ("content-type", "content-length", "transfer-encoding", "x-stream-protocol-version")
 """Of a worker's answer."""
 WEBSOCKET: Final = "sec-websocket-"
+BEARER: Final = "base64url.bearer.authorization.k8s.io."
+"""What the name of a WebSocket's protocol begins with that is a token: API servers take it in place of a header."""
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
@@ -130,8 +132,13 @@ def passed_on(head: RequestHead, *, upgrade: bool) -> Headers:
     kept = [(name, value) for name, value in head.headers if name in PASSED]
     if not (upgrade and head.upgrade):
         return (*kept, ("connection", "close"))
-    kept += [(name, value) for name, value in head.headers if name.startswith(WEBSOCKET)]
+    kept += [(name, said) for name, value in head.headers if name.startswith(WEBSOCKET) and (said := _tokenless(value))]
     return (*kept, ("connection", "Upgrade"), ("upgrade", head.upgrade))
+
+
+def _tokenless(value: str) -> str:
+    """Of a WebSocket's header all but tokens."""
+    return ",".join(word for word in value.split(",") if not word.strip(" \t").lower().startswith(BEARER)).strip(" \t")
 
 
 def passed_back(head: AnswerHead) -> Headers:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final, Protocol
+from weakref import WeakValueDictionary
 
 import anyio
 import attrs
@@ -51,6 +52,8 @@ REFUSAL: Final = 64 << 10
 """Bytes of a worker's refusal that are read."""
 PATIENCE: Final = 20.0
 """Seconds for that."""
+LOOKED_UP: Final = 8
+"""Mirrors that are looked up at a time for one caller, others wait: whether they may ask is known only then."""
 
 log = structlog.get_logger(__name__)
 
@@ -74,6 +77,8 @@ class Relay:
     places: Places
     enters: bool
     """Whether containers may be entered: exec, attach, cp, port-forward."""
+    _turns: WeakValueDictionary[str, anyio.CapacityLimiter] = attrs.field(factory=WeakValueDictionary, init=False)
+    """By caller."""
 
     async def serve(
         self,
@@ -129,7 +134,8 @@ class Relay:
             writer.write(text(200, f"{orjson.dumps(WELL).decode()}\n"))
             return
         asked = asked_in(head)
-        mirror = await self._mirror(asked, user)
+        async with self._turns.setdefault(user.name, anyio.CapacityLimiter(LOOKED_UP)):
+            mirror = await self._mirror(asked, user)
         audit |= {"worker": mirror.worker, "pod": str(mirror.worker_pod)}
         with self.places.taken(mirror.uid, mirror.namespace, head.first("user-agent")):
             async with self._from_worker(asked, head, mirror) as (tunnel, answered):
@@ -144,7 +150,7 @@ class Relay:
             # Of what is not there, or is elsewhere, nobody learns but who may ask every node.
             node = str(dig(pod, "spec", "nodeName") or "")
             await self.rights.check(user, asked.route.verb, node)
-            mirror = proven(key_in(await self.manager.get(SECRET, self.key)) or b"", pod) if pod else None
+            mirror = proven(key_in(await self.manager.get(SECRET, self.key)), pod) if pod else None
         except (ApiError, ValueError) as error:
             log.warning("the manager cannot be read", error=str(error))
             raise RefusedError(502, "the manager cluster does not answer multikueue as it must\n") from error
@@ -228,7 +234,8 @@ async def _refused_by(worker: str, answered: AnswerHead, tunnel: Tunnel) -> Refu
 def _is_whole(answered: AnswerHead, body: bytes) -> bool:
     """Whether no more needs to be read: a connection that was to become another one stays open."""
     size = answered.first("content-length")
-    ends = len(body) >= int(size) if size.isascii() and size.isdecimal() else body.endswith(b"0\r\n\r\n")
+    is_size = size.isascii() and size.isdecimal() and len(size) < 10  # beyond that Python may refuse to read it
+    ends = len(body) >= int(size) if is_size else body.endswith(b"0\r\n\r\n")
     return ends or len(body) >= REFUSAL
 
 

@@ -36,10 +36,10 @@ async def run_endpoint(
         manager,
         ObjectKey(namespace, settings.mirrors_certificate_secret),
         chosen.address or LOOPBACK,
-        chosen.signer,
-        settings.mirrors_certificate_is_brought,
         tls,
         utc_now,
+        chosen.signer,
+        settings.mirrors_certificate_is_brought,
     )
     key = ObjectKey(namespace, settings.mirrors_secret)
     relay = Relay(manager, key, NodeRights(manager.create), workers, Places(), chosen.exec)

@@ -68,7 +68,7 @@ class EndpointPort:
                     stopping.set()
 
     async def _serve(self, listeners: list[socket.socket], stopping: anyio.Event) -> None:
-        gate = ConnectionLimit(Limits(connections=self.relay.places.most + BESIDE), lambda: self.tls.context)
+        gate = ConnectionLimit(Limits(connections=self.relay.places.most + BESIDE), self.tls)
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
                 gate.protocol = _Protocols(self.relay, gate, tasks).made

@@ -1,117 +1,107 @@
-"""In which namespace of a worker the copies of a Workload are.
+"""To which workers a Workload may go, whoever nominates; and in which namespace of a worker its copies are.
 
-The namespace of its copies is chosen before the first one is made, and kept.
+A cordon is an annotation on a MultiKueueCluster: that worker gets nothing new. It is applied after nomination, so
+whoever nominates: copies that no worker was recorded for are withdrawn there. What runs there stays: a recorded worker
+keeps its job. A job cannot be split, so what belongs to a running one, as another part of a group or another slice of
+an elastic job, goes to its worker all the same: cordoned, or not in the config any more, as at once when a Placement
+does not select it. All but the first of several MultiKueueClusters that lead to one cluster are as if cordoned.
 
-The Workload itself says it (`multikueue.dev/namespace-on`), so a process that starts knows it, and what a
-MultiKueueCluster says later moves nothing. A creation is sent only once the caches show that its namespace is written.
+The namespace of its copies is chosen before the first one is made, and kept. The Workload itself says it
+(`multikueue.dev/namespace-on`), so a process that starts knows it, and what a MultiKueueCluster says later moves
+nothing. A creation is sent only once the caches show that its namespace is written.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
-from multikueue.core.model.marks import Marks, Proof
-from multikueue.core.model.names import Json
+from multikueue.core.model.labels import MAX_LABEL_VALUE, NAMESPACE_ON_ANNOTATION
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Idle, Unanswered
+from multikueue.core.workload.facts.situation import Situation, once
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 
 _CREATIONS: Final = (CreateWorkload, CreateJob)
 
 
-def is_own_copy(snapshot: Snapshot, settings: PlanSettings) -> bool:
+def is_own_copy(situation: Situation) -> bool:
     """Whether it is a copy that we have made, because the manager is a worker, too: it belongs to its original.
 
     Those of a manager above this one are Workloads like any other, and so is what we have recorded a worker for: it is
     followed, whatever somebody has put on it since.
     """
-    workload = snapshot.workload
-    if (
-        workload is None
-        or workloads.cluster_name(workload) is not None
-        or not is_copy_elsewhere(workload, snapshot.key.namespace, settings.origin)
-    ):
+    workload = situation.snapshot.workload
+    if workload is None or situation.assigned_to is not None:
         return False
-    return Marks(settings.mark_key).are_on(workload)
+    elsewhere = is_copy_elsewhere(workload, situation.snapshot.key.namespace, situation.settings.origin)
+    return elsewhere and situation.marks.are_on(workload)
 
 
-def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
-    """The namespace on a worker for new copies: that of what is there, or may be, else what it is called now."""
-    looked_at = worker.namespace or snapshot.key.namespace
-    if worker.workload is not None or worker.jobs or worker.shared:
-        return looked_at
-    if isinstance(worker.creation, Unanswered):
-        return worker.creation.namespace or looked_at  # somebody may have removed what the Workload said
-    proven = worker.namespace_proven or looked_at == snapshot.key.namespace
-    stays = (proven and worker.name in holders(snapshot)) or not isinstance(worker.in_flight, Idle)
-    return looked_at if stays else worker.names.namespace(snapshot.key.namespace) or looked_at
+@once
+def withheld(situation: Situation) -> Mapping[ClusterName, str]:
+    """Of each worker: why it is not offered the Workload although it was nominated; empty: it may be.
+
+    Another reason for not offering is one more line of `_why_withheld`: whoever nominates, the check says it then.
+    """
+    return {worker.name: _why_withheld(situation, worker) for worker in situation.workers}
 
 
-def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
+def _why_withheld(situation: Situation, worker: Worker) -> str:
+    why = "the job is being moved away from it" if situation.facts.leaves == worker.name else worker.hold
+    nowhere = worker.names.why_none(situation.snapshot.key.namespace)  # there is no namespace for it
+    why = why or nowhere or _why_not_found(situation, worker)
+    return "" if not why or _has_its_job(situation, worker) else why  # its job is recorded first, and may leave it then
+
+
+def _why_not_found(situation: Situation, worker: Worker) -> str:
+    """Why a job there would not find its Workload, and run without it; empty: it would. Groups look for none."""
+    if not worker.kueue.loses_long_names or len(situation.snapshot.key.name) <= MAX_LABEL_VALUE:
+        return ""
+    if situation.facts.has_members or situation.facts.component_index is not None:
+        return ""
+    return f"{worker.kueue.name} there has no room for the name of its Workload: upgrade it, or shorten the job's name"
+
+
+def _has_its_job(situation: Situation, worker: Worker) -> bool:
+    """Whether this attempt's job is there without being recorded, or what it belongs to runs there."""
+    shared = situation.shared_job_on(worker)
+    shares = shared is not None and situation.whose(worker, shared).runs_for_it
+    return situation.has_job(worker) or shares or has_company(situation, worker)
+
+
+def has_company(situation: Situation, worker: Worker) -> bool:
+    """Whether what a Workload belongs to runs on a worker."""
+    if worker.name in situation.group_workers:
+        return True
+    if not situation.facts.is_elastic or situation.any_job_on(worker) is None:
+        return False
+    return any(workloads.cluster_name(other) == worker.name for other in filter(may_run, situation.snapshot.siblings))
+
+
+def is_misplaced(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether a copy without quota is where none would be made by now: in another namespace, or LocalQueue."""
-    names, own = worker.names, snapshot.key.namespace
+    snapshot, names = situation.snapshot, worker.names
     if names.flaw or worker.copy.has_quota:
         return False
     here, there = (dig(either, "spec", "queueName") for either in (snapshot.workload, copy))
-    elsewhere = names.namespace(own) not in ("", worker.namespace or own) and worker.name not in holders(snapshot)
-    return elsewhere or there != names.queues.get(here or "", here)
+    moved = names.namespace(snapshot.key.namespace) not in ("", worker.namespace or snapshot.key.namespace)
+    return (moved and worker.name not in snapshot.holders) or there != names.queues.get(here or "", here)
 
 
-def holders(snapshot: Snapshot) -> set[str]:
-    """The workers that have the Workload, or others of its job."""
-    sharing = (snapshot.workload or {}, *filter(may_run, snapshot.siblings))
-    return {name for sharer in sharing if (name := workloads.cluster_name(sharer)) is not None}
-
-
-def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
-    """The snapshot without copies that nothing proves, where the worker gives their namespace to somebody else.
-
-    A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere. Of a
-    Workload that was never seen here it is without what has another key's mark: another manager may have this origin.
-    """
-    workload, marks = snapshot.workload, Marks(mark_key)
-    if workload is None:
-        if snapshot.was_here:
-            return snapshot
-        return snapshot.with_workers(lambda worker: with_copies(worker, lambda copy: not marks.are_anothers(copy)))
-    if not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
-        return snapshot
-    last = (workloads.cluster_name(workload), snapshot.last_worker, workloads.noted_worker(workload))
-    had = {*filter(None, last), *namespaces_on_workers(workload)}
-    of_attempt = workloads.attempt(workload)
-
-    def seen(worker: Worker) -> Worker:
-        looked_at = worker.namespace or snapshot.key.namespace
-        names = worker.names
-        if worker.name in had or names.flaw or names.namespace(snapshot.key.namespace) == looked_at:
-            return worker
-        return with_copies(worker, lambda copy: marks.proof(copy, workload, worker.name, of_attempt) is not Proof.NONE)
-
-    return snapshot.with_workers(seen)
-
-
-def with_copies(worker: Worker, counts: Callable[[Json], bool]) -> Worker:
-    """The worker with those copies that count."""
-    kept = worker.workload if worker.workload is not None and counts(worker.workload) else None
-    jobs, shared = (tuple(job for job in listed if counts(job.object)) for listed in (worker.jobs, worker.shared))
-    return attrs.evolve(worker, workload=kept, jobs=jobs, shared=shared)
-
-
-def with_places_written(snapshot: Snapshot, decided: Plan) -> Plan:
+def with_places_written(situation: Situation, decided: Plan) -> Plan:
     """The plan without creations in namespaces that the Workload does not name yet, but with what writes them there.
 
     Nothing else is done on the manager then: it is decided anew once the note is seen. Of two writes made from the same
     version of the Workload the second is refused.
     """
-    workload = snapshot.workload
+    snapshot, workload = situation.snapshot, situation.snapshot.workload
     if workload is None:
         return decided
     if not (missing := dict((*_unsaid(snapshot, workload), *_unwritten(workload, decided)))):

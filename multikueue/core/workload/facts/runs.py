@@ -72,7 +72,7 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
     if unstopped(situation, worker) is not None:
         left = left_of_short_loss(situation, worker) or _pods_end_within(situation, worker)
         return left or situation.settings.worker_lost_timeout
-    if _has_word(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
+    if _hides_only_jobs(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
         return _ZERO
     return assumed_for(situation, worker) if _may_have_one(situation, worker) else _ZERO
 
@@ -82,11 +82,11 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
 
     No time ends that, since the job is all but certain to run: only that Kueue, sight of the jobs, or a person.
     """
-    copy = worker.workload if _has_word(situation, worker) else None
+    copy = worker.workload if _hides_only_jobs(situation, worker) else None
     if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return None
     # Kueue gives quota back once a job has stopped: its pods may still end.
-    ends = (worker.copy.is_evicted and worker.copy.has_quota) or _pods_end_within(situation, worker) > _ZERO
+    ends = worker.copy.gives_quota_back or _pods_end_within(situation, worker) > _ZERO
     return copy if ends or not worker.copy.is_stopping or may_start_unseen(worker) else None
 
 
@@ -103,7 +103,7 @@ def stuck(situation: Situation, worker: Worker) -> Json | None:
     return None if waits else unstopped(situation, worker)
 
 
-def _has_word(situation: Situation, worker: Worker) -> bool:
+def _hides_only_jobs(situation: Situation, worker: Worker) -> bool:
     """Whether only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice."""
     hidden = worker.reachable and not worker.in_sight
     return hidden and worker.workload is not None and may_be_ours(situation, worker, worker.workload)

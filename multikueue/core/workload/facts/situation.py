@@ -21,7 +21,6 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
 
@@ -188,7 +187,7 @@ class Situation:
         return self.traits.keeps_check_pending and "" in self._whys_free
 
     @property
-    def keeps_check_pending(self) -> bool:
+    def check_stays_pending(self) -> bool:
         """Whether a Ready check would start the job on the manager as well, or is not wanted."""
         return self.traits.keeps_check_pending and (not self.settings.pods_ready or bool(self.free_here))
 
@@ -200,7 +199,7 @@ class Situation:
     def stamp_on(self, worker: Worker) -> Stamp:
         """What a copy made now on a worker is marked with."""
         mark = self.marks.of(self.workload, self.facts.attempt, worker.name)
-        there, queues = namespace_for(self.snapshot, worker), worker.names.queues
+        there, queues = self.snapshot.namespace_for(worker), worker.names.queues
         job_mark = self.marks.of_job(self.workload, worker.name)
         return attrs.evolve(self._stamp, attempt=mark, job_mark=job_mark, namespace=there, queues=queues)
 

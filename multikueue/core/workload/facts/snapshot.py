@@ -17,8 +17,9 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.placements import Placement
 from multikueue.core.model.second_names import held_as_second
 from multikueue.core.model.worker_kueue import WorkerKueue
-from multikueue.core.model.worker_names import WorkerNames, cordon_of
+from multikueue.core.model.worker_names import WorkerNames, cordon_of, may_run
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
+from multikueue.core.model.workloads import cluster_name
 from multikueue.core.workload.facts import worker_states as states
 from multikueue.core.workload.facts.graces import LONGEST_GRACE
 
@@ -262,6 +263,23 @@ class Snapshot:
     """What the dispatcher knows of it while it waits."""
     workers: tuple[Worker, ...] = ()
     """All known workers, those of the config first and in its order."""
+
+    @cached_property
+    def holders(self) -> frozenset[str]:
+        """The workers that have the Workload, or others of its job."""
+        sharing = (self.workload or {}, *filter(may_run, self.siblings))
+        return frozenset(name for sharer in sharing if (name := cluster_name(sharer)) is not None)
+
+    def namespace_for(self, worker: Worker) -> str:
+        """The namespace on a worker for new copies: that of what is there, or may be, else what it is called now."""
+        looked_at = worker.namespace or self.key.namespace
+        if worker.workload is not None or worker.jobs or worker.shared:
+            return looked_at
+        if isinstance(worker.creation, states.Unanswered):
+            return worker.creation.namespace or looked_at  # somebody may have removed what the Workload said
+        proven = worker.namespace_proven or looked_at == self.key.namespace
+        stays = (proven and worker.name in self.holders) or not isinstance(worker.in_flight, states.Idle)
+        return looked_at if stays else worker.names.namespace(self.key.namespace) or looked_at
 
     def worker(self, name: str) -> Worker | None:
         """The worker of that name."""
