@@ -15,7 +15,13 @@ SUBRESOURCE: Final = "log"
 """API servers end requests after a minute, except for some subresources: this name is one of theirs."""
 PARTS: Final = (SUBRESOURCE, "pods", "events", "explain")
 """All subresources of a job."""
-WHOLE: Final = {"overview": "Overview", "timeline": "Timeline", "places": "Places", "jobpage": "JobPage"}
+WHOLE: Final = {
+    "overview": "Overview",
+    "timeline": "Timeline",
+    "places": "Places",
+    "causes": "Causes",
+    "jobpage": "JobPage",
+}
 """What is made of all jobs of a namespace, or of the fleet: the kind by the name in a path."""
 API_SERVICE: Final = Resource(GVK("apiregistration.k8s.io", "v1", "APIService"), "apiservices", namespaced=False)
 API_SERVICE_NAME: Final = f"{VERSION}.{GROUP}"

@@ -25,8 +25,6 @@ from multikueue.kube.kubeconfigs.profile_config import profile_config
 from multikueue.kube.log_stream import LogLine
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ApiClient, Reader, read
-from multikueue.runtime.caches.manager_cluster import kubeconfig_path
-from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.settings.profiles import OCM_ACCOUNT
 
 
@@ -98,6 +96,9 @@ async def access_to(manager: Reader, cluster: Json, namespace: str) -> WorkerAcc
         NoAccess: it cannot be.
         ApiError: the manager does not answer.
     """
+    from multikueue.runtime.caches.manager_cluster import kubeconfig_path  # the whole runtime: most commands need none
+    from multikueue.runtime.reconcilers.configuration import kubeconfig_in
+
     profile = profile_reference(cluster)
     if profile is not None:
         return await _by_profile(manager, name_of(cluster), ObjectKey(namespace, profile))

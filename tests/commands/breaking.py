@@ -106,9 +106,9 @@ def asked_about(job: str) -> Asked:
 
 async def explained(fleet: Fleet, job: str = "job/job") -> Explanation:
     """What `multikueue explain` says; it has the manager's address and no other."""
-    found = await gather_explanation(Person(fleet.manager), asked_about(job), now())
-    assert isinstance(found, Explanation)
-    return found
+    explanation = await gather_explanation(Person(fleet.manager), asked_about(job), now())
+    assert isinstance(explanation, Explanation)
+    return explanation
 
 
 async def seen_after(
@@ -154,10 +154,10 @@ async def seen_after(
         return await look(fleet)
 
 
-def finding(found: Explanation, id: str) -> Finding:
+def finding(explanation: Explanation, id: str) -> Finding:
     """The finding of that kind; fails with all that there are."""
-    by_id = {one.id: one for one in found.findings}
-    assert id in by_id, (found.job, found.workers, found.findings)
+    by_id = {wrong.id: wrong for wrong in explanation.findings}
+    assert id in by_id, (explanation.job, explanation.workers, explanation.findings)
     return by_id[id]
 
 

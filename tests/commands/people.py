@@ -145,9 +145,9 @@ async def _account(here: Stage, who: str, role: str) -> None:
     account: Json = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": who, "namespace": "default"}}
     await here.admin.create(SERVICE_ACCOUNT, account)
     printed = CliRunner().invoke(main, ["rbac", "user"]).stdout
-    for one in yaml.safe_load_all(printed):
-        if one["metadata"]["name"] == role:
-            await here.admin.create(CLUSTER_ROLE, one)
+    for printed_role in yaml.safe_load_all(printed):
+        if printed_role["metadata"]["name"] == role:
+            await here.admin.create(CLUSTER_ROLE, printed_role)
     if role:
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
         binding: Json = {

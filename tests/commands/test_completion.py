@@ -25,7 +25,7 @@ async def completed(person: Shell, *words: str) -> list[str]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("KUBECONFIG", str(person.file))
         asked = partial(ShellComplete(main, {}, "multikueue", "_X").get_completions, before, incomplete)
-        return [one.value for one in await anyio.to_thread.run_sync(asked)]
+        return [item.value for item in await anyio.to_thread.run_sync(asked)]
 
 
 async def test_jobs_workers_and_namespaces_are_completed(tmp_path: Path) -> None:
@@ -73,4 +73,4 @@ async def test_names_alone_are_for_loops(tmp_path: Path) -> None:
     assert none.stdout == ""
     assert jobs.stdout == "job/train\njob/tune\n"
     assert workers.stdout == "worker1\n"
-    assert [one["name"] for one in json.loads(listed.stdout)["workers"]] == ["worker1"]
+    assert [worker["name"] for worker in json.loads(listed.stdout)["workers"]] == ["worker1"]

@@ -101,7 +101,7 @@ async def test_status_get_and_explain(tmp_path: Path) -> None:
     assert jobs.exit_code == 0
     assert jobs.stdout.splitlines()[0].split() == ["JOB", "CLUSTER", "STATE", "AGE", "REASON"]
     assert f"job/{'a' * 60}  -        Offered" in jobs.stdout  # a pipe has no width, so nothing is cut
-    assert [one["name"] for one in json.loads(workers.stdout)["workers"]] == ["worker1"]
+    assert [worker_shown["name"] for worker_shown in json.loads(workers.stdout)["workers"]] == ["worker1"]
     assert "What happens next:" in explained.stdout
     assert all(len(line) <= 80 for line in explained.stdout.splitlines())
     for printed in (status, jobs, explained):
@@ -137,7 +137,7 @@ async def test_a_finding_is_exit_code_1(tmp_path: Path) -> None:
 
     assert (status.exit_code, explained.exit_code, jobs.exit_code) == (1, 1, 0)
     assert "multikueue worker rotate worker1" in " ".join(status.stdout.split())
-    assert "bad-token" in [one["id"] for one in yaml.safe_load(explained.stdout)["findings"]]
+    assert "bad-token" in [entry["id"] for entry in yaml.safe_load(explained.stdout)["findings"]]
 
 
 async def test_jobs_by_label_worker_state_and_namespace(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ async def test_jobs_by_label_worker_state_and_namespace(tmp_path: Path) -> None:
         await person.admin.merge_patch(JOB, ObjectKey("default", "two"), {"metadata": {"labels": {"team": "red"}}})
 
         async def names(*arguments: str) -> list[str]:
-            found = await person.run("get", "jobs", "-o", "json", *arguments)
-            return [one["job"] for one in json.loads(found.stdout)["jobs"]]
+            done = await person.run("get", "jobs", "-o", "json", *arguments)
+            return [entry["job"] for entry in json.loads(done.stdout)["jobs"]]
 
         assert await names() == ["job/one", "job/two"]
         assert await names("-l", "team=red") == ["job/two"]
@@ -164,7 +164,7 @@ async def test_jobs_by_label_worker_state_and_namespace(tmp_path: Path) -> None:
 
     assert nobody.stdout == "No jobs in namespace elsewhere; -A shows all.\n"
     assert none.stdout == "None of the jobs in namespace default match.\n"
-    assert [one.exit_code for one in (*wrong, *right)] == [2, 2, 2, 0, 0, 0]
+    assert [done.exit_code for done in (*wrong, *right)] == [2, 2, 2, 0, 0, 0]
     assert "'a=(' is no label selector" in wrong[0].stderr
     assert no_label.exit_code == 2
     assert "--user needs --user-label" in no_label.stderr
@@ -211,8 +211,8 @@ async def test_a_job_with_several_workloads(tmp_path: Path) -> None:
         of_the_job = await person.run("explain", "job/train", "-o", "json")
         of_the_part = await person.run("explain", "workload/part-2", "-o", "json")
 
-    found = json.loads(of_the_job.stdout)
-    assert {f"workload/{found['job']['workload']}", *found["others"]} == {
+    listed = json.loads(of_the_job.stdout)
+    assert {f"workload/{listed['job']['workload']}", *listed["others"]} == {
         f"workload/{made['metadata']['name']}",
         "workload/part-2",
     }
@@ -258,7 +258,7 @@ async def test_events_of_a_job(tmp_path: Path) -> None:
     assert table.stdout.splitlines()[0].startswith("01-01 00:00:00Z Warning workload/")
     assert "3 times" in " ".join(table.stdout.split())
     assert "worker cluster refuses it" in table.stdout
-    assert [(one["count"], one["last"]) for one in listed] == [(3, "2026-01-01T00:10:00Z")]
+    assert [(event["count"], event["last"]) for event in listed] == [(3, "2026-01-01T00:10:00Z")]
 
 
 async def test_retry_writes_the_annotation(tmp_path: Path) -> None:
@@ -277,14 +277,14 @@ async def test_retry_writes_the_annotation(tmp_path: Path) -> None:
         await person.submit("runs", cluster="worker1", offered=False)
         (check,) = made["status"]["admissionChecks"]
         ready = {"status": {"admissionChecks": [{**check, "state": "Ready"}]}}
-        (runs,) = [one for one in (await person.admin.list(WORKLOAD)).items if "runs" in one["metadata"]["name"]]
+        (runs,) = [made for made in (await person.admin.list(WORKLOAD)).items if "runs" in made["metadata"]["name"]]
         await person.admin.merge_patch(WORKLOAD, ObjectKey.of(runs), ready, subresource="status")
         refused = await person.run("retry", "runs")
 
-    told = json.loads(result.stdout)
+    retried = json.loads(result.stdout)
     assert result.exit_code == 0
-    assert written["metadata"]["annotations"][RETRY_ANNOTATION] == told["retryAt"]
-    assert "workers that refuse job/train are asked again" in told["told"]
+    assert written["metadata"]["annotations"][RETRY_ANNOTATION] == retried["retryAt"]
+    assert "workers that refuse job/train are asked again" in retried["told"]
     assert f"on Workload {ObjectKey.of(made)}:" in on_workload.stdout
     assert RETRY_ANNOTATION in noted
     assert neither.exit_code == 4
@@ -362,8 +362,8 @@ async def test_status_tells_that_a_worker_refuses_jobs_why_one_is_cordoned_and_h
         before = await person.run("status")
         refusal = 'worker1: jobs.batch is forbidden: User "x" cannot create resource "jobs" in API group "batch"'
         (check,) = made["status"]["admissionChecks"]
-        told = {"status": {"admissionChecks": [{**check, "message": f"Offered to worker1 — {refusal}"}]}}
-        await person.admin.merge_patch(WORKLOAD, ObjectKey.of(made), told, subresource="status")
+        refused = {"status": {"admissionChecks": [{**check, "message": f"Offered to worker1 — {refusal}"}]}}
+        await person.admin.merge_patch(WORKLOAD, ObjectKey.of(made), refused, subresource="status")
         after = await person.run("status")
         cordon = {"metadata": {"annotations": {CORDON_ANNOTATION: "disks are changed"}}}
         await person.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), cordon)
@@ -380,7 +380,9 @@ async def test_status_tells_that_a_worker_refuses_jobs_why_one_is_cordoned_and_h
 async def test_usage_is_computed_from_the_workloads_that_are_there(tmp_path: Path) -> None:
     async with shell(tmp_path) as person:
         created = await person.submit(offered=False, cluster="worker1")
-        long_ago = [{**one, "lastTransitionTime": "2020-01-01T00:00:00Z"} for one in created["status"]["conditions"]]
+        long_ago = [
+            {**entry, "lastTransitionTime": "2020-01-01T00:00:00Z"} for entry in created["status"]["conditions"]
+        ]
         used = {"name": "main", "count": 1, "resourceUsage": {"cpu": "2"}}
         admission = {"clusterQueue": "cluster-queue", "podSetAssignments": [used]}
         status = {"admission": admission, "conditions": long_ago}

@@ -49,15 +49,15 @@ async def test_lists_tell_what_jobs_say_of_trouble(tmp_path: Path) -> None:
         names = await person.run("get", "jobs", "-o", "name")
 
     none_ready = "none of its pods on worker1 is ready, minutes after it got there"
-    assert {one["job"]: one["reason"] for one in jobs} == {
+    assert {job["job"]: job["reason"] for job in jobs} == {
         "job/fails": "BackoffLimitExceeded: reached the limit",
         "job/waits": none_ready,
         "job/waits-too": none_ready,
     }
-    assert {one["reason"] for one in refused} == {""}, "who may not get them reads what is known without"
+    assert {job["reason"] for job in refused} == {""}, "who may not get them reads what is known without"
     assert names.exit_code == 0
-    told = [one for one in json.loads(status.stdout)["findings"] if one["id"].startswith("job-")]
-    assert [(one["id"], one["where"], one["blocking"]) for one in told] == [
+    findings = [entry for entry in json.loads(status.stdout)["findings"] if entry["id"].startswith("job-")]
+    assert [(entry["id"], entry["where"], entry["blocking"]) for entry in findings] == [
         ("job-failing", "default/job/fails", False),
         ("job-not-ready", "default/job/waits and 1 more", False),
     ]
@@ -76,18 +76,18 @@ async def test_of_very_many_running_jobs_the_first_are_asked_about(
         status = json.loads((await person.run("status", "-o", "json")).stdout)
         text = await person.run("status")
 
-    assert [one["reason"] for one in listed["jobs"]] == ["BackoffLimitExceeded: reached the limit", ""]
+    assert [job["reason"] for job in listed["jobs"]] == ["BackoffLimitExceeded: reached the limit", ""]
     more = "what 1 more running jobs say of themselves: only 1 are asked about"
     assert listed["notChecked"] == status["notChecked"] == [more]
-    assert [one["where"] for one in status["findings"] if one["id"] == "job-failing"] == ["default/job/a"]
+    assert [entry["where"] for entry in status["findings"] if entry["id"] == "job-failing"] == ["default/job/a"]
     assert more in text.stdout
 
 
 async def explained(here: Fleet, code: int) -> Json:
     done = await here.person.run("explain", "job/train", "-o", "json")
     assert done.exit_code == code, done.output
-    found: Json = json.loads(done.stdout)
-    return found
+    explanation: Json = json.loads(done.stdout)
+    return explanation
 
 
 async def pod_that(here: Fleet, copy: Json, **state: Any) -> None:
@@ -112,10 +112,14 @@ async def test_an_explanation_has_the_reason_of_pods_that_do_not_run(reason: str
         local, copy = await here.run_job()
         await start(here.person, local)
         await pod_that(here, copy, waiting={"reason": reason, "message": "its words"})
-        found = await explained(here, 1)
+        explanation = await explained(here, 1)
 
-    (told,) = found["findings"]
-    assert (told["id"], told["where"], told["told"]) == (id, "pod train-a", f"container main: {reason}: its words")
+    (finding,) = explanation["findings"]
+    assert (finding["id"], finding["where"], finding["told"]) == (
+        id,
+        "pod train-a",
+        f"container main: {reason}: its words",
+    )
 
 
 async def test_pods_are_asked_where_the_job_does_not_tell(tmp_path: Path) -> None:
@@ -125,10 +129,10 @@ async def test_pods_are_asked_where_the_job_does_not_tell(tmp_path: Path) -> Non
         await start(here.person, local)
         await pod_that(here, copy, waiting={"reason": "ImagePullBackOff"})
         here.person.server.faults.add(Refuse(403), on=Match(verbs=("get",), resource=JOB.plural))
-        found = await explained(here, 1)
+        explanation = await explained(here, 1)
 
-    assert [one["id"] for one in found["findings"]] == ["image-not-pulled"]
-    assert found["summary"] == 'Worker cluster "worker1" has it, and somebody has to act: ' + (
+    assert [entry["id"] for entry in explanation["findings"]] == ["image-not-pulled"]
+    assert explanation["summary"] == 'Worker cluster "worker1" has it, and somebody has to act: ' + (
         "the image of container main cannot be pulled on worker1."
     )
 
@@ -139,12 +143,12 @@ async def test_where_pods_may_not_be_read_the_next_step_is_named(tmp_path: Path)
         await start(here.person, local)
         await pod_that(here, copy, waiting={"reason": "ErrImagePull"})
         here.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("list",), resource=POD.plural))
-        found = await explained(here, 1)
+        explanation = await explained(here, 1)
 
-    (told,) = found["findings"]
-    assert (told["id"], told["blocking"]) == ("job-not-ready", True)
-    assert told["remedy"].startswith("multikueue pods job/train -n default")
-    assert [one for one in found["notChecked"] if one.startswith("its pods: ")] != []
+    (finding,) = explanation["findings"]
+    assert (finding["id"], finding["blocking"]) == ("job-not-ready", True)
+    assert finding["remedy"].startswith("multikueue pods job/train -n default")
+    assert [entry for entry in explanation["notChecked"] if entry.startswith("its pods: ")] != []
 
 
 async def test_a_failed_jobs_pods_name_the_reason(tmp_path: Path) -> None:
@@ -152,15 +156,15 @@ async def test_a_failed_jobs_pods_name_the_reason(tmp_path: Path) -> None:
         local, copy = await here.run_job()
         await pod_that(here, copy, terminated={"reason": "OOMKilled", "exitCode": 137, "finishedAt": STARTED})
         await here.finish(local, reason="Failed")
-        found = await explained(here, 0)
+        explanation = await explained(here, 0)
 
-    assert [(one["id"], one["blocking"]) for one in found["findings"]] == [
+    assert [(entry["id"], entry["blocking"]) for entry in explanation["findings"]] == [
         ("out-of-memory", False),
         ("job-failed", False),
     ]
-    assert found["findings"][0]["told"] == "container main: OOMKilled, exit code 137"
+    assert explanation["findings"][0]["told"] == "container main: OOMKilled, exit code 137"
     logs = "multikueue logs job/train -n default has its words, as long as worker1 keeps its copy"
-    assert found["findings"][1]["remedy"] == logs
+    assert explanation["findings"][1]["remedy"] == logs
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -173,12 +177,12 @@ async def test_a_secret_that_is_not_on_the_worker(there: bool, tmp_path: Path) -
         if there:
             made: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "default"}}
             await DirectClient(here.workers["worker1"], user="multikueue").create(SECRET, made)
-        found = await explained(here, 1)
+        explanation = await explained(here, 1)
 
     ids = ["job-not-ready", "pod-starts"] if there else ["dependency-missing"]
-    assert [one["id"] for one in found["findings"]] == ids
+    assert [entry["id"] for entry in explanation["findings"]] == ids
     if not there:
-        assert found["findings"][0]["why"] == "its pods name Secret db, which is not on worker1"
+        assert explanation["findings"][0]["why"] == "its pods name Secret db, which is not on worker1"
 
 
 async def test_one_that_may_not_be_looked_for_is_told(tmp_path: Path) -> None:
@@ -187,10 +191,10 @@ async def test_one_that_may_not_be_looked_for_is_told(tmp_path: Path) -> None:
         await start(here.person, local)
         await pod_that(here, copy, waiting={"reason": "ContainerCreating"})
         here.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("get",), resource=SECRET.plural))
-        found = await explained(here, 1)
+        explanation = await explained(here, 1)
 
-    assert 'whether Secret "db" is there: the daemon\'s account may not get that' in found["notChecked"]
-    assert 'they name Secret "db"' in found["findings"][0]["why"]
+    assert 'whether Secret "db" is there: the daemon\'s account may not get that' in explanation["notChecked"]
+    assert 'they name Secret "db"' in explanation["findings"][0]["why"]
 
 
 @pytest.mark.parametrize(("fault", "why"), [(Refuse(500), "injected 500"), (Hang(), "no answer within")])
@@ -203,12 +207,14 @@ async def test_what_is_not_looked_for_in_time_or_for_an_error_is_told_beside_wha
         await start(here.person, local)
         await pod_that(here, copy, waiting={"reason": "ContainerCreating"})
         here.workers["worker1"].faults.add(fault, on=Match(verbs=("get",), resource=SECRET.plural, name="db"))
-        found = await explained(here, 1)
+        explanation = await explained(here, 1)
 
-    assert [one["why"] for one in found["findings"]] == ["its pods name Secret certificate, which is not on worker1"]
-    (told,) = (one for one in found["notChecked"] if one.startswith("whether Secret"))
-    assert told.startswith('whether Secret "db", Secret "key" is there: ')
-    assert why in told
+    assert [entry["why"] for entry in explanation["findings"]] == [
+        "its pods name Secret certificate, which is not on worker1"
+    ]
+    (gap,) = (entry for entry in explanation["notChecked"] if entry.startswith("whether Secret"))
+    assert gap.startswith('whether Secret "db", Secret "key" is there: ')
+    assert why in gap
 
 
 async def test_pods_that_may_not_be_seen_are_told(tmp_path: Path) -> None:
@@ -227,10 +233,10 @@ async def test_pods_that_may_not_be_seen_are_told(tmp_path: Path) -> None:
         there = DirectClient(here.workers["worker1"], user="multikueue")
         await here.pod("web-0", await there.create(STATEFUL_SET.resource, web))
         here.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("list",), resource="statefulsets"))
-        found = await explained(here, 1)
+        explanation = await explained(here, 1)
 
-    assert [one["id"] for one in found["findings"]] == ["image-not-pulled"]
-    assert "whether it has more pods there: statefulsets.apps may not be listed there" in found["notChecked"]
+    assert [entry["id"] for entry in explanation["findings"]] == ["image-not-pulled"]
+    assert "whether it has more pods there: statefulsets.apps may not be listed there" in explanation["notChecked"]
 
 
 @pytest.mark.timeout(60)
@@ -245,13 +251,13 @@ async def test_a_submitter_reads_the_same_through_the_api(tmp_path: Path) -> Non
         failing = await here.run("submitter", "explain", "job/train", "-o", "json")
         listed = await here.run("submitter", "get", "jobs")
 
-    assert {who: one.exit_code for who, one in said.items()} == {"admin": 1, "submitter": 1}
-    told = {who: json.loads(one.stdout)["findings"] for who, one in said.items()}
-    assert {who: [one["id"] for one in each] for who, each in told.items()} == {
+    assert {who: done.exit_code for who, done in said.items()} == {"admin": 1, "submitter": 1}
+    findings = {who: json.loads(done.stdout)["findings"] for who, done in said.items()}
+    assert {who: [entry["id"] for entry in each] for who, each in findings.items()} == {
         "admin": ["image-not-pulled"],
         "submitter": ["image-not-pulled"],
     }
-    assert "ServiceAccount" in told["admin"][0]["remedy"]
-    assert told["submitter"][0]["remedy"].endswith("or ask whoever runs the workers for the right to pull it")
+    assert "ServiceAccount" in findings["admin"][0]["remedy"]
+    assert findings["submitter"][0]["remedy"].endswith("or ask whoever runs the workers for the right to pull it")
     assert json.loads(failing.stdout)["findings"][0]["id"] == "job-failing"
     assert "BackoffLimitExceeded: reached the limit" in listed.stdout

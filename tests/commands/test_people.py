@@ -86,10 +86,10 @@ LAST: Final = ("worker remove", "worker rotate")
 
 
 def _paths(group: Mapping[str, object], before: str = "") -> Iterator[str]:
-    for name, one in group.items():
-        if isinstance(one, LazyGroup):
-            yield from _paths(one.subcommands, f"{before}{name} ")
-        elif not isinstance(one, click.Group) and f"{before}{name}" not in ENDLESS:
+    for name, command in group.items():
+        if isinstance(command, LazyGroup):
+            yield from _paths(command.subcommands, f"{before}{name} ")
+        elif not isinstance(command, click.Group) and f"{before}{name}" not in ENDLESS:
             yield f"{before}{name}"
 
 
@@ -104,7 +104,7 @@ async def test_a_command_ends_as_documented_with_one_message(who: str, tmp_path:
     wrong: dict[str, str] = {}
     async with people(tmp_path) as here:
         await with_a_job(here)
-        for name in sorted(WALK, key=lambda one: (one in LAST, one)):
+        for name in sorted(WALK, key=lambda name: (name in LAST, name)):
             arguments, codes = WALK[name]
             if flaw := flaw_of(await here.run(who, *arguments.split()), codes[WHO.index(who)]):
                 wrong[name] = flaw
@@ -151,12 +151,12 @@ async def test_a_viewer_gets_the_same_with_and_without_the_api_but_for_workers(t
         no_pods = await here.run("viewer", "pods", "job/train")
         text = await here.run("viewer", "get", "jobs")
 
-    one, other = json.loads(with_api.stdout), json.loads(without.stdout)
-    assert one["jobs"] == other["jobs"]
-    assert one["notChecked"] == []
-    (told,) = other["notChecked"]
-    assert told == "you may not read ClusterQueues, checks, configs, workers"
-    assert text.stdout.splitlines()[-1] == f"Not checked: {told}."
+    by_api_listed, other = json.loads(with_api.stdout), json.loads(without.stdout)
+    assert by_api_listed["jobs"] == other["jobs"]
+    assert by_api_listed["notChecked"] == []
+    (gap,) = other["notChecked"]
+    assert gap == "you may not read ClusterQueues, checks, configs, workers"
+    assert text.stdout.splitlines()[-1] == f"Not checked: {gap}."
     (said,) = json.loads(alone.stdout)["notChecked"]
     assert len(f"Not checked: {said}.") <= 80, "one line of a terminal"
     by_api, by_oneself = json.loads(explained.stdout), json.loads(alone.stdout)
@@ -181,12 +181,12 @@ async def test_with_view_alone_there_are_the_jobs_themselves_and_their_events(tm
         pods = await here.run("view", "pods", "job/train")
         missing = await here.run("view", "explain", "job/other")
 
-    assert [one.exit_code for one in (jobs, none, explained, events, pods, missing)] == [0, 0, 0, 0, 4, 3]
+    assert [done.exit_code for done in (jobs, none, explained, events, pods, missing)] == [0, 0, 0, 0, 4, 3]
     assert "job/train  -        Waiting" in jobs.stdout
     assert none.stdout.splitlines()[0] == "None of the jobs in namespace default match."
-    for told in (jobs.stdout, " ".join(explained.stdout.split())):
-        assert "Not checked: you may not read Workloads, LocalQueues, ClusterQueues, checks" in told
-        assert "shows the role of a viewer (multikueue rbac user)." in told
+    for text in (jobs.stdout, " ".join(explained.stdout.split())):
+        assert "Not checked: you may not read Workloads, LocalQueues, ClusterQueues, checks" in text
+        assert "shows the role of a viewer (multikueue rbac user)." in text
     assert "workers: which worker has a job" in pods.stderr
 
 
@@ -244,13 +244,13 @@ async def test_logs_of_a_job_whose_copy_is_gone_say_the_same_to_everybody(
         await here.stage.fleet.finish(local)
         there = DirectClient(here.stage.fleet.workers["worker1"], user="multikueue")
         for resource in (JOB, WORKLOAD):
-            for one in (await there.list(resource)).items:
-                await there.delete(resource, ObjectKey.of(one), uid=uid(one))
+            for copy in (await there.list(resource)).items:
+                await there.delete(resource, ObjectKey.of(copy), uid=uid(copy))
         said = {who: await here.run(who, "logs", "job/train", *follow) for who in ("admin", "submitter", "viewer")}
 
-    assert {who: one.exit_code for who, one in said.items()} == dict.fromkeys(said, 3)
-    told = f'job/train has ended on worker cluster "worker1". {RETENTION}'
-    assert {one.stderr for one in said.values()} == {f"multikueue: error: {told}\n"}
+    assert {who: done.exit_code for who, done in said.items()} == dict.fromkeys(said, 3)
+    words = f'job/train has ended on worker cluster "worker1". {RETENTION}'
+    assert {done.stderr for done in said.values()} == {f"multikueue: error: {words}\n"}
 
 
 async def test_a_submitter_retries_a_group_on_one_of_its_pods(tmp_path: Path) -> None:
@@ -259,9 +259,9 @@ async def test_a_submitter_retries_a_group_on_one_of_its_pods(tmp_path: Path) ->
         admin = here.stage.admin
         await admin.create(ROLE, role("pods", user_kind_rules(POD, verbs_of("submitter")), "default"))
         await admin.create(ROLE_BINDING, binding("pods", Account("default", "submitter"), "default"))
-        for one in ("again", "last"):
+        for member in ("again", "last"):
             spec: Json = {"containers": [{"name": "main", "image": "example.com/train"}]}
-            metadata: Json = {"namespace": "default", "name": one}
+            metadata: Json = {"namespace": "default", "name": member}
             await admin.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         last = await admin.get(PODS, ObjectKey("default", "last"))
         made = await here.stage.fleet.person.submit("sort")
@@ -272,12 +272,12 @@ async def test_a_submitter_retries_a_group_on_one_of_its_pods(tmp_path: Path) ->
         name = f"podgroup/{name_of(made)}"
         viewer = await here.run("viewer", "retry", name)
         done = await here.run("submitter", "retry", name)
-        pods = [await admin.get(PODS, ObjectKey("default", one)) for one in ("again", "last")]
+        pods = [await admin.get(PODS, ObjectKey("default", member)) for member in ("again", "last")]
         workload = await admin.get(WORKLOAD, ObjectKey.of(made))
 
     assert (viewer.exit_code, done.exit_code) == (4, 0), viewer.output + done.output
     assert f" on pod/last: workers that refuse {name} are asked again" in done.stdout
-    assert [RETRY_ANNOTATION in annotations_of(one) for one in (*pods, workload)] == [False, True, False]
+    assert [RETRY_ANNOTATION in annotations_of(obj) for obj in (*pods, workload)] == [False, True, False]
 
 
 @pytest.mark.timeout(60)
@@ -304,7 +304,7 @@ def _queue(cpu: str) -> Json:
 
 
 def _totals(printed: str) -> dict[str, Json]:
-    return {one["name"]: one["quota"]["total"] for one in json.loads(printed)["workers"]}
+    return {worker["name"]: worker["quota"]["total"] for worker in json.loads(printed)["workers"]}
 
 
 @pytest.mark.timeout(60)
@@ -336,4 +336,4 @@ async def test_jobs_of_all_ones_namespaces_are_listed_however_many_there_are(
         done = await here.run("viewer", "get", "jobs", "-A", "-o", "json")
 
     assert done.exit_code == 0, done.output
-    assert [one["namespace"] for one in json.loads(done.stdout)["jobs"]] == ["default", "team-b"]
+    assert [entry["namespace"] for entry in json.loads(done.stdout)["jobs"]] == ["default", "team-b"]

@@ -28,8 +28,8 @@ async def test_a_job_of_a_kind_that_was_not_enabled_runs_once_it_is_and_somebody
         async with fleet.dispatching(without):
             await fleet.submit()
             await anyio.sleep(20)
-        events = [one for one in (await fleet.admin.list(EVENT)).items if one["regarding"]["kind"] == "Job"]
-        (note,) = [one["note"] for one in events if one["type"] == "Warning"]
+        events = [event for event in (await fleet.admin.list(EVENT)).items if event["regarding"]["kind"] == "Job"]
+        (note,) = [event["note"] for event in events if event["type"] == "Warning"]
         assert note == (
             "Jobs of this kind are not dispatched, and this one is off until multikueue retry: "
             'add "batch/job" to integrations.frameworks'

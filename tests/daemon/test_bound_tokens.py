@@ -10,15 +10,14 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Forbidden, MultiKueueError, NotFound, Unauthorized, Unreachable
 from multikueue.testing import NOW
 from multikueued.metrics.tokens import TokenMetrics
-from multikueued.rbac.objects import Account
 from multikueued.tokens.bound import ACCOUNT, DEFAULT_LIFE, NOT_BOUND, SHORTEST, Bound, bound_in, life_of, request_spec
 from multikueued.workers.renewal import remedy, retry_in
 
-ACCOUNT_THERE = Account("kueue-system", "multikueue")
+ACCOUNT_THERE = ObjectKey("kueue-system", "multikueue")
 WEEK = timedelta(days=7)
 FRESH = Bound(ACCOUNT_THERE, "multikueue-bound").with_life(NOW, WEEK)
 

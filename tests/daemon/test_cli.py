@@ -94,6 +94,18 @@ def test_a_manager_without_declared_kinds_starts_without_cel() -> None:
     assert result.stdout.split() == ["False", "False"]
 
 
+def test_commands_that_print_reports_start_without_controllers_and_roles() -> None:
+    """A fifth of their start."""
+    program = (
+        "import sys, multikueued.commands.get, multikueued.commands.status, multikueued.remote.explain\n"
+        "unwanted = ('multikueue.runtime.workers', 'multikueue.runtime.reconcilers', 'multikueued.rbac')\n"
+        "print(*(name for name in sys.modules if name.startswith(unwanted)))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20)
+
+    assert result.stdout.split() == []
+
+
 @pytest.mark.parametrize(("group", "name"), LISTED)
 def test_what_help_lists_is_what_the_command_says(group: LazyGroup, name: str) -> None:
     listed = click.Command(name, help=group.subcommands[name].help).get_short_help_str(10_000)

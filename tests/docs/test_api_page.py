@@ -33,6 +33,6 @@ def test_the_bounds_are_those_in_the_code() -> None:
     assert history.startswith(f"{STEPS} steps of a minute, for {history_module.NAMESPACES} namespaces")
     shown = BOUNDS["jobs of `timeline`, of `places`; of those that need somebody, in `overview`"]
     assert shown == f"{overview.BARS}, those that moved first; {sums.PLACES}; {overview.TROUBLED}"
-    assert f"{sum_handlers.ANSWERS_KEPT} are kept" in BOUNDS["`overview` and `places`"]
+    assert f"{sum_handlers.ANSWERS_KEPT} are kept" in BOUNDS["`overview`, `places` and `causes`"]
     rows = f"{job_page.ROWS} rows, of {sum_handlers.MOST_NAMESPACES:,} namespaces"
     assert BOUNDS["`jobpage`"] == f"{rows}, made anew after {sum_handlers.JOBS_KEPT:g} s"

@@ -185,7 +185,6 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
             marks=ObjectKey("kueue-system", "multikueue-marks"),
             origin="multikueue",
             service="multikueue-logs",
-            secret="multikueue-logs",
             cert_dir=str(folder),
             address=HOST,
             port=0,

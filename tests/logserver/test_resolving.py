@@ -140,4 +140,4 @@ async def test_a_permission_that_is_missing_ends_it_and_silence_does_not() -> No
     assert raised.value.exit_code == FINDING
     with pytest.raises(Unreachable):
         await Manager(error=Unreachable("https://10.0.0.1: reset")).places().look()
-    assert Manager().places().told(Unreachable("https://10.0.0.1: reset")) == "the manager cluster does not answer"
+    assert Manager().places().words(Unreachable("https://10.0.0.1: reset")) == "the manager cluster does not answer"

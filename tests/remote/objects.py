@@ -37,7 +37,7 @@ def owned_by(owner: Json, *, controller: bool = True) -> Json:
 
 def pod(name: str, owner: Json | None = None, *, phase: str = "Running", at: int = 0, **metadata: Any) -> Json:
     """A pod as a worker shows it; `at` is the second in which it was created."""
-    found: Json = {
+    made: Json = {
         "name": name,
         "namespace": "default",
         "uid": f"uid-of-{name}",
@@ -46,4 +46,4 @@ def pod(name: str, owner: Json | None = None, *, phase: str = "Running", at: int
         **metadata,
     }
     spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "example.com/train"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": found, "spec": spec, "status": {"phase": phase}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec, "status": {"phase": phase}}

@@ -145,7 +145,7 @@ async def test_pods_and_logs_of_the_remote_run(tmp_path: Path) -> None:
         await here.pod("web", None)
         pods = await here.person.run("pods", "job/train")
         as_json = await here.person.run("pods", "train", "-o", "json")
-        one = await here.person.run("logs", "job/train")
+        of_one_pod = await here.person.run("logs", "job/train")
         everything = await here.person.run("logs", "job/train", "--all-pods", "--tail", "1")
         recent = await here.person.run("logs", "job/train", "--since", "1h")
         wrong = await here.person.run("logs", "job/train", "-c", "other")
@@ -155,10 +155,10 @@ async def test_pods_and_logs_of_the_remote_run(tmp_path: Path) -> None:
         ["train-a", "Succeeded", "0/1"],
         ["train-b", "Succeeded", "0/1"],
     ]
-    found = json.loads(as_json.stdout)
-    assert (found["worker"], [one["name"] for one in found["pods"]]) == ("worker1", ["train-a", "train-b"])
-    assert one.stdout.splitlines() == ["started", "step 1", "step 2", "ended with exit code 0"]
-    assert "2 pods; this is the log of train-a" in one.stderr
+    listed = json.loads(as_json.stdout)
+    assert (listed["worker"], [pod["name"] for pod in listed["pods"]]) == ("worker1", ["train-a", "train-b"])
+    assert of_one_pod.stdout.splitlines() == ["started", "step 1", "step 2", "ended with exit code 0"]
+    assert "2 pods; this is the log of train-a" in of_one_pod.stderr
     assert everything.stdout.splitlines() == [
         "[worker1/train-a] ended with exit code 0",
         "[worker1/train-b] ended with exit code 0",
@@ -306,12 +306,12 @@ async def test_following_a_job_to_another_worker(tmp_path: Path) -> None:
             await here.pod("train-a", moved, "worker2")
             await here.finish(local)
 
-    (found,) = outcome
-    assert found.exit_code == 0, found.output
-    lines = found.stdout.splitlines()
+    (done,) = outcome
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
     assert lines[0].startswith("[worker1/train-a] step ")
     assert lines[-2:] == ["[worker2/train-a] step 2", "[worker2/train-a] ended with exit code 0"]
-    assert 'job/train has moved from worker cluster "worker1" to "worker2"' in found.stderr
+    assert 'job/train has moved from worker cluster "worker1" to "worker2"' in done.stderr
     assert uid(copy) != uid(moved)
     assert name_of(copy) == name_of(moved)
 

@@ -46,7 +46,7 @@ def a_job(name: str, owner: Json) -> Json:
 
 
 async def names(worker: Any, *roots: str) -> list[str]:
-    return [one["metadata"]["name"] for one in (await owned_pods(worker, frozenset(roots), "default")).pods]
+    return [pod["metadata"]["name"] for pod in (await owned_pods(worker, frozenset(roots), "default")).pods]
 
 
 async def test_the_pods_of_a_job() -> None:
@@ -87,8 +87,8 @@ async def test_any_kind_in_between_is_found_by_discovery() -> None:
 
 async def test_what_may_not_be_listed_is_told() -> None:
     worker: Any = Lists({"pods": [pod("a", a_job("big-w-0", JOBSET))]}, frozenset({"jobs"}))
-    found = await owned_pods(worker, frozenset({"root"}), "default")
-    assert (found.pods, found.not_read) == ((), ("jobs.batch may not be listed there",))
+    owned = await owned_pods(worker, frozenset({"root"}), "default")
+    assert (owned.pods, owned.not_read) == ((), ("jobs.batch may not be listed there",))
 
 
 async def test_kinds_beyond_the_bound_are_told() -> None:
@@ -97,9 +97,9 @@ async def test_kinds_beyond_the_bound_are_told() -> None:
         {**JOBSET, "kind": f"Kind{number:02}", "metadata": {"name": "x", "uid": f"u{number}"}} for number in range(18)
     ]
     worker: Any = Lists({"pods": [pod(f"p{number}", kind) for number, kind in enumerate(kinds)]})
-    found = await owned_pods(worker, frozenset({"root"}), "default")
-    told = "owners of kind Kind16 (jobset.x-k8s.io/v1alpha2) and 1 more are not looked at, as there are so many"
-    assert (found.pods, found.not_read) == ((), (told,))
+    owned = await owned_pods(worker, frozenset({"root"}), "default")
+    gap = "owners of kind Kind16 (jobset.x-k8s.io/v1alpha2) and 1 more are not looked at, as there are so many"
+    assert (owned.pods, owned.not_read) == ((), (gap,))
 
 
 async def test_the_pods_of_a_group_are_roots() -> None:

@@ -114,8 +114,8 @@ def test_the_pods_of_a_group_are_its_members() -> None:
         for name in ("a", "b", "c")
     ]
     sought = attrs.evolve(WITHOUT_KEY, workload=group, object=None)
-    assert [one["metadata"]["name"] for one in sought.copies(listed)] == ["a", "b"]
+    assert [copy["metadata"]["name"] for copy in sought.copies(listed)] == ["a", "b"]
 
 
 def test_the_managers_job_is_known() -> None:
-    assert uid(LOCAL_JOB) in {one["uid"] for one in LOCAL["metadata"]["ownerReferences"]}
+    assert uid(LOCAL_JOB) in {owner["uid"] for owner in LOCAL["metadata"]["ownerReferences"]}

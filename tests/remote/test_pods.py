@@ -20,7 +20,7 @@ def test_the_one_that_runs_the_longest_comes_first() -> None:
         pod("new", at=3),
         pod("old", at=2),
     ]
-    assert [name_of(one) for one in in_order(pods)] == ["old", "new", "ended", "waits"]
+    assert [name_of(pod) for pod in in_order(pods)] == ["old", "new", "ended", "waits"]
 
 
 def test_one_pod_and_then_the_one_made_after_it() -> None:
@@ -32,13 +32,13 @@ def test_one_pod_and_then_the_one_made_after_it() -> None:
 
 
 def test_the_container_that_is_meant() -> None:
-    found = pod("a", annotations={"kubectl.kubernetes.io/default-container": "train"})
-    found["spec"]["containers"].append({"name": "train"})
-    assert container_of(found, "") == "train"
-    assert container_of(found, "main") == "main"
+    annotated = pod("a", annotations={"kubectl.kubernetes.io/default-container": "train"})
+    annotated["spec"]["containers"].append({"name": "train"})
+    assert container_of(annotated, "") == "train"
+    assert container_of(annotated, "main") == "main"
     assert container_of(pod("a"), "") == "main"
     with pytest.raises(CommandError, match='pod a has no container "other", but main, train'):
-        container_of(found, "other")
+        container_of(annotated, "other")
 
 
 def test_the_table_tells_why_a_pod_waits() -> None:
@@ -46,8 +46,8 @@ def test_the_table_tells_why_a_pod_waits() -> None:
     waits["status"]["containerStatuses"] = [
         {"name": "main", "restartCount": 2, "state": {"waiting": {"reason": "ImagePullBackOff"}}}
     ]
-    found = PodList("job/train", "default", "worker1", (pod_report(waits),), ("jobs.batch may not be listed there",))
-    lines = pods_table(found, NOW, 80, wide=False)
+    listed = PodList("job/train", "default", "worker1", (pod_report(waits),), ("jobs.batch may not be listed there",))
+    lines = pods_table(listed, NOW, 80, wide=False)
     assert lines[0] == 'job/train in namespace default is on worker cluster "worker1".'
     assert lines[3].split() == ["train-1", "Pending", "0/1", "2", "0s", "ImagePullBackOff"]
     assert lines[4] == "There may be more pods: jobs.batch may not be listed there."
@@ -95,6 +95,6 @@ def status(name: str, **state: object) -> Json:
     ],
 )
 def test_why_a_pod_does_not_run(shown: Json, reason: str, code: int | None) -> None:
-    found = pod_report({**pod("a"), "status": {"phase": "Failed", **shown}})
+    report = pod_report({**pod("a"), "status": {"phase": "Failed", **shown}})
 
-    assert (found.reason, found.why.exit_code) == (reason, code)
+    assert (report.reason, report.why.exit_code) == (reason, code)

@@ -15,8 +15,8 @@ from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, split_time
 from multikueue.protocols import ObjectList
 from multikueued.exits import CommandError
+from multikueued.reading.log_output import POLL, LogSelection, LogShower, Position
 from multikueued.reading.pod_lookup import WorkerPods
-from multikueued.remote.log_output import POLL, LogSelection, LogShower, Position
 from tests.remote.objects import SOUGHT, job_copy, pod
 
 pytestmark = pytest.mark.looptime
@@ -88,11 +88,11 @@ ONE: list[list[str | ApiError]] = [["00Z started", "01Z step 1"]]
 
 async def test_one_pod_is_shown_unless_all_are_wanted() -> None:
     worker = Worker({"a": ONE, "b": ONE}, [pod("a", COPY), pod("b", COPY, at=1)])
-    one, all_of_them = Screen(), Screen()
-    await shower(worker, one).show()
+    of_one_pod, all_of_them = Screen(), Screen()
+    await shower(worker, of_one_pod).show()
     await shower(worker, all_of_them, all_pods=True).show()
-    assert one.lines == ["started", "step 1"]
-    assert one.told == ["2 pods; this is the log of a (--all-pods shows all)"]
+    assert of_one_pod.lines == ["started", "step 1"]
+    assert of_one_pod.told == ["2 pods; this is the log of a (--all-pods shows all)"]
     assert all_of_them.lines == [
         "[worker1/a] started",
         "[worker1/a] step 1",
@@ -128,10 +128,10 @@ async def test_a_stream_that_breaks_goes_on_from_its_last_line() -> None:
     )
     screen = await followed(worker, tail=10)
     assert screen.lines == ["a", "b", "c", "d", "e", "f"]
-    assert [one.since for one in worker.asked[:3]] == ["", "2026-01-01T00:00:02Z", "2026-01-01T00:00:02Z"]
-    assert [one.tail for one in worker.asked[:2]] == [10, None]
-    (told,) = screen.told  # that a stream was silent is no news
-    assert told.startswith('worker cluster "worker1" cannot be reached from this machine (reset)')
+    assert [query.since for query in worker.asked[:3]] == ["", "2026-01-01T00:00:02Z", "2026-01-01T00:00:02Z"]
+    assert [query.tail for query in worker.asked[:2]] == [10, None]
+    (note,) = screen.told  # that a stream was silent is no news
+    assert note.startswith('worker cluster "worker1" cannot be reached from this machine (reset)')
 
 
 async def test_a_container_that_has_not_started_is_waited_for() -> None:
@@ -159,15 +159,15 @@ def held_up(name: str, *, waits: bool) -> Json:
 @pytest.mark.parametrize("waits", [False, True])
 async def test_a_container_that_never_starts_names_the_init_container_to_ask_for(waits: bool) -> None:
     said = "CrashLoopBackOff, exit code 3" if waits else "Error, exit code 3"
-    told = f"main starts after init container setup, which says {said}; -c setup shows its log"
-    found = held_up("a", waits=waits)
-    with pytest.raises(CommandError, match=f"there is no log yet: {told}"):
-        await shower(Worker({"a": [[Invalid("waiting to start")]]}, [found]), Screen()).show()
+    words = f"main starts after init container setup, which says {said}; -c setup shows its log"
+    stuck = held_up("a", waits=waits)
+    with pytest.raises(CommandError, match=f"there is no log yet: {words}"):
+        await shower(Worker({"a": [[Invalid("waiting to start")]]}, [stuck]), Screen()).show()
 
     screen = Screen()
-    await shower(Worker({"a": [[Invalid("waiting to start")]]}, [found]), screen, all_pods=True).show()
-    assert screen.told == [told]
-    asked = Worker({"a": [["00Z words of setup"]]}, [found])
+    await shower(Worker({"a": [[Invalid("waiting to start")]]}, [stuck]), screen, all_pods=True).show()
+    assert screen.told == [words]
+    asked = Worker({"a": [["00Z words of setup"]]}, [stuck])
     await shower(asked, screen, container="setup").show()
     assert screen.lines == ["words of setup"]
 
@@ -178,20 +178,20 @@ async def test_one_that_follows_is_told_once_what_it_waits_for() -> None:
 
     screen = await followed(worker)
     assert screen.lines == ["started"]
-    assert [one.startswith("pod a: main starts after init container setup") for one in screen.told] == [True]
+    assert [note.startswith("pod a: main starts after init container setup") for note in screen.told] == [True]
 
 
 async def test_what_is_told_of_pods_without_a_log_waits_for_a_slow_reader_too() -> None:
     """A worker may have ten thousand of them."""
     names = ("a", "b", "c")
     worker = Worker({name: [[Invalid("waiting to start")]] for name in names}, [pod(name, COPY) for name in names])
-    screen, told = Screen(), list[int]()
+    screen, counts = Screen(), list[int]()
 
     async def pause() -> None:
-        told.append(len(screen.told))
+        counts.append(len(screen.told))
 
     await shower(worker, screen, all_pods=True, pause=pause).show()
-    assert told == [0, 1, 2]
+    assert counts == [0, 1, 2]
 
 
 async def test_pods_that_come_later_are_shown_too() -> None:
@@ -233,7 +233,7 @@ async def test_a_gap_in_a_log_is_told() -> None:
     scripts: list[list[str | ApiError]] = [*before, ["09Z nine", "10Z ten"], []]
     screen = await followed(Worker({"a": scripts}, [pod("a", COPY)]))
     assert screen.lines == ["one", "two", "three", "nine", "ten"]
-    gaps = [told for told in screen.told if "lines may be missing" in told]
+    gaps = [note for note in screen.told if "lines may be missing" in note]
     first, last = "2026-01-01T00:00:03Z", "2026-01-01T00:00:09Z"
     assert gaps == [f"pod a: lines may be missing between {first} and {last}: the log was not kept for long enough"]
 

@@ -1,4 +1,4 @@
-"""`multikueue logs --through-api`, and when it is tried by itself."""
+"""`multikueue logs` through the API of the manager."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import attrs
 import pytest
 
 from multikueue.core.model.kinds import SECRET
-from multikueue.core.model.names import GVK, ObjectKey, Resource
+from multikueue.core.model.names import ObjectKey, Resource
+from multikueue.errors import Forbidden
 from multikueue.kube import ClusterConfig
 from multikueue.kube.http.requests import LogQuery, pod_log
 from multikueue.kube.log_stream import LogLine
-from multikueue.kube.served_kinds import ServedKind
 from multikueue.sandbox.apiserver import Match, Refuse
-from multikueued.api_answers import END, NOTE, REMOTE_JOB
+from multikueued.api_answers import END, NOTE
 from multikueued.exits import CommandError
-from multikueued.reading.asked import Asked, ReportTarget
-from multikueued.remote.log_output import LogSelection
-from multikueued.remote.through_api import logs_through_api
+from multikueued.reading.api_log import show_log
+from multikueued.reading.asked import ReportTarget
+from multikueued.reading.log_output import LogSelection
 from tests.remote.test_on_servers import fleet
 
 TARGET = ReportTarget(ClusterConfig("https://manager"), "default", "kueue-system")
@@ -31,13 +31,9 @@ class Manager:
     """A manager that serves the API, and one job's log."""
 
     lines: list[LogLine] = attrs.field(factory=list)
-    serves: bool = True
-    error: Exception | None = None
+    breaks: Exception | None = None
+    """Once its lines are read."""
     asked: list[str] = attrs.field(factory=list)
-
-    async def discover(self, gvk: GVK) -> ServedKind | None:
-        assert gvk == REMOTE_JOB.gvk
-        return ServedKind("remotejobs", True, frozenset({"log"})) if self.serves else None
 
     async def pod_log(
         self,
@@ -51,26 +47,26 @@ class Manager:
     ) -> None:
         del idle
         self.asked.append(pod_log(resource, key, query).path)
-        if self.error is not None:
-            raise self.error
         await on_open()
         for line in self.lines:
             on_line(line)
+        if self.breaks is not None:
+            raise self.breaks
 
 
-async def shown(manager: Manager, job: str = "job/train", **options: Any) -> tuple[list[str], list[str]]:
+async def shown(manager: Manager, job: str = "job.train", **options: Any) -> tuple[list[str], list[str]]:
     lines: list[str] = []
-    told: list[str] = []
+    notes: list[str] = []
     client: Any = manager
-    wanted = LogSelection(show=lambda line: lines.append(line.removesuffix("\n")), tell=told.append, **options)
-    await logs_through_api(client, Asked(job, TARGET, "multikueue"), wanted, follow=True)
-    return lines, told
+    wanted = LogSelection(show=lambda line: lines.append(line.removesuffix("\n")), tell=notes.append, **options)
+    await show_log(client, ObjectKey("default", job), wanted, follow=True)
+    return lines, notes
 
 
 async def test_a_request_names_the_job_and_at_most_one_of_its_pods() -> None:
     manager = Manager()
-    await shown(manager, "rayjobs/tune", all_pods=True, tail=3)
-    await shown(manager, "job.batch.volcano.sh/tune.1")
+    await shown(manager, "rayjobs.tune", all_pods=True, tail=3)
+    await shown(manager, "job.batch.volcano.sh:tune.1")
     await shown(manager, pod="a", previous=True)
     jobs = "/apis/remote.multikueue.dev/v1alpha1/namespaces/default/remotejobs"
     assert manager.asked == [
@@ -94,18 +90,12 @@ async def test_a_log_that_ends_early_is_an_error() -> None:
     assert raised.value.exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("manager", "job", "code", "told"),
-    [
-        (Manager(serves=False), "job/train", 4, "ask an operator to run multikueue api-server"),
-        (Manager(), "train", 2, "write TYPE/NAME, as job/train-1"),
-        (Manager(), "job/%2e%2e", 2, "names no job"),
-    ],
-)
-async def test_what_cannot_be_asked(manager: Manager, job: str, code: int, told: str) -> None:
-    with pytest.raises(CommandError, match=told) as raised:
-        await shown(manager, job)
-    assert raised.value.exit_code == code
+async def test_one_that_breaks_after_its_first_line_ends_early() -> None:
+    """It is not shown once more, from its beginning, by one's own rights."""
+    manager = Manager([LogLine("step 1", "2026-01-01T00:00:00Z")], breaks=Forbidden("manager: no", status=403))
+    with pytest.raises(CommandError, match="the log ends early: manager: no") as raised:
+        await shown(manager)
+    assert raised.value.exit_code == 4
 
 
 async def test_a_manager_without_the_api_leaves_the_error_as_it_is(tmp_path: Path) -> None:
@@ -114,7 +104,5 @@ async def test_a_manager_without_the_api_leaves_the_error_as_it_is(tmp_path: Pat
         await here.run_with_pod()
         here.person.server.faults.add(Refuse(403), on=Match(verbs=("get",), resource=SECRET.plural))
         refused = await here.person.run("logs", "job/train")
-        asked = await here.person.run("logs", "job/train", "--through-api")
-    assert refused.exit_code == asked.exit_code == 4
+    assert refused.exit_code == 4
     assert 'you may not get the Secret "kueue-system/worker1-secret"' in refused.stderr
-    assert "does not serve remotejobs.remote.multikueue.dev" in asked.stderr

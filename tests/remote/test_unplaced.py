@@ -16,13 +16,13 @@ from tests.remote.objects import LOCAL_JOB
 def test_a_job_that_has_ended_needs_no_workload_for_that(type: str, state: str) -> None:
     """Kueue makes none for it if somebody deletes its Workload: `logs -f` waited for ever."""
     over = {**LOCAL_JOB, "status": {"conditions": [new_condition(type, True, "x", "", now=NOW)]}}
-    found = unplaced(ManagerJob("job/train", ManagerObjects(), None, over))
+    unplaced_job = unplaced(ManagerJob("job/train", ManagerObjects(), None, over))
 
-    assert found == UnplacedJob("job/train", f"it has ended ({state}), and its Workload is gone", False, True)
+    assert unplaced_job == UnplacedJob("job/train", f"it has ended ({state}), and its Workload is gone", False, True)
 
 
 def test_one_that_may_still_get_a_workload_is_waited_for() -> None:
-    found = unplaced(ManagerJob("job/train", ManagerObjects(), None, LOCAL_JOB))
+    unplaced_job = unplaced(ManagerJob("job/train", ManagerObjects(), None, LOCAL_JOB))
 
-    assert not found.ended
-    assert found.why == "it has no Workload (multikueue explain job/train -n default says why)"
+    assert not unplaced_job.ended
+    assert unplaced_job.why == "it has no Workload (multikueue explain job/train -n default says why)"

@@ -45,8 +45,8 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 async def read(here: Stage, path: str, **options: Any) -> Json:
     status, text = await here.ask(path, user=READER, **options)
     assert status == 200, text
-    found: Json = json.loads(text)
-    return found
+    answer: Json = json.loads(text)
+    return answer
 
 
 async def ready(here: Stage) -> None:
@@ -68,8 +68,8 @@ async def served(folder: Path) -> AsyncIterator[Stage]:
 
 async def next_event(response: aiohttp.ClientResponse) -> Json:
     with anyio.fail_after(10):
-        found: Json = json.loads(await response.content.readline())
-    return found
+        event: Json = json.loads(await response.content.readline())
+    return event
 
 
 async def event_where(response: aiohttp.ClientResponse, wanted: Callable[[Json], bool]) -> Json:
@@ -86,16 +86,16 @@ async def test_a_job_is_listed_got_explained_and_printed(tmp_path: Path) -> None
         async with here.asking(JOBS, user=READER, watch="true") as response:
             await next_event(response)
         listed = await read(here, JOBS)
-        one = await read(here, f"{JOBS}/job.train")
+        job = await read(here, f"{JOBS}/job.train")
         explained = await read(here, f"{JOBS}/job.train/explain")
         events = await read(here, f"{JOBS}/job.train/events")
         pods = await read(here, f"{JOBS}/job.train/pods")
         missing = await here.refused(f"{JOBS}/job.other", user=READER)
 
     assert [item["metadata"]["name"] for item in listed["items"]] == ["job.train"]
-    assert listed["items"][0] == one
-    assert (one["status"]["cluster"], one["status"]["workload"]) == ("worker1", local["metadata"]["name"])
-    assert int(one["metadata"]["resourceVersion"]) <= int(listed["metadata"]["resourceVersion"])
+    assert listed["items"][0] == job
+    assert (job["status"]["cluster"], job["status"]["workload"]) == ("worker1", local["metadata"]["name"])
+    assert int(job["metadata"]["resourceVersion"]) <= int(listed["metadata"]["resourceVersion"])
     assert explained["job"]["worker"] == "worker1"
     assert events["items"] == []
     assert [pod["name"] for pod in pods["pods"]] == ["train-a"]
@@ -107,25 +107,25 @@ async def test_every_field_of_a_job_is_documented(tmp_path: Path) -> None:
         await here.fleet.run_job()
         async with here.asking(JOBS, user=READER, watch="true") as response:
             await next_event(response)
-        one = await read(here, f"{JOBS}/job.train")
+        job = await read(here, f"{JOBS}/job.train")
         document = await read(here, f"/openapi/v3{BASE}")
 
     schema = document["components"]["schemas"]["dev.multikueue.remote.v1alpha1.RemoteJob"]
-    assert one["status"]["placements"], "or nothing is compared"
-    assert undocumented(one, schema) == []
+    assert job["status"]["placements"], "or nothing is compared"
+    assert undocumented(job, schema) == []
 
 
 def undocumented(value: Any, schema: Json, path: str = "") -> list[str]:
     """Fields that `kubectl explain` does not know; what has no properties of its own may have any."""
     if isinstance(value, list):
-        return [found for item in value for found in undocumented(item, schema["items"], f"{path}[]")]
+        return [place for item in value for place in undocumented(item, schema["items"], f"{path}[]")]
     if not isinstance(value, dict) or "properties" not in schema:
         return []
     known = schema["properties"]
     return [
-        found
+        undescribed
         for name, item in value.items()
-        for found in (undocumented(item, known[name], f"{path}.{name}") if name in known else [f"{path}.{name}"])
+        for undescribed in (undocumented(item, known[name], f"{path}.{name}") if name in known else [f"{path}.{name}"])
     ]
 
 
@@ -140,17 +140,17 @@ async def test_a_job_whose_name_has_its_group_has_logs(tmp_path: Path) -> None:
         await here.admin.merge_patch(WORKLOAD, ObjectKey.of(made), {"metadata": {"ownerReferences": [owner]}})
 
         async def named() -> list[str]:
-            return [one["metadata"]["name"] for one in (await read(here, JOBS))["items"]]
+            return [job["metadata"]["name"] for job in (await read(here, JOBS))["items"]]
 
         async def renamed() -> bool:
             return await named() == ["job-batch-volcano-sh.sort"]
 
         await until(renamed)
         names = await named()
-        code, told = await here.refused(f"{JOBS}/{names[0]}/log")
+        code, message = await here.refused(f"{JOBS}/{names[0]}/log")
 
     assert names == ["job-batch-volcano-sh.sort"]
-    assert (code, told) == (404, "job.batch.volcano.sh/sort has no logs: no worker has it")
+    assert (code, message) == (404, "job.batch.volcano.sh/sort has no pods: no worker has it")
 
 
 async def test_kubectl_gets_a_table_and_pages(tmp_path: Path) -> None:
@@ -185,14 +185,14 @@ async def test_a_watch_shows_what_changes_and_an_old_version_is_gone(tmp_path: P
         async with here.asking(JOBS, user=READER, watch="true", resourceVersion=version) as response:
             again = await next_event(response)
             await here.fleet.move(local, "worker1")
-            changed = await event_where(response, lambda one: "cluster" in one["object"]["status"])
+            changed = await event_where(response, lambda event: "cluster" in event["object"]["status"])
             # What is known of a worker is part of its jobs: no Workload has changed.
             gone = await here.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
             await here.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey.of(gone))
-            lost = await event_where(response, lambda one: one["object"]["status"]["state"] == "Lost")
+            lost = await event_where(response, lambda event: event["object"]["status"]["state"] == "Lost")
             await here.admin.merge_patch(WORKLOAD, ObjectKey.of(local), {"metadata": {"finalizers": None}})
             await here.admin.delete(WORKLOAD, ObjectKey.of(local))
-            deleted = await event_where(response, lambda one: one["type"] == "DELETED")
+            deleted = await event_where(response, lambda event: event["type"] == "DELETED")
         async with here.asking(JOBS, user=READER, watch="true", sendInitialEvents="true") as response:
             end = await next_event(response)
         old = await here.refused(JOBS, user=READER, watch="true", resourceVersion="1")
@@ -302,7 +302,7 @@ async def test_a_page_of_jobs_is_of_the_namespaces_that_who_asks_may_list(tmp_pa
 
     assert {user: page["status"]["inAll"] for user, page in pages.items()} == {READER: 1, TENANT_TOO: 1, TENANT: 0}
     assert pages[TENANT]["status"]["states"] == []
-    assert [one["job"] for one in own["status"]["jobs"]] == ["job/train"]
+    assert [job["job"] for job in own["status"]["jobs"]] == ["job/train"]
     assert again == {field: own[field] for field in ("apiVersion", "kind", "seen")}
     assert refused[0] == 403
 
@@ -322,11 +322,11 @@ async def test_sums_are_of_the_jobs_that_who_asks_may_list(tmp_path: Path) -> No
         rule = {"apiGroups": ["remote.multikueue.dev"], "resources": ["remotejobs"], "verbs": ["list"]}
         await here.admin.create(ROLE, role("own", [rule], "default"))
         await here.admin.create(ROLE_BINDING, binding("own", Account("default", "other"), "default"))
-        found: list[Json] = []
+        answers: list[Json] = []
 
         async def known() -> bool:
-            found[:] = [(await read(here, f"{BASE}/overview"))["status"]]
-            return bool(found[0]["jobs"]["running"] and found[0]["findings"])
+            answers[:] = [(await read(here, f"{BASE}/overview"))["status"]]
+            return bool(answers[0]["jobs"]["running"] and answers[0]["findings"])
 
         await until(known)
         own = {part: json.loads((await here.ask(f"{OWN}/{part}", user=TENANT_TOO))[1]) for part in WHOLE}
@@ -336,12 +336,12 @@ async def test_sums_are_of_the_jobs_that_who_asks_may_list(tmp_path: Path) -> No
         odd = [await here.refused(f"{BASE}/timeline", user=READER, seconds=value) for value in ("x", "-1")]
 
     assert [code for code, _ in refused] == [403] * 6
-    assert "no-such-queue" in json.dumps(found[0]["findings"])
+    assert "no-such-queue" in json.dumps(answers[0]["findings"])
     assert own["overview"]["status"]["jobs"]["running"] == 1
     assert (own["overview"]["status"]["findings"], own["overview"]["status"]["use"]) == ([], [])
     assert "secret" not in json.dumps(own)
-    assert [one["job"] for one in own["timeline"]["status"]["jobs"]] == ["job/train"]
-    assert {one["job"] for one in whole["status"]["jobs"]} >= {"job/train"}
+    assert [job["job"] for job in own["timeline"]["status"]["jobs"]] == ["job/train"]
+    assert {job["job"] for job in whole["status"]["jobs"]} >= {"job/train"}
     assert [code for code, _ in odd] == [400] * 2
 
 
@@ -357,8 +357,8 @@ async def test_that_nobody_dispatches_needs_somebody(tmp_path: Path, monkeypatch
         await ready(here)
 
         async def told() -> bool:
-            found = (await read(here, f"{BASE}/overview"))["status"]["findings"]
-            return [one["id"] for one in found if one["blocking"]][:1] == ["daemon-not-running"]
+            findings = (await read(here, f"{BASE}/overview"))["status"]["findings"]
+            return [finding["id"] for finding in findings if finding["blocking"]][:1] == ["daemon-not-running"]
 
         await until(told)
         assert (await read(here, f"{OWN}/overview"))["status"]["findings"] == []
@@ -375,17 +375,17 @@ async def test_the_fleet_has_what_the_daemon_publishes_and_what_is_wrong(
     queues = QueuesOnWorker(
         {ObjectKey("default", "user-queue"): "cq"}, {"cq": {"metadata": {"name": "cq"}, "spec": spec, "status": used}}
     )
-    one = written(Published(WorkerFacts("worker1", queues=queues), quota_at=NOW))
+    written_facts = written(Published(WorkerFacts("worker1", queues=queues), quota_at=NOW))
     async with stage(tmp_path) as here:
-        stored = config_map(FINDINGS.namespace, FINDINGS.name, {"worker1": one})
+        stored = config_map(FINDINGS.namespace, FINDINGS.name, {"worker1": written_facts})
         await here.admin.create(CONFIG_MAP, stored)
         await ready(here)
         await _lose(here, "worker2")
-        found: list[Json] = []
+        answers: list[Json] = []
 
         async def shown() -> bool:
-            found[:] = (await read(here, f"{BASE}/fleet"))["status"]["workers"]
-            return "quota" in found[0] and found[1]["state"] == "Lost"
+            answers[:] = (await read(here, f"{BASE}/fleet"))["status"]["workers"]
+            return "quota" in answers[0] and answers[1]["state"] == "Lost"
 
         await until(shown)
 
@@ -393,10 +393,10 @@ async def test_the_fleet_has_what_the_daemon_publishes_and_what_is_wrong(
         {"name": "spot", "used": "1", "nominal": "4", "ours": "0", "others": "1"},
         {"name": "steady", "used": "2", "nominal": "6", "ours": "0", "others": "2"},
     ]
-    assert found[0]["quota"] == [{"resource": "cpu", "used": "3", "nominal": "10", "flavors": flavors}]
-    assert found[0]["readAt"] == timestamp(NOW)
-    assert [one["id"] for one in found[1]["findings"]] == ["worker-not-connected"]
-    assert "10.11.12.13" not in json.dumps(found)
+    assert answers[0]["quota"] == [{"resource": "cpu", "used": "3", "nominal": "10", "flavors": flavors}]
+    assert answers[0]["readAt"] == timestamp(NOW)
+    assert [finding["id"] for finding in answers[1]["findings"]] == ["worker-not-connected"]
+    assert "10.11.12.13" not in json.dumps(answers)
 
 
 def _flavor(name: str, **amounts: str) -> Json:
@@ -435,7 +435,7 @@ async def _pages(here: Stage, user: str) -> list[list[str]]:
         status, text = await here.ask(f"{BASE}/remotenamespaces", user=user, **{"continue": more})
         assert status == 200, text
         page = json.loads(text)
-        pages.append([one["metadata"]["name"] for one in page["items"]])
+        pages.append([job["metadata"]["name"] for job in page["items"]])
         more = page["metadata"].get("continue", "")
     return pages
 
@@ -461,10 +461,10 @@ async def test_a_tenant_reads_no_address_of_a_worker(tmp_path: Path) -> None:
             return bool((await read(here, f"{JOBS}/job.train"))["status"]["state"] == "Lost")
 
         await until(is_lost)
-        told = [await read(here, f"{JOBS}/job.train{part}") for part in ("", "/explain", "/events")]
+        answers = [await read(here, f"{JOBS}/job.train{part}") for part in ("", "/explain", "/events")]
 
-    assert "10.11.12.13" not in json.dumps(told)
-    assert "refused" in told[0]["status"]["reason"]
+    assert "10.11.12.13" not in json.dumps(answers)
+    assert "refused" in answers[0]["status"]["reason"]
 
 
 async def test_one_workload_that_cannot_be_shown_stops_nobody(tmp_path: Path) -> None:
@@ -478,10 +478,10 @@ async def test_one_workload_that_cannot_be_shown_stops_nobody(tmp_path: Path) ->
         await here.admin.merge_patch(WORKLOAD, ObjectKey.of(local), annotations)
         async with here.another() as second:
             await until(lambda: _serves(second))
-            one = await read(second, f"{JOBS}/job.train")
+            job = await read(second, f"{JOBS}/job.train")
         fleet = await read(here, f"{BASE}/fleet")
 
-    assert one["status"]["cluster"] == "worker1"
+    assert job["status"]["cluster"] == "worker1"
     assert fleet["kind"] == "Fleet"
 
 
@@ -549,7 +549,7 @@ async def test_a_job_whose_queue_does_not_exist_is_there_until_it_is_somebody_el
 
         async def told() -> bool:
             items = (await read(here, JOBS))["items"]
-            return any('did you mean "user-queue"?' in one["status"].get("reason", "") for one in items)
+            return any('did you mean "user-queue"?' in item["status"].get("reason", "") for item in items)
 
         await until(told)
 

@@ -23,7 +23,7 @@ def now() -> datetime:
 def view_of(*made: Json) -> ManagerView:
     """A view whose informer holds these Workloads."""
     view = ManagerView(cast(Any, None), now, nothing_published)
-    listed = {ObjectKey.of(one): one for one in made}
+    listed = {ObjectKey.of(workload_made): workload_made for workload_made in made}
     view.informers["workloads"] = cast(Any, listed)
     view._by_job[ObjectKey("default", "job.train")] = {*listed}
     return view
@@ -37,7 +37,7 @@ async def test_the_other_workloads_of_a_job_are_named_unless_they_have_ended() -
     """The API explained one of them and did not say that there are more."""
     counting = workload(TRAIN, cluster="worker1")
     other, ended = named(counting, "a-slice"), named(workload(TRAIN, finished="Succeeded"), "b-slice")
-    found = view_of(counting, other, ended).manager_job(ObjectKey("default", "job.train"), ("events",))
+    job_there = view_of(counting, other, ended).manager_job(ObjectKey("default", "job.train"), ("events",))
 
-    assert found.name == "job/train"
-    assert (found.others, found.unread) == (("workload/a-slice",), ("events",))
+    assert job_there.name == "job/train"
+    assert (job_there.others, job_there.unread) == (("workload/a-slice",), ("events",))

@@ -26,7 +26,7 @@ JOBS = [
 
 def names(places: dict[tuple[str, str], Json] | None = None, **query: str) -> list[str]:
     shown = job_page(JOBS, JobChoice.read(query), places or {})
-    return [one["job"].removeprefix("job/") for one in shown["jobs"]]
+    return [row["job"].removeprefix("job/") for row in shown["jobs"]]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_a_page_has_its_rows_and_says_how_many_there_are() -> None:
     first = job_page(many, JobChoice.read({"sort": "job"}), {})
     last = job_page(many, JobChoice.read({"sort": "job", "page": "3"}), {})
     assert (first["count"], first["inAll"], first["pages"], len(first["jobs"])) == (3 * ROWS + 1, 3 * ROWS + 1, 4, ROWS)
-    assert [one["job"] for one in last["jobs"]] == [f"job/{3 * ROWS:05}"]
+    assert [row["job"] for row in last["jobs"]] == [f"job/{3 * ROWS:05}"]
     assert len(first["jobs"][0]["reason"]) == LONGEST_REASON + 1
     assert len(orjson.dumps(first)) < 100_000

@@ -56,12 +56,12 @@ def test_jobs_that_need_somebody_come_by_how_pressing_they_are_and_are_bounded()
         made("never", "Rejected", reason="a webhook"),
         made("old", "Failed", since=at(-90)),
     ]
-    found = shown(*jobs)
+    overview_shown = shown(*jobs)
 
-    names = [one["job"] for one in found["troubled"]]
+    names = [entry["job"] for entry in overview_shown["troubled"]]
     assert names[:4] == ["job/never", "job/lost", "job/failed-1", "job/failed-2"]
-    assert (len(names), found["troubledInAll"]) == (TROUBLED, 21)
-    assert found["troubled"][0]["reason"] == "a webhook"
+    assert (len(names), overview_shown["troubledInAll"]) == (TROUBLED, 21)
+    assert overview_shown["troubled"][0]["reason"] == "a webhook"
 
 
 def test_waiting_times_are_of_those_that_got_a_worker_in_the_last_hour() -> None:
@@ -97,7 +97,7 @@ def test_a_picture_of_time_has_the_jobs_of_its_span_those_that_moved_first() -> 
     begin = NOW - timedelta(hours=1)
 
     def names(**asked: str) -> list[str]:
-        return [one["job"] for one in timeline(every, begin, NOW, **asked)["jobs"]]
+        return [entry["job"] for entry in timeline(every, begin, NOW, **asked)["jobs"]]
 
     assert names() == ["job/moved", "job/here", "job/queued"]
     assert names(worker="w2") == ["job/moved"]
@@ -109,7 +109,7 @@ def test_a_picture_of_time_has_the_jobs_of_its_span_those_that_moved_first() -> 
 
 def held(name: str, worker: str, cpu: str, *, since: float, ended: float | None = None) -> Json:
     """A Workload of the manager with that much of a worker."""
-    one = workload(stored(job(name)))
+    made = workload(stored(job(name)))
     usage = {"name": "main", "flavors": {"cpu": "default"}, "resourceUsage": {"cpu": cpu}, "count": 1}
     times = {"QuotaReserved": since, "Admitted": since, "Finished": ended}
     conditions = [
@@ -118,7 +118,7 @@ def held(name: str, worker: str, cpu: str, *, since: float, ended: float | None 
         if minutes is not None
     ]
     admission = {"clusterQueue": "cq", "podSetAssignments": [usage]}
-    return {**one, "status": {"clusterName": worker, "admission": admission, "conditions": conditions}}
+    return {**made, "status": {"clusterName": worker, "admission": admission, "conditions": conditions}}
 
 
 def of_worker(name: str, used: str, total: str, flavor: str = "spot") -> WorkerReport:
@@ -156,13 +156,14 @@ def test_ours_is_as_of_now_and_others_as_of_the_last_read() -> None:
 
 
 def test_of_a_worker_with_several_flavors_ours_are_those_of_the_same_name() -> None:
-    one = of_worker("w1", used="3", total="8", flavor="default")
-    more = (*one.quota.flavors, FlavorQuota("spot", "cpu", "1", "4"))
+    flavor_quota = of_worker("w1", used="3", total="8", flavor="default")
+    more = (*flavor_quota.quota.flavors, FlavorQuota("spot", "cpu", "1", "4"))
     shares = shares_of(
-        [attrs.evolve(one, quota=attrs.evolve(one.quota, flavors=more))], [held("a", "w1", "2", since=-1)]
+        [attrs.evolve(flavor_quota, quota=attrs.evolve(flavor_quota.quota, flavors=more))],
+        [held("a", "w1", "2", since=-1)],
     )
 
-    assert {flavor: (one.ours, one.others) for (_, flavor), one in shares["w1"].items()} == {
+    assert {flavor: (share.ours, share.others) for (_, flavor), share in shares["w1"].items()} == {
         "default": (2_000, 1_000),
         "spot": (0, 1_000),
     }

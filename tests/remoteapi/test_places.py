@@ -38,7 +38,7 @@ def seen(*listed: Json) -> ManagerView:
 
 
 async def placed(view: ManagerView, namespace: str = "", queue: str = QUEUE) -> list[tuple[str, int]]:
-    return [(one["name"], one["place"]) for one in await places_in(view, cast(Any, NOBODY), namespace, queue)]
+    return [(place["name"], place["place"]) for place in await places_in(view, cast(Any, NOBODY), namespace, queue)]
 
 
 async def test_those_that_wait_come_by_place_and_those_that_do_not_have_none() -> None:
@@ -50,4 +50,4 @@ async def test_those_that_wait_come_by_place_and_those_that_do_not_have_none() -
     assert await placed(view, "others") == []
     assert await placed(view, queue="none") == []
     known = await read_waiting(cast(Any, NOBODY), [second, ended(1)], view.objects, view.namespace, NOW)
-    assert [one.place for one in known.values()] == [2, None]
+    assert [wait.place for wait in known.values()] == [2, None]

@@ -43,8 +43,8 @@ def test_the_page_tells_what_status_and_explain_tell(namespace: str) -> None:
     refused = "insufficient quota for cpu in flavor default-flavor (3 > 1)"
     objects = fleet(saying(made, f"Offered to worker1, worker2 — worker1: {refused} · worker2: {refused}"))
     shown = overview_of(cast(ManagerView, Watched(objects)), namespace, "kueue-system")["findings"]
-    told = with_waiting(status_report(objects, NOW, "kueue-system").findings, objects, NOW, "kueue-system")
+    findings = with_waiting(status_report(objects, NOW, "kueue-system").findings, objects, NOW, "kueue-system")
 
-    assert [one["id"] for one in shown] == [one.id for one in told] == ["quota-too-small"]
+    assert [finding["id"] for finding in shown] == [finding.id for finding in findings] == ["quota-too-small"]
     assert shown[0]["workers"] == ["worker1", "worker2"]
     assert ("ask whoever runs the queues" in shown[0]["remedy"]) == bool(namespace)

@@ -11,7 +11,6 @@ import pytest
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.testing import NOW
-from multikueued.rbac.objects import Account
 from multikueued.reports.ending_copies import EndingCopy, LatePod
 from multikueued.reports.published import MOST, Published, config_map, published_in, seen, slim, written
 from multikueued.reports.quotas import NOBODY_SAW, quota_of
@@ -91,7 +90,7 @@ def test_which_job_copies_do_not_end_is_told_as_far_as_there_is_room() -> None:
 
 
 def test_when_credentials_expire_is_told_and_nothing_else_of_them() -> None:
-    bound = Bound(Account("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
+    bound = Bound(ObjectKey("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
     held = KubeconfigFacts("worker1-kubeconfig", "", bound.expires, NOW, bound)
     assert through(attrs.evolve(SEEN, credentials=held)).credentials == held
     plain = KubeconfigFacts("worker1-kubeconfig")

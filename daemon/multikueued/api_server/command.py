@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 import click
@@ -17,7 +17,7 @@ from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, Dura
 from multikueued.logserver.reading import Bounds
 from multikueued.page.hosted import PageOptions
 from multikueued.serving.logs import configure_logging
-from multikueued.settings.config import LoggingSettings, Settings
+from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,16 +82,16 @@ _WHERE: Final = (
         "--config-file",
         "config_file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="The daemon's settings: with mirrorPods.logs in them, it also answers for logs of mirrors.",
+        help="The daemon's settings. It logs as they say, requests at info; with mirrorPods.logs in them it also "
+        "answers for logs of mirrors.",
     ),
     click.option("--origin", default=str(Settings().origin), show_default=True, help="The daemon's setting origin."),
-    click.option("--service", default="multikueue-logs", show_default=True, help="The Service in front of it."),
     click.option(
-        "--certificate-secret",
-        "secret",
+        "--service",
         default="multikueue-logs",
         show_default=True,
-        help="In which it keeps the certificate that it makes. The Secret must exist.",
+        help="The Service in front of it. A Secret of the same name must exist, in which it keeps the certificate "
+        "that it makes.",
     ),
     click.option(
         "--cert-dir",
@@ -141,16 +141,8 @@ _BOUNDS: Final = (
         "--max-bytes", type=Size(), default=f"{DEFAULTS.size >> 20}Mi", show_default=True, help="Of one answer."
     ),
     click.option("--max-time", type=Duration(), default="1h", show_default=True, help="That one answer may take."),
-    click.option("--log-format", type=click.Choice(["json", "console"]), default="json", show_default=True),
-    click.option(
-        "--log-level",
-        type=click.Choice(["debug", "info", "warning", "error"]),
-        default="info",
-        show_default=True,
-        help="Requests are logged at info.",
-    ),
 )
-"""What its clients may take, and what it logs."""
+"""What its clients may take."""
 
 
 def _options(command: F) -> F:
@@ -173,8 +165,6 @@ def api_server(
     config_file: Path | None,
     max_bytes: int,
     max_time: float,
-    log_format: Literal["json", "console"],
-    log_level: Literal["debug", "info", "warning", "error"],
     **options: Any,
 ) -> None:
     """Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.
@@ -184,8 +174,8 @@ def api_server(
     multikueue rbac logs-worker grants them. It is called through an APIService by API servers alone, but for the page.
     """
     manager = manager_config(options.pop("kubeconfig"), options.pop("context"))
-    mirrors = load_settings(config_file).settings.mirror_pods
-    daemon = Settings(namespace=daemon_namespace, name=daemon_name, mirror_pods=mirrors)
+    settings = load_settings(config_file).settings
+    daemon = Settings(namespace=daemon_namespace, name=daemon_name, mirror_pods=settings.mirror_pods)
     chosen = Options(
         manager=manager,
         namespace=options.pop("namespace") or manager.namespace or "default",
@@ -193,10 +183,10 @@ def api_server(
         findings=ObjectKey(daemon_namespace, daemon.findings_config_map),
         lease=ObjectKey(daemon_namespace, str(daemon.name)),
         marks=ObjectKey(daemon_namespace, daemon.marks_secret),
-        mirrors=daemon if mirrors.logs else None,
+        mirrors=daemon if settings.mirror_pods.logs else None,
         bounds=Bounds(max_bytes, max_time),
         page=_page(**{name: options.pop(f"page_{name}") for name in ("hosts", "address", "port", "cert_dir")}),
         **options,
     )
-    configure_logging(LoggingSettings(log_format, log_level), sys.stderr)
+    configure_logging(settings.logging, sys.stderr)
     anyio.run(serve, chosen)

@@ -62,8 +62,7 @@ class Options:
     """The Secret with the key of marks."""
     origin: str
     service: str
-    secret: str
-    """With the certificate that it makes."""
+    """In front of it; the Secret of the same name has the certificate that it makes."""
     cert_dir: str = ""
     """With a certificate that somebody else makes; empty: it makes one."""
     address: str = ""
@@ -140,7 +139,7 @@ async def running(options: Options) -> AsyncIterator[int]:
 
 async def _certificate(options: Options, client: KubeClient, tls: FrontTls) -> CertificateFolder | OwnCertificate:
     if not options.cert_dir:
-        key = ObjectKey(options.namespace, options.secret)
+        key = ObjectKey(options.namespace, options.service)
         return OwnCertificate(client, key, options.host, tls, utc_now)
     otherwise = "leave --cert-dir out to have a certificate made and renewed"
     return await CertificateFolder.open(options.cert_dir, tls, "--cert-dir", otherwise)

@@ -79,9 +79,9 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
     filtered = bool(selector) or attrs.evolve(chosen, namespace="") != JobFilter()
 
     def make(client: ClusterClient, now: datetime) -> Awaitable[JobList]:
-        asked = now if output not in ("table", "name") else None
-        wanted = JobsWanted(chosen, selector, user_label, asked)
-        return gather_jobs(client, wanted, now if output != "name" else None)
+        at = now if output != "name" else None
+        places = output not in ("table", "name")
+        return gather_jobs(client, JobsWanted(chosen, selector, user_label, at, target.daemon_namespace, places))
 
     def lines(listed: JobList, now: datetime, width: int | None) -> list[str]:
         none = f"No jobs in namespace {target.namespace}; -A shows all." if not everywhere else "No jobs."
@@ -102,22 +102,17 @@ def _worker_names(workers: tuple[WorkerReport, ...]) -> Iterable[str]:
     return (worker.name for worker in workers)
 
 
-async def gather_jobs(client: ClusterClient, wanted: JobsWanted, words_at: datetime | None) -> JobList:
-    """List jobs.
-
-    Args:
-        client: of the manager.
-        wanted: which.
-        words_at: the wall clock, to tell what running jobs say of trouble, too; None: they are not asked.
+async def gather_jobs(client: ClusterClient, wanted: JobsWanted) -> JobList:
+    """List jobs, with what running ones say themselves of trouble.
 
     Raises:
         CommandError: the selector is none.
     """
     try:
         listed = await ask(client, lambda source: source.jobs(wanted))
-        if words_at is None:
+        if wanted.now is None:
             return listed
-        words = await own_words(client, listed.jobs, words_at)
+        words = await own_words(client, listed.jobs, wanted.now)
         jobs, not_read = with_words(listed.jobs, words.troubles), (*listed.not_checked, *words.not_checked)
         return attrs.evolve(listed, jobs=jobs, not_checked=not_read)
     except Invalid as error:

@@ -21,7 +21,6 @@ from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.needs import missing
 from multikueued.doctor.probe import Measure, probe
-from multikueued.rbac.objects import Account
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.rules import on_worker, own_token_rules
 from multikueued.reports.worker_facts import Need, NotChecked, Permission, WorkerFacts, stranded_pods
@@ -56,7 +55,7 @@ class Rounds:
     """Those that the daemon says it is connected to."""
     connect: Connect = connected
     measure: Measure = probe
-    accounts: Mapping[str, Account] = attrs.field(factory=dict)
+    accounts: Mapping[str, ObjectKey] = attrs.field(factory=dict)
     """By worker: who must be able to ask for tokens of itself, because they are bound."""
     granted: Mapping[str, Set[Permission]] = attrs.field(factory=dict)
     """By worker: what it has granted not long ago, which it is not asked again."""
@@ -142,7 +141,7 @@ class Visit:
     kinds: tuple[JobKind, ...]
     lacking: frozenset[GVK]
     measure: Measure
-    account: Account | None = None
+    account: ObjectKey | None = None
     """Whose tokens are bound."""
     granted: Set[Permission] = frozenset()
     """See `Rounds`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Final, Self
 
 import anyio
@@ -14,13 +13,12 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, MultiKueueError
 from multikueue.kube.http.requests import LogQuery
 from multikueued.api_answers import END
-from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, in_words, known_error
+from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, known_error
 from multikueued.logserver.access import Check, RefusedError, until_refused
 from multikueued.logserver.outgoing import Outgoing
-from multikueued.logserver.resolving import told_of_worker
-from multikueued.reading.pod_lookup import JobLocator, UnplacedJob, WorkerPods
-from multikueued.remote.log_output import LogSelection, LogShower
-from multikueued.remote.placement_watch import Follower
+from multikueued.reading.log_output import LogSelection
+from multikueued.reading.placement_watch import show_logs
+from multikueued.reading.pod_lookup import JobLocator
 from multikueued.reports.typenames import JobName
 
 EVERY: Final = 5.0
@@ -186,7 +184,7 @@ def _told(error: MultiKueueError, places: JobLocator) -> tuple[str, int]:
     if isinstance(error, CommandError):
         return str(error), _CODES.get(error.exit_code, 500)
     if isinstance(error, ApiError):
-        return places.told(error), 503
+        return places.words(error), 503
     return "this server has failed: ask an operator", 500
 
 
@@ -204,14 +202,5 @@ async def _show(query: Query, places: JobLocator, out: Outgoing) -> None:
         previous=query.previous,
         max_streams=PODS,
         every=EVERY,
-        told=told_of_worker,
     )
-    if query.follow:
-        await Follower(places, wanted).run()
-        return
-    sought = await places.look()
-    if isinstance(sought, UnplacedJob):
-        raise CommandError(f"{sought.job} has no logs: {sought.why}", NOT_FOUND)
-    async with places.client(sought.worker) as client:
-        with in_words(partial(told_of_worker, sought.worker)):
-            await LogShower(WorkerPods(client, sought), wanted).show()
+    await show_logs(places, wanted, follow=query.follow)

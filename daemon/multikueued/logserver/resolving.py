@@ -26,7 +26,7 @@ from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.clusters import ClusterClient
 from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
 from multikueued.reading.placed_job import PlacedJob, siblings_of
-from multikueued.reading.pod_lookup import RETENTION, UnplacedJob
+from multikueued.reading.pod_lookup import RETENTION, JobLocator, UnplacedJob
 from multikueued.reading.worker_access import key_in
 from multikueued.reports.typenames import JobName, matching, meant, type_name
 
@@ -108,8 +108,8 @@ class InTurns(KubeClient):
 
 
 @attrs.define(eq=False)
-class LocatorOfTenant:
-    """Implements `remote.finding.JobLocator` for one request."""
+class LocatorOfTenant(JobLocator):
+    """With the rights of this server, for one request."""
 
     workers: ReadableWorkers
     origin: str
@@ -131,7 +131,7 @@ class LocatorOfTenant:
         except ApiError as error:
             if error.retryable:
                 raise
-            raise CommandError(f"{self.told(error)} this server as it must: ask an operator", FINDING) from error
+            raise CommandError(f"{self.words(error)} this server as it must: ask an operator", FINDING) from error
         job, worker = type_name(workload), workloads.cluster_name(workload)
         if worker is None:
             ended = workloads.is_finished(workload)
@@ -154,10 +154,20 @@ class LocatorOfTenant:
         async with self.workers.open(worker) as client:
             yield client
 
-    def told(self, error: ApiError) -> str:
+    def words(self, error: ApiError) -> str:
         """See `JobLocator`."""
         log.warning("the manager cannot be read", namespace=self.namespace, error=str(error))
         return "the manager cluster does not answer"
+
+    def worker_words(self, worker: str, error: ApiError) -> str:
+        """See `JobLocator`; the log has the rest."""
+        log.warning("a worker cannot be read", worker=worker, error=str(error))
+        match error:
+            case Forbidden() | Unauthorized():
+                return f'worker cluster "{worker}" refuses this server: ask an operator'
+            case TooManyRequests():
+                return f'worker cluster "{worker}" has too much to do'
+        return f'worker cluster "{worker}" does not answer'
 
     async def _read_key(self) -> None:
         if self._key is not None:
@@ -192,14 +202,3 @@ class LocatorOfTenant:
     async def _same(self, before: Json) -> Json | None:
         now = await read(self.workers.client, WORKLOAD, ObjectKey.of(before))
         return now if now is not None and uid(now) == uid(before) and not workloads.is_finished(now) else None
-
-
-def told_of_worker(worker: str, error: ApiError) -> str:
-    """What went wrong on a worker, in words for users; the log has the rest."""
-    log.warning("a worker cannot be read", worker=worker, error=str(error))
-    match error:
-        case Forbidden() | Unauthorized():
-            return f'worker cluster "{worker}" refuses this server: ask an operator'
-        case TooManyRequests():
-            return f'worker cluster "{worker}" has too much to do'
-    return f'worker cluster "{worker}" does not answer'

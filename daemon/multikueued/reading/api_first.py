@@ -24,48 +24,25 @@ ELSEWHERE: Final = (Forbidden, NotFound, ServerFault, TooManyRequests, DeadlineE
 
 
 async def ask(client: ClusterClient, question: Callable[[Source], Awaitable[R | None]]) -> R:
-    """The answer to what is asked of a `Source`.
+    """The answer to what is asked of a `Source`: the API's; without it, or where it does not know, one's own.
+
+    Args:
+        client: of the manager.
+        question: asks the source; None: it does not know the job.
 
     Raises:
         CommandError: there is no such job, or it may not be read.
         ApiError: the manager cannot be read.
     """
-
-    async def own() -> R:
-        answer = await question(OwnRights(client))
-        assert answer is not None, "whoever reads himself is told why there is nothing"
-        return answer
-
-    return await api_first(client, lambda: question(ThroughApi(client)), own)
-
-
-async def is_served(client: ClusterClient) -> bool:
-    """Whether the manager has the API."""
-    try:
-        return await client.discover(REMOTE_JOB.gvk) is not None
-    except ApiError:
-        return False
-
-
-async def api_first(
-    client: ClusterClient, through: Callable[[], Awaitable[R | None]], otherwise: Callable[[], Awaitable[R]]
-) -> R:
-    """What the API answers; without it, or where it does not know, what the caller may read himself.
-
-    Args:
-        client: of the manager.
-        through: asks the API; None: it does not know the job.
-        otherwise: reads with the caller's own rights.
-    """
     refused: ApiError | None = None
-    if await is_served(client):
+    if await _is_served(client):
         try:
-            if (answer := await through()) is not None:
+            if (answer := await question(ThroughApi(client))) is not None:
                 return answer
         except ELSEWHERE as error:
             refused = error
     try:
-        return await otherwise()
+        answer = await question(OwnRights(client))
     except (CommandError, Forbidden) as error:
         may_not = any(isinstance(cause, Forbidden) for cause in _causes(error))
         if refused is None or isinstance(refused, Forbidden) or not may_not:
@@ -73,6 +50,15 @@ async def api_first(
         if isinstance(refused, NotFound):  # the API is served, and knows what is not there
             raise CommandError(refused.said or str(refused), NOT_FOUND) from refused
         raise refused from error
+    assert answer is not None, "whoever reads himself is told why there is nothing"
+    return answer
+
+
+async def _is_served(client: ClusterClient) -> bool:
+    try:
+        return await client.discover(REMOTE_JOB.gvk) is not None
+    except ApiError:
+        return False
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -12,7 +12,9 @@ from multikueue.core.model.workloads import reserved_at
 from multikueue.errors import ApiError, Forbidden
 from multikueued.clusters import ClusterClient
 from multikueued.reading.asked import Asked
+from multikueued.reading.causes import causes, with_causes
 from multikueued.reading.job_lookup import ManagerJob, find_job
+from multikueued.reading.log_output import LogSelection
 from multikueued.reading.manager_lists import (
     events_of,
     jobs_of_all_kinds,
@@ -20,11 +22,11 @@ from multikueued.reading.manager_lists import (
     read_objects,
     workloads_of_labelled_jobs,
 )
-from multikueued.reading.pod_lookup import WorkerPods, sought_job
+from multikueued.reading.placement_watch import show_logs
+from multikueued.reading.pod_lookup import LocatorOfManager
 from multikueued.reading.pods import PodList, pod_list
 from multikueued.reading.queue_places import read_waiting
 from multikueued.reading.source import Explained, JobList, JobsWanted
-from multikueued.reading.worker_access import worker_client, worker_for_people
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, Unqueued, explain, unqueued
 from multikueued.reports.jobs import JobReport, JobState, job_reports, state_of
@@ -42,7 +44,7 @@ class OwnRights:
     async def jobs(self, wanted: JobsWanted) -> JobList:
         """See `Source`."""
         namespace = wanted.chosen.namespace
-        objects = await read_objects(self.client, namespace, lenient=True)
+        objects = await read_objects(self.client, namespace, wanted.daemon_namespace, lenient=True)
         if WORKLOAD in objects.unread:
             jobs = await jobs_of_all_kinds(self.client, namespace, wanted.selector)
             return JobList(jobs_alone(jobs, wanted.chosen, wanted.user_label), not_checked(objects))
@@ -50,8 +52,10 @@ class OwnRights:
         if wanted.selector:
             of = tuple(await workloads_of_labelled_jobs(self.client, of, wanted.selector, namespace))
         reports = job_reports(objects, wanted.chosen, user_label=wanted.user_label, of=of)
-        if wanted.waiting_at is not None:
-            reports = await self._placed(reports, objects, namespace, wanted.waiting_at)
+        if wanted.now is not None:
+            reports = with_causes(reports, causes(objects, wanted.now, wanted.daemon_namespace))
+            if wanted.places:
+                reports = await self._placed(reports, objects, namespace, wanted.now)
         return JobList(reports, not_checked(objects))
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained:
@@ -74,11 +78,14 @@ class OwnRights:
 
     async def pods(self, asked: Asked) -> PodList:
         """See `Source`."""
-        sought = await sought_job(self.client, asked)
-        async with worker_client(self.client, sought.worker, asked.target.daemon_namespace) as client:
-            with worker_for_people(sought.worker):
-                pods = await WorkerPods(client, sought).now()
-        return pod_list(sought, pods)
+        places = LocatorOfManager(self.client, asked)
+        async with places.pods_of(await places.placed()) as pods:
+            return pod_list(pods.sought, await pods.now())
+
+    async def logs(self, asked: Asked, wanted: LogSelection, *, follow: bool) -> bool:
+        """See `Source`."""
+        await show_logs(LocatorOfManager(self.client, asked), wanted, follow=follow)
+        return True
 
     async def _placed(
         self, jobs: tuple[JobReport, ...], objects: ManagerObjects, namespace: str, now: datetime

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
-from typing import Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Final
 
 import anyio
 import attrs
@@ -14,13 +17,13 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import uid
 from multikueue.errors import ApiError, NotFound
 from multikueued.clusters import ClusterClient
-from multikueued.exits import NOT_FOUND, NOT_REACHABLE, CommandError, for_people
+from multikueued.exits import NOT_FOUND, NOT_REACHABLE, CommandError, for_people, in_words
 from multikueued.reading.asked import Asked
 from multikueued.reading.job_lookup import ManagerJob, find_job
 from multikueued.reading.manager_lists import job_resource
 from multikueued.reading.owned import Owned, owned_pods
 from multikueued.reading.placed_job import PlacedJob, siblings_of
-from multikueued.reading.worker_access import mark_key, worker_client
+from multikueued.reading.worker_access import mark_key, told_of, worker_client
 from multikueued.reports.jobs import JobState, reason_of, state_of
 from multikueued.reports.jobs_alone import job_alone
 from multikueued.reports.remedies.remedy import command_for
@@ -41,22 +44,27 @@ class UnplacedJob:
     """Whether Kueue has a Workload for it."""
     ended: bool
 
+    def no_pods(self) -> CommandError:
+        """What who wants its pods, or their logs, is told."""
+        return CommandError(f"{self.job} has no pods: {self.why}", NOT_FOUND)
 
-class JobLocator(Protocol):
-    """Says where one job is, and reaches the workers."""
 
-    @property
-    def worker(self) -> str:
-        """The one that was read last, for an audit; empty: none, or nobody audits it."""
+class JobLocator(ABC):
+    """Says where one job is, and reaches the workers: with the rights of a person, or of a server."""
 
+    worker: str
+    """The one that was read last, for an audit; empty: none, or nobody audits it."""
+
+    @abstractmethod
     async def look(self) -> PlacedJob | UnplacedJob:
         """Where the job is now.
 
         Raises:
-            CommandError: there is no such job.
+            CommandError: there is no such job, or it cannot be told.
             ApiError: the manager cannot be read, for now.
         """
 
+    @abstractmethod
     def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
         """A client of a worker.
 
@@ -64,13 +72,36 @@ class JobLocator(Protocol):
             CommandError: it cannot be asked.
         """
 
-    def told(self, error: ApiError) -> str:
+    @abstractmethod
+    def words(self, error: ApiError) -> str:
         """Words for what the manager answers."""
+
+    @abstractmethod
+    def worker_words(self, worker: str, error: ApiError) -> str:
+        """Words for what a worker answers."""
+
+    async def placed(self) -> PlacedJob:
+        """Where the job is; raises as `look`, and CommandError where no worker has it: it has no pods."""
+        job = await self.look()
+        if isinstance(job, UnplacedJob):
+            raise job.no_pods()
+        return job
+
+    @asynccontextmanager
+    async def pods_of(self, job: PlacedJob) -> AsyncIterator[WorkerPods]:
+        """The pods on the worker that has the job.
+
+        Raises:
+            CommandError: the worker cannot be asked, also while the context lasts.
+        """
+        async with self.client(job.worker) as client:
+            with in_words(partial(self.worker_words, job.worker)):
+                yield WorkerPods(client, job)
 
 
 @attrs.frozen
-class LocatorOfManager:
-    """Implements `JobLocator` with what one person may read on the manager, Secrets included."""
+class LocatorOfManager(JobLocator):
+    """With what one person may read on the manager, Secrets included."""
 
     manager: ClusterClient
     asked: Asked
@@ -79,66 +110,45 @@ class LocatorOfManager:
 
     async def look(self) -> PlacedJob | UnplacedJob:
         """See `JobLocator`."""
+        target = self.asked.target
         try:
-            job = await look_up(self.manager, self.asked)
+            job = await find_job(self.manager, self.asked.job, target.namespace, target.daemon_namespace)
         except ApiError as error:
             if error.retryable:
                 raise
-            with for_people(self.asked.target.config.server):
+            with for_people(target.config.server):
                 raise
-        if isinstance(job, PlacedJob):
-            return job
-        return unplaced(job)
+        worker = workloads.cluster_name(job.workload) if job.workload is not None else None
+        if job.workload is None or worker is None:
+            if WORKLOAD in job.objects.unread:
+                raise CommandError(f"{job.name}: {'; '.join(job.unread)}", NOT_REACHABLE)
+            return unplaced(job)
+        return PlacedJob(
+            job=job.name,
+            namespace=target.namespace,
+            worker=worker,
+            workload=job.workload,
+            origin=self.asked.origin,
+            siblings=siblings_of(job.workload, job.objects.workloads),
+            object=job.object,
+            mark_key=await mark_key(self.manager, target.daemon_namespace),
+        )
 
     def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
         """See `JobLocator`."""
         return worker_client(self.manager, worker, self.asked.target.daemon_namespace)
 
-    def told(self, error: ApiError) -> str:
+    def words(self, error: ApiError) -> str:
         """See `JobLocator`."""
         return f"the manager does not answer ({error})"
 
-
-async def look_up(manager: ClusterClient, asked: Asked) -> PlacedJob | ManagerJob:
-    """Find the job and the worker that is recorded; what is known of the job if none is.
-
-    Raises:
-        CommandError: there is no such job, or there are several.
-        ApiError: the manager cannot be read.
-    """
-    target = asked.target
-    job = await find_job(manager, asked.job, target.namespace, target.daemon_namespace)
-    worker = workloads.cluster_name(job.workload) if job.workload is not None else None
-    if job.workload is None or worker is None:
-        return job
-    return PlacedJob(
-        job=job.name,
-        namespace=target.namespace,
-        worker=worker,
-        workload=job.workload,
-        origin=asked.origin,
-        siblings=siblings_of(job.workload, job.objects.workloads),
-        object=job.object,
-        mark_key=await mark_key(manager, target.daemon_namespace),
-    )
-
-
-async def sought_job(manager: ClusterClient, asked: Asked) -> PlacedJob:
-    """The same, where a job without a worker is an error: it has no pods.
-
-    Raises:
-        CommandError: it has no worker; the message says why it waits.
-    """
-    job = await look_up(manager, asked)
-    if isinstance(job, ManagerJob):
-        if WORKLOAD in job.objects.unread:
-            raise CommandError(f"{job.name}: {'; '.join(job.unread)}", NOT_REACHABLE)
-        raise CommandError(f"{job.name} has no pods: {why_nowhere(job)}", NOT_FOUND)
-    return job
+    def worker_words(self, worker: str, error: ApiError) -> str:
+        """See `JobLocator`."""
+        return told_of(worker, error)
 
 
 def unplaced(job: ManagerJob) -> UnplacedJob:
-    """A job that no worker has, by what was found of it."""
+    """A job that no worker has, by what stands on the manager."""
     return UnplacedJob(job.name, why_nowhere(job), job.workload is not None, _state(job) in _ENDED)
 
 
@@ -151,8 +161,6 @@ def _state(job: ManagerJob) -> JobState | None:
 
 def why_nowhere(job: ManagerJob) -> str:
     """Why no worker has a job, in the words of whoever decided that."""
-    if WORKLOAD in job.objects.unread:
-        return "; ".join(job.unread)
     explain, state = command_for(job.name, "explain", job.namespace), _state(job)
     if job.workload is None or state is None:
         gone = f"it has ended ({state}), and its Workload is gone"

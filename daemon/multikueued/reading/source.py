@@ -9,6 +9,7 @@ import attrs
 
 from multikueue.core.model.names import Json
 from multikueued.reading.asked import Asked
+from multikueued.reading.log_output import LogSelection
 from multikueued.reading.pods import PodList
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Unqueued
@@ -24,8 +25,12 @@ class JobsWanted:
     """Of their labels."""
     user_label: str = ""
     """The label that names a job's user."""
-    waiting_at: datetime | None = None
-    """The wall clock, to tell places in queues and starts, too; None: they are not."""
+    now: datetime | None = None
+    """The wall clock, to say why jobs are where they are, too; None: their names are enough."""
+    daemon_namespace: str = ""
+    """For that."""
+    places: bool = False
+    """Whether to tell places in queues and starts as well."""
 
 
 @attrs.frozen
@@ -64,3 +69,6 @@ class Source(Protocol):
         Raises:
             CommandError: no worker has it, or the worker cannot be asked.
         """
+
+    async def logs(self, asked: Asked, wanted: LogSelection, *, follow: bool) -> bool | None:
+        """Show the logs of a job's pods, to their end; True: they were shown. Raises as `pods`."""

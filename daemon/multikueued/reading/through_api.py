@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,12 +14,16 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
-from multikueue.errors import Forbidden
+from multikueue.errors import Forbidden, NotFound
+from multikueue.kube import ClientOptions, KubeClient
 from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.clusters import ClusterClient
-from multikueued.exits import NOT_FOUND, USAGE, CommandError
+from multikueued.exits import USAGE, CommandError
+from multikueued.reading.api_log import show_log
 from multikueued.reading.asked import Asked
+from multikueued.reading.causes import HELD_UP, with_causes
 from multikueued.reading.job_lookup import job_named
+from multikueued.reading.log_output import LogSelection
 from multikueued.reading.pod_lookup import UnplacedJob
 from multikueued.reading.pods import PodList
 from multikueued.reading.source import Explained, JobList, JobsWanted
@@ -25,8 +31,14 @@ from multikueued.reading.structured import read_as
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, with_job
 from multikueued.reports.jobs import JobReport, JobState, in_place
-from multikueued.reports.typenames import JobName, is_called
+from multikueued.reports.remedies.remedy import is_name
+from multikueued.reports.typenames import WORKLOAD_TYPE, JobName, is_called
 
+LOGS: Final = ClientOptions(deadline=60.0, connection_wait=10.0)
+"""Until an answer begins: the server may have to wait for a worker itself."""
+CAUSES: Final = Resource(GVK(GROUP, VERSION, "Causes"), "causes")
+MOST_NAMESPACES: Final = 20
+"""Namespaces of which causes are asked for, each by a request."""
 NAMESPACES: Final = Resource(GVK(GROUP, VERSION, "RemoteNamespace"), "remotenamespaces", namespaced=False)
 
 
@@ -41,7 +53,19 @@ class ThroughApi:
         if wanted.selector or wanted.user_label:
             return None
         listed = await self.all_jobs(wanted.chosen.namespace)
-        return JobList(in_place(report for report in listed if wanted.chosen.takes(report)))
+        chosen = [report for report in listed if wanted.chosen.takes(report)]
+        known = await self._causes(chosen) if wanted.now is not None else {}
+        return JobList(in_place(with_causes(chosen, known)))
+
+    async def _causes(self, jobs: Iterable[JobReport]) -> dict[ObjectKey, str]:
+        """What keeps jobs from running, as far as the API may be asked."""
+        namespaces = sorted({job.namespace for job in jobs if job.state in HELD_UP})
+        known: dict[ObjectKey, str] = {}
+        for namespace in namespaces[:MOST_NAMESPACES]:
+            with suppress(Forbidden, NotFound):  # the role, or the server, is of an earlier version
+                for entry in (await self.client.list(CAUSES, namespace=namespace)).items:
+                    known[ObjectKey.of(entry)] = str(entry["why"])
+        return known
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained | None:
         """See `Source`."""
@@ -61,9 +85,22 @@ class ThroughApi:
         """See `Source`."""
         answer = await self._part(asked, "pods")
         if answer is not None and "pods" not in answer:
-            none = read_as(UnplacedJob, answer)
-            raise CommandError(f"{none.job} has no pods: {none.why}", NOT_FOUND)
+            raise read_as(UnplacedJob, answer).no_pods()
         return read_as(PodList, answer) if answer is not None else None
+
+    async def logs(self, asked: Asked, wanted: LogSelection, *, follow: bool) -> bool | None:
+        """See `Source`. A job that is TYPE/NAME is asked for as it is: that needs no permission to list jobs."""
+        name = JobName.parse(asked.job)
+        if not is_name(name.name):
+            return None
+        key = ObjectKey(asked.target.namespace, f"{name.type}{':' if '.' in name.type else '.'}{name.name}")
+        if name.type in ("", WORKLOAD_TYPE):
+            if (job := await self.find(asked.job, asked.target.namespace)) is None:
+                return None
+            key = ObjectKey.of(job)
+        async with KubeClient(asked.target.config, name="manager", options=LOGS) as client:
+            await show_log(client, key, wanted, follow=follow)
+        return True
 
     async def all_jobs(self, namespace: str) -> tuple[JobReport, ...]:
         """The jobs of a namespace; empty: of all in which the caller may list them.
@@ -71,7 +108,7 @@ class ThroughApi:
         Raises:
             ApiError: the API is not there, or refuses.
         """
-        return tuple(map(_report, await self._list(namespace)))
+        return tuple(map(report_of, await self._list(namespace)))
 
     async def find(self, text: str, namespace: str) -> Json | None:
         """The RemoteJob of a job that is named as for `explain`; None: the API does not know it.
@@ -115,7 +152,7 @@ class _Events:
     items: tuple[EventReport, ...]
 
 
-def _report(job: Json) -> JobReport:
+def report_of(job: Json) -> JobReport:
     """A job of the API as a line."""
     status: dict[str, Any] = job["status"]
     return JobReport(

@@ -24,7 +24,7 @@ from multikueued.commands.options import CLIENT, JOB_NAME, target_of, target_opt
 from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, for_people
 from multikueued.reading.asked import Asked
 from multikueued.reading.owned import Owned
-from multikueued.reading.pod_lookup import WorkerPods, sought_job, why_no_pods
+from multikueued.reading.pod_lookup import LocatorOfManager, WorkerPods, why_no_pods
 from multikueued.reading.pods import container_of, has_ended, in_order, phase_of
 from multikueued.reading.worker_access import OPTIONS, worker_config, worker_for_people
 from multikueued.remote.command import origin_option
@@ -102,7 +102,7 @@ async def _run(asked: Asked, made: ExecRequest) -> int:
     config = asked.target.config
     with for_people(config.server):
         async with KubeClient(config, name="manager", options=CLIENT) as manager:
-            sought = await sought_job(manager, asked)
+            sought = await LocatorOfManager(manager, asked).placed()
             access = await worker_config(manager, sought.worker, asked.target.daemon_namespace)
             async with KubeClient(access, name=sought.worker, options=OPTIONS) as client:
                 with worker_for_people(sought.worker):

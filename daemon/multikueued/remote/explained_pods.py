@@ -17,9 +17,8 @@ from multikueued.clusters import ClusterClient
 from multikueued.exits import CommandError
 from multikueued.reading.api_first import ask
 from multikueued.reading.asked import Asked
-from multikueued.reading.pod_lookup import sought_job
+from multikueued.reading.pod_lookup import LocatorOfManager
 from multikueued.reading.pods import PodList, troubled
-from multikueued.reading.worker_access import worker_client
 from multikueued.reports.explanation import Explanation, with_findings
 from multikueued.reports.jobs import JobState
 from multikueued.reports.remedies.check_remedies import FAILED, still_there
@@ -91,18 +90,19 @@ class JobPods:
         findings, unseen = list[Finding](), dict.fromkeys(needs, _LATE)
         with anyio.move_on_after(PATIENCE):
             try:
-                sought = await sought_job(self.manager, self.asked)
-                async with worker_client(self.manager, sought.worker, self.asked.target.daemon_namespace) as client:
+                places = LocatorOfManager(self.manager, self.asked)
+                job = await places.placed()
+                async with places.client(job.worker) as client:
                     for need in tuple(unseen):
                         try:
-                            there = await client.exists(need.resource, ObjectKey(sought.namespace_there, need.name))
+                            there = await client.exists(need.resource, ObjectKey(job.namespace_there, need.name))
                         except Forbidden:
                             unseen[need] = "the daemon's account may not get that"
                             continue
                         del unseen[need]
                         if not there:
-                            words = {"kind": need.kind, "name": need.name, "worker": sought.worker}
-                            findings.append(NEED_MISSING.about(sought.worker, "", words))
+                            words = {"kind": need.kind, "name": need.name, "worker": job.worker}
+                            findings.append(NEED_MISSING.about(job.worker, "", words))
             except (CommandError, ApiError) as error:
                 unseen = {need: str(error) if why == _LATE else why for need, why in unseen.items()}
         alike: dict[str, list[Dependency]] = defaultdict(list)

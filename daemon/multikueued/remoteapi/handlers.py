@@ -22,11 +22,10 @@ from multikueued.logserver.access import Check, RefusedError, Rights, Slots, unt
 from multikueued.logserver.answering import AUDIT, Answering, Handler, as_json
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.reading import Bounds, Query, flag, job_name, number_in, read
-from multikueued.logserver.resolving import told_of_worker
 from multikueued.reading.manager_lists import events_of, not_checked
 from multikueued.reading.own_rights import explained
 from multikueued.reading.placed_job import PlacedJob
-from multikueued.reading.pod_lookup import JobLocator, UnplacedJob, WorkerPods
+from multikueued.reading.pod_lookup import JobLocator, UnplacedJob
 from multikueued.reading.pods import PodList, pod_list
 from multikueued.reading.structured import plain
 from multikueued.remoteapi.job_query import (
@@ -225,13 +224,11 @@ class JobHandlers:
         places = self._located(_key(request))
         with self.lists.of_user(self.rights.user(request)):
             try:
-                with in_words(places.told):
+                with in_words(places.words):
                     answer: PlacedJob | UnplacedJob | PodList = await places.look()
                 if isinstance(answer, PlacedJob):
-                    worker = answer.worker
-                    async with places.client(worker) as client:
-                        with in_words(partial(told_of_worker, worker)):
-                            answer = pod_list(answer, await WorkerPods(client, answer).now())
+                    async with places.pods_of(answer) as pods:
+                        answer = pod_list(answer, await pods.now())
             except CommandError as error:
                 raise RefusedError(503, str(error), 5) from error
         return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobPods", **plain(answer)})

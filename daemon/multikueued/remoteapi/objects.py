@@ -21,9 +21,10 @@ from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.core.model.outside_text import without_addresses
 from multikueued.api_answers import GROUP, JOB_STATUS, REMOTE_JOB, VERSION
 from multikueued.reading.structured import plain
+from multikueued.reading.through_api import report_of
 from multikueued.remoteapi.shares import Share, Shares, holdings, shares_of
 from multikueued.reports.answers import placements
-from multikueued.reports.jobs import WAITING_STATES, JobReport, JobState, job_report
+from multikueued.reports.jobs import WAITING_STATES, JobState, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
 from multikueued.reports.remedies.next_steps import next_steps
@@ -146,7 +147,7 @@ def fleet(
         daemon_namespace: where the daemon has its Secrets, for remedies.
         not_checked: what may not be read.
     """
-    reports, context = list(map(_report, jobs)), without_workloads(objects)
+    reports, context = list(map(report_of, jobs)), without_workloads(objects)
     workers = worker_reports(context, reports)
     shares = shares_of(workers, objects.workloads)
     status: Json = {
@@ -161,25 +162,6 @@ def fleet(
 def without_workloads(objects: ManagerObjects) -> ManagerObjects:
     """For what needs none: they are many. Where something may not be read, they name it."""
     return objects if objects.unread else attrs.evolve(objects, workloads=())
-
-
-def _report(job: Json) -> JobReport:
-    """What sums are made of, of a job as the API has it."""
-    status = job["status"]
-    return JobReport(
-        job=status["job"],
-        namespace=job["metadata"]["namespace"],
-        state=JobState(status["state"]),
-        worker=status.get("cluster", ""),
-        offered_to=tuple(status.get("offeredTo", ())),
-        queue=status.get("queue", ""),
-        cluster_queue=status.get("clusterQueue", ""),
-        workload=status.get("workload", ""),
-        user="",
-        created=None,
-        since=None,
-        reason="",
-    )
 
 
 def _worker(report: WorkerReport, shares: Shares, objects: ManagerObjects, daemon_namespace: str) -> Json:

@@ -21,10 +21,11 @@ from multikueued.logserver.answering import Handler, as_json
 from multikueued.logserver.reading import number_in
 from multikueued.reading.manager_lists import not_checked
 from multikueued.remoteapi.job_page import JobChoice, job_page
+from multikueued.remoteapi.job_query import list_metadata
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants
 from multikueued.remoteapi.overview import timeline
-from multikueued.remoteapi.sums import jobs_in, overview_of, places_in
+from multikueued.remoteapi.sums import causes_in, jobs_in, overview_of, places_in
 
 NAMESPACES: Final = 200
 """Namespaces that are asked about at once: who may not read all is asked about each."""
@@ -64,6 +65,7 @@ class SumHandlers:
             "overview": self.overview,
             "timeline": self.timeline,
             "places": self.places,
+            "causes": self.causes,
             "jobpage": self.job_page,
         }
 
@@ -116,6 +118,17 @@ class SumHandlers:
             return {"apiVersion": API_VERSION, "kind": "Places", "items": items}
 
         return await self._made(request, ("places", namespace, queue), make)
+
+    async def causes(self, request: web.Request) -> web.StreamResponse:
+        """What keeps the jobs from running that do not."""
+        namespace = await self._whole(request, "list")
+
+        async def make() -> Json:
+            items = causes_in(self.view(), namespace, self.daemon_namespace)
+            metadata = list_metadata(self.view().version)
+            return {"apiVersion": API_VERSION, "kind": "Causes", "metadata": metadata, "items": items}
+
+        return await self._made(request, ("causes", namespace), make)
 
     async def job_page(self, request: web.Request) -> web.StreamResponse:
         """One page of the jobs that who asks may list, of those that are chosen; short if it is as it was (`seen`)."""

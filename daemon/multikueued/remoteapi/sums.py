@@ -13,10 +13,11 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueued.clusters import ClusterClient
+from multikueued.reading.causes import causes
 from multikueued.reading.manager_lists import not_checked
 from multikueued.reading.queue_places import read_waiting
 from multikueued.remoteapi.manager_view import ManagerView
-from multikueued.remoteapi.objects import api_name, without_workloads
+from multikueued.remoteapi.objects import api_name, for_tenants, without_workloads
 from multikueued.remoteapi.overview import overview
 from multikueued.remoteapi.shares import shares_of, use_of_fleet
 from multikueued.reports.jobs import JobState, job_report
@@ -58,8 +59,7 @@ def overview_of(view: ManagerView, namespace: str, daemon_namespace: str) -> Jso
     if any(job["status"]["state"] == JobState.WAITING for job in jobs):  # of those that are held some may starve
         findings += islice(starving(objects, now), MOST)
     audience = Audience.SUBMITTER if namespace else audience_of(view.unread)
-    findings = with_waiting(findings, objects, now, daemon_namespace)
-    addressed = [for_audience(finding, audience) for finding in findings]
+    addressed = (for_audience(finding, audience) for finding in with_waiting(findings, objects, now, daemon_namespace))
     status = overview(jobs, now, addressed, use=use, history=view.history.of(namespace))
     unread = not_checked(view.context)
     return status | ({"notChecked": "; ".join(unread)} if unread else {})
@@ -70,6 +70,13 @@ def _of_namespace(objects: ManagerObjects, namespace: str) -> ManagerObjects:
         return tuple(obj for obj in listed if ObjectKey.of(obj).namespace == namespace)
 
     return attrs.evolve(objects, workloads=own(objects.workloads), local_queues=own(objects.local_queues))
+
+
+def causes_in(view: ManagerView, namespace: str, daemon_namespace: str) -> list[Json]:
+    """What keeps the jobs of a namespace from running, by the names of their Workloads; empty: of all."""
+    objects = _of_namespace(view.objects, namespace) if namespace else view.objects
+    known = causes(objects, view.now(), daemon_namespace).items()
+    return [{"metadata": key._asdict(), "why": for_tenants(why)} for key, why in known]
 
 
 async def places_in(view: ManagerView, client: ClusterClient, namespace: str, queue: str) -> list[Json]:

@@ -91,7 +91,7 @@ class JobReport:
     since: datetime | None
     """Since when it is in this state, as far as that is known."""
     reason: str
-    """Why it is in this state: the words of Kueue, the check, or the worker."""
+    """Why it is in this state: what somebody has to mend, or the words of Kueue, the check, or the worker."""
     place: int | None = None
     """Its place, 1 is next: without quota in its ClusterQueue, held among those that share a worker with it."""
     start_earliest: datetime | None = None

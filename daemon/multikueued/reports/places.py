@@ -150,10 +150,14 @@ def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) 
     Args:
         objects: of the manager.
         now: the wall clock.
-        about: only this Workload's.
+        about: only this Workload's, which is one of `objects`.
     """
     known, latest = objects.waited, objects.last_started
-    waiting = [(job.reserved, name_of(workload), workload, job) for workload, job in known if about in (None, workload)]
+    waiting = [
+        (job.reserved, name_of(workload), workload, job)
+        for workload, job in known
+        if about is None or workload is about
+    ]
     for reserved, _, workload, job in sorted(waiting, key=lambda each: each[:2]):
         is_late = job.started is None and starves(reserved, latest.get(job.queue), now)
         if is_late and is_held(workload, objects):

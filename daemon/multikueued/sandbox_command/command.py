@@ -140,7 +140,7 @@ def _api_server(workers: Iterable[str], folder: Path) -> str:
     """The command that answers for logs on the manager."""
     named = " ".join(f"--worker {name}={name}-secret" for name in workers)
     where = f"--namespace {KUEUE_NAMESPACE} --daemon-namespace {KUEUE_NAMESPACE} --bind-address 127.0.0.1 --port 0"
-    return f"multikueue api-server --config {folder / 'daemon.yaml'} {where} --log-format console {named}"
+    return f"multikueue api-server --config {folder / 'daemon.yaml'} {where} {named}"
 
 
 def merged(kubeconfigs: Iterable[Json]) -> Json:

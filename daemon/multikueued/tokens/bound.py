@@ -20,7 +20,6 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.errors import Unreachable
 from multikueued.clusters import ClusterClient
-from multikueued.rbac.objects import Account
 
 ACCOUNT: Final = "multikueue.dev/bound-account"
 """NAMESPACE/NAME of the service account on the worker. A Secret with it is renewed."""
@@ -45,7 +44,8 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 class Bound:
     """A bound token, without the token."""
 
-    account: Account
+    account: ObjectKey
+    """The service account on the worker."""
     holder: str = ""
     """Empty: it is bound to its account alone."""
     issued: datetime | None = None
@@ -88,7 +88,7 @@ class Bound:
     @property
     def annotations(self) -> Mapping[str, str]:
         """As they stand on the Secret."""
-        texts = {ACCOUNT: f"{self.account.namespace}/{self.account.name}", HOLDER: self.holder}
+        texts = {ACCOUNT: str(self.account), HOLDER: self.holder}
         times = {ISSUED: self.issued, EXPIRES: self.expires}
         texts |= {name: timestamp(at) for name, at in times.items() if at is not None}
         return {name: text for name, text in texts.items() if text}
@@ -107,7 +107,7 @@ def bound_in(secret: Json) -> Bound | None:
     holder = str(annotations.get(HOLDER) or "")
     holder = holder if _NAME.fullmatch(holder) else ""
     return Bound(
-        Account(namespace, name),
+        ObjectKey(namespace, name),
         holder,
         parse_timestamp(annotations.get(ISSUED)),
         parse_timestamp(annotations.get(EXPIRES)),
@@ -156,7 +156,7 @@ async def issue(
     Raises:
         ApiError: the worker refuses, does not answer, or answers without a token.
     """
-    began, account = clock(), ObjectKey(bound.account.namespace, bound.account.name)
+    began, account = clock(), bound.account
     answer = await client.request_token(account, request_spec(bound, life))
     token = str(dig(answer, "status", "token") or "")
     if not token:

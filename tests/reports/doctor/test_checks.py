@@ -42,7 +42,6 @@ from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.doctor.findings import LONGEST, diagnose
 from multikueued.doctor.fixes import fixes
-from multikueued.rbac.objects import Account
 from multikueued.reports.chain import queue_findings
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.events import EventReport
@@ -264,7 +263,7 @@ def credential_cases() -> Iterator[Case]:
         (KubeconfigFacts("worker1-secret", certificate_expires=past), "client certificate expired at"),
     ):
         yield "credentials-expire", healthy(credentials={"worker1": made}), where, told
-    bound = Bound(Account("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
+    bound = Bound(ObjectKey("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
     for settings, told in (
         (RENEWS, "its token ends at 2026-01-02T00:00:00Z; the daemon renews it from 2026-01-01T19:12:00Z on"),
         (OFF, "its token ends at 2026-01-02T00:00:00Z, and the daemon does not renew it"),
@@ -683,7 +682,7 @@ def test_the_bound_of_a_clock_counts_whole_seconds_and_the_request(
 
 def test_a_bound_token_is_a_warning_only_once_its_renewal_is_overdue() -> None:
     """It lasts a day, so it always ends soon; at nine tenths of that it should have been renewed."""
-    bound = Bound(Account("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
+    bound = Bound(ObjectKey("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
     held = {"worker1": KubeconfigFacts("worker1-secret", token_expires=bound.expires, bound=bound)}
 
     def told(hours: int, settings: Settings = RENEWS) -> list[Severity]:

@@ -57,7 +57,7 @@ class LogSelection:
     max_streams: int = MAX_STREAMS
     every: float = POLL
     """Seconds between two looks at the pods of a job that is followed, and at the manager's Workload."""
-    told: Callable[[str, ApiError], str] = told_of
+    words: Callable[[str, ApiError], str] = told_of
     """Words for what a worker answers, by its name."""
 
 
@@ -248,10 +248,10 @@ class LogShower:
         """
         worker = self.pods.sought.worker
         if not error.retryable:
-            raise CommandError(self.wanted.told(worker, error), NOT_REACHABLE) from error
+            raise CommandError(self.wanted.words(worker, error), NOT_REACHABLE) from error
         if not self._away:
             self._away = True
-            self.wanted.tell(f"{self.wanted.told(worker, error)}; trying again")
+            self.wanted.tell(f"{self.wanted.words(worker, error)}; trying again")
 
     async def _read(self, pod: Json, *, follow: bool) -> None:
         """Show one log from where it was left.

@@ -8,9 +8,9 @@ import attrs
 from multikueue.core.model import workloads
 from multikueue.errors import ApiError
 from multikueued.exits import NOT_FOUND, CommandError
+from multikueued.reading.log_output import LogSelection, LogShower, Position
 from multikueued.reading.placed_job import PlacedJob
 from multikueued.reading.pod_lookup import JobLocator, UnplacedJob, WorkerPods
-from multikueued.remote.log_output import LogSelection, LogShower, Position
 
 
 @attrs.define(eq=False)
@@ -59,7 +59,7 @@ class Follower:
                 return job
             if job.ended:
                 if not self._worker:
-                    raise CommandError(f"{job.job} has no logs: {job.why}", NOT_FOUND)
+                    raise job.no_pods()
                 return None
             self._say(f"{job.job}: {job.why}")
             await anyio.sleep(self.wanted.every)
@@ -76,7 +76,7 @@ class Follower:
                 self._over = True  # it was deleted
                 return
             except ApiError as error:
-                self._say(f"{self.places.told(error)}; trying again")
+                self._say(f"{self.places.words(error)}; trying again")
                 continue
             if isinstance(job, UnplacedJob):
                 self._over = job.ended or not job.known
@@ -92,3 +92,18 @@ class Follower:
         if text != self._told:
             self._told = text
             self.wanted.tell(text)
+
+
+async def show_logs(places: JobLocator, wanted: LogSelection, *, follow: bool) -> None:
+    """Show the logs of a job's pods, to their end; with `follow` to the job's.
+
+    Raises:
+        CommandError: there is no such job, it has no pods, or a worker cannot be asked.
+        ApiError: the manager cannot be read.
+    """
+    wanted = attrs.evolve(wanted, words=places.worker_words)
+    if follow:
+        await Follower(places, wanted).run()
+        return
+    async with places.pods_of(await places.placed()) as pods:
+        await LogShower(pods, wanted).show()
