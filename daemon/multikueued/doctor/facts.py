@@ -14,6 +14,7 @@ from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueued.reports.chain import check_findings
 from multikueued.reports.events import EventReport
+from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
@@ -129,8 +130,14 @@ class Facts:
 
     @cached_property
     def worker_reports(self) -> tuple[WorkerReport, ...]:
-        """A line about each worker: it looks at every Workload, so once."""
-        return worker_reports(self.objects)
+        """A line about each worker, without counts of jobs: no check asks for them, and they cost a look at each."""
+        return worker_reports(self.objects, ())
+
+    @cached_property
+    def waiting(self) -> tuple[Json, ...]:
+        """The Workloads of jobs that wait."""
+        objects = self.objects
+        return tuple(workload for workload in objects.dispatched if state_of(workload, objects) in WAITING_STATES)
 
     @cached_property
     def of_checks(self) -> tuple[Finding, ...]:

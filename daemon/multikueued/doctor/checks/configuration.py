@@ -26,7 +26,6 @@ from multikueued.reports.chain import (
     missing_checks,
     without_cluster_queue,
 )
-from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.reports.remedies.remedy import REMEDIES, Finding, Severity, finding
 from multikueued.reports.remedies.taken_away import DETACHED, GONE, jobs_on, taken_away
@@ -133,8 +132,8 @@ def gone_workers(facts: Facts) -> Iterator[Finding]:
 
 def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Finding]:
     for worker in workers:
-        jobs, problem = [*map(title, jobs_on(worker, facts.objects))], taken_away(worker, facts.objects)
-        if problem is not None and jobs:
+        problem = taken_away(worker, facts.objects)
+        if problem is not None and (jobs := [*map(title, jobs_on(worker, facts.objects))]):
             yield attrs.evolve(problem, where=f"MultiKueueCluster {worker}", why=f"{problem.why}; it has {_some(jobs)}")
 
 
@@ -172,7 +171,7 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
         if config is None or not seconds or len(firsts) < len(seconds):
             continue
         listed = ", ".join(f"{worker}, which leads to the same cluster as {first}" for worker, first in firsts.items())
-        waiting = [title(workload) for workload in waiting_of(name, facts.objects)]
+        waiting = [title(workload) for workload in facts.waiting if _has_check(workload, name, facts.objects)]
         words = {"firsts": " and ".join(dict.fromkeys(firsts.values())), "config": name_of(config)}
         yield Spot(
             f"MultiKueueConfig {name_of(config)}",
@@ -182,12 +181,9 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
         )
 
 
-def waiting_of(check_name: str, objects: ManagerObjects) -> list[Json]:
-    """The Workloads of a check that wait."""
-    waiting = (workload for workload in objects.dispatched if state_of(workload, objects) in WAITING_STATES)
-    return [
-        workload for workload in waiting if check_name in (objects.check_of(workload), objects.queue_check(workload))
-    ]
+def _has_check(workload: Json, name: str, objects: ManagerObjects) -> bool:
+    """Whether a Workload has a check, or will by its queue."""
+    return name in (objects.check_of(workload), objects.queue_check(workload))
 
 
 def _some(names: Sequence[str]) -> str:

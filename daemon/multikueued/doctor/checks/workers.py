@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from multikueue.core.dispatchers.reasons import Why
@@ -17,11 +17,10 @@ from multikueued.doctor.checks.access import granting_there, refused
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
-from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
-from multikueued.reports.worker_queues import is_stopped, queue_flaw, quota_mismatch
+from multikueued.reports.worker_queues import Mismatch, is_stopped, queue_flaw, quota_mismatch
 
 LONG_GONE: Final = 60.0
 """Seconds after which Kueue lets go of no pod that it has not let go of."""
@@ -93,7 +92,7 @@ def older_kueue(facts: Facts) -> Iterator[Spot]:
 @check("worker-without-kind")
 def without_kind(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve an enabled kind that the manager serves; an error if jobs of the kind wait."""
-    waiting = {behind.gvk for workload in _waiting(facts) if (behind := workloads.owner(workload)) is not None}
+    waiting = {behind.gvk for workload in facts.waiting if (behind := workloads.owner(workload)) is not None}
     here = [kind.resource for kind in facts.kinds if kind.resource.gvk not in facts.lacking and not kind.workload_only]
     for worker in facts.workers.values():
         if lacking := [resource for resource in here if resource.gvk in worker.lacking]:
@@ -186,23 +185,27 @@ def _mends(queue: Json | None) -> str:
 @check("never-fits")
 def never_fitting(facts: Facts) -> Iterator[Spot]:
     """A waiting job asks for more than any worker could ever give."""
-    for workload in _waiting(facts):
+    for workload in filter(workloads.has_quota, facts.waiting):
         check = facts.objects.check_of(workload)
-        listed = facts.objects.workers_of(check) if check is not None else []
-        seen = {name: worker.queues for name in listed if (worker := facts.workers.get(name)) is not None}
-        reasons = {
-            name: quota_mismatch(workload, queues, facts.objects.names_on(name))
-            for name, queues in seen.items()
-            if queues is not None
-        }
-        if not workloads.has_quota(workload) or not reasons or len(reasons) < len(listed):
-            continue
-        if all(why is not None and why.cause is Why.NEVER_FITS for why in reasons.values()):
+        if reasons := _never_fits(workload, facts.objects.workers_of(check) if check is not None else [], facts):
             each = "; ".join(f"{name}: {why}" for name, why in reasons.items())
             why = f"no worker could ever have quota for it: {each}"
-            yield Spot(
-                title(workload), why, object=f"{namespace_of(workload)}/{type_name(workload)}", workers=tuple(reasons)
-            )
+            about = f"{namespace_of(workload)}/{type_name(workload)}"
+            yield Spot(title(workload), why, object=about, workers=tuple(reasons))
+
+
+def _never_fits(workload: Json, workers: Iterable[str], facts: Facts) -> dict[str, Mismatch]:
+    """Why each of these workers could never have quota for a Workload; empty: one could, or it is not known."""
+    reasons: dict[str, Mismatch] = {}
+    for name in workers:
+        worker = facts.workers.get(name)
+        if worker is None or worker.queues is None:
+            return {}
+        why = quota_mismatch(workload, worker.queues, facts.objects.names_on(name))
+        if why is None or why.cause is not Why.NEVER_FITS:
+            return {}
+        reasons[name] = why
+    return reasons
 
 
 @check("pods-stranded")
@@ -242,10 +245,6 @@ def slow(facts: Facts) -> Iterator[Spot]:
         if worker.latency is not None and worker.latency > SLOW:
             why = f"a small request takes {worker.latency:.1f} s from here (the median of three)"
             yield Spot(worker.name, why)
-
-
-def _waiting(facts: Facts) -> list[Json]:
-    return [workload for workload in facts.objects.dispatched if state_of(workload, facts.objects) in WAITING_STATES]
 
 
 def _queues_for(facts: Facts, worker: str) -> list[tuple[ObjectKey, ObjectKey]]:
