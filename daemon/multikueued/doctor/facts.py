@@ -91,8 +91,6 @@ class Facts:
     """How a shell calls it for the manager."""
     noted_origin: str = ""
     """That of whoever has led, if nobody leads now and it can be read."""
-    unread: frozenset[str] = frozenset()
-    """Which lists of the objects could not be read: that nothing is in them says nothing."""
     kinds: tuple[JobKind, ...] = ()
     """Those that the settings enable."""
     lacking: frozenset[GVK] = frozenset()

@@ -19,9 +19,17 @@ from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_status
 from multikueue.core.machinery.shares import UsedUp
 from multikueue.core.model.conditions import condition, conditions, new_condition, timestamp
-from multikueue.core.model.kinds import MUTATING_WEBHOOKS, WORKLOAD
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    MUTATING_WEBHOOKS,
+    WORKLOAD,
+)
 from multikueue.core.model.labels import DETACHED_ANNOTATION, NAMESPACES_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.second_names import SECOND_NAME
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.errors import Cause
@@ -786,3 +794,25 @@ def test_a_command_that_adds_a_worker_can_be_pasted_where_the_daemon_runs_on_one
     for remedy in remedies:
         assert f"multikueue worker add worker1 --worker-context CONTEXT{option}" in remedy
         assert ("--outside" in remedy) is bool(option)
+
+
+@pytest.mark.parametrize(
+    ("field", "resource"),
+    [
+        ("checks", ADMISSION_CHECK),
+        ("configs", MULTIKUEUE_CONFIG),
+        ("clusters", MULTIKUEUE_CLUSTER),
+        ("cluster_queues", CLUSTER_QUEUE),
+        ("local_queues", LOCAL_QUEUE),
+        ("workloads", WORKLOAD),
+    ],
+)
+def test_nothing_is_missing_from_a_list_that_cannot_be_read(field: str, resource: Resource) -> None:
+    """A job that waits for a worker, and one that has one; the settings name a config, too."""
+    asked, placed = workload(job("asked"), nominated=["worker1"]), workload(job("placed"), cluster="worker1")
+    facts = healthy(asked, placed)
+    dependencies = (DependencySettings(config=CHECK, kinds=("ConfigMap",)),)
+    facts = attrs.evolve(facts, settings=attrs.evolve(facts.settings, dependencies=dependencies))
+    assert diagnose(facts, CHECKS).findings == ()
+    unread = objects_of(facts, **{field: (), "unread": frozenset({resource})})
+    assert diagnose(unread, CHECKS).findings == ()

@@ -12,7 +12,7 @@ from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model import workloads
-from multikueue.core.model.kinds import LEASE
+from multikueue.core.model.kinds import ADMISSION_CHECK, LEASE, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, labels_of, name_of
@@ -65,7 +65,7 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
 @check("no-check")
 def no_checks(facts: Facts) -> Iterator[Spot | Finding]:
     """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one."""
-    if not facts.objects.our_checks:
+    if not facts.objects.our_checks and ADMISSION_CHECK not in facts.objects.unread:
         yield Spot("the manager", "there is no AdmissionCheck of MultiKueue")
     yield from (problem for problem in facts.of_checks if problem.id == "no-check")
 
@@ -81,6 +81,8 @@ cluster_missing = _of_checks(
 @check("check-missing")
 def queues_with_unknown_check(facts: Facts) -> Iterator[Finding]:
     """A ClusterQueue names an AdmissionCheck that does not exist."""
+    if ADMISSION_CHECK in facts.objects.unread:
+        return
     for _, queue in sorted(facts.objects.queues_by_name.items()):
         yield from missing_checks(queue, facts.objects)
 
@@ -104,7 +106,9 @@ def queues_without_target(facts: Facts) -> Iterator[Finding]:
 @check("worker-unlisted")
 def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     """A worker is in no MultiKueueConfig of a check, and all of these are there."""
-    known = facts.objects.clusters_by_name
+    known, unread = facts.objects.clusters_by_name, facts.objects.unread
+    if unread & {ADMISSION_CHECK, MULTIKUEUE_CONFIG}:
+        return
     if any(facts.objects.config_of(name) is None for name in facts.objects.our_checks):
         return  # it may be in that one, of which another finding tells
     for worker in facts.worker_reports:
@@ -126,8 +130,7 @@ def detached_workers(facts: Facts) -> Iterator[Finding]:
 def gone_workers(facts: Facts) -> Iterator[Finding]:
     """Jobs have a worker whose MultiKueueCluster does not exist."""
     named = {workloads.cluster_name(workload) for workload in facts.objects.dispatched} - {None}
-    missing = sorted(filter(None, named - facts.objects.clusters_by_name.keys()))
-    yield from _taken_away(facts, missing if "clusters" not in facts.unread else ())
+    yield from _taken_away(facts, sorted(filter(None, named - facts.objects.clusters_by_name.keys())))
 
 
 def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Finding]:
@@ -214,7 +217,7 @@ def orders_without_use(facts: Facts) -> Iterator[Spot]:
 def dependencies_without_config(facts: Facts) -> Iterator[Spot]:
     """The settings name a MultiKueueConfig for `dependencies` that does not exist."""
     known = {name_of(config) for config in facts.objects.configs}
-    for entry in facts.settings.dependencies:
+    for entry in facts.settings.dependencies if MULTIKUEUE_CONFIG not in facts.objects.unread else ():
         if entry.config not in known:
             yield Spot("dependencies", f'there is no MultiKueueConfig "{entry.config}"{similar(entry.config, known)}')
 
