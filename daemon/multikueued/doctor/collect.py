@@ -11,11 +11,8 @@ import anyio
 import attrs
 
 from multikueue.core.model.conditions import is_true, timestamp
-from multikueue.core.model.kinds import CONFIG_MAP
-from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.core.model.worker_kueue import version_of
-from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.checks.kueue import gate_is_on
@@ -28,6 +25,7 @@ from multikueued.doctor.manager_reader import read_manager
 from multikueued.doctor.needs import OF_ONE, needs_of
 from multikueued.doctor.probe import Measure, ProbeResult, probe
 from multikueued.doctor.worker_reader import Connect, Rounds, connected
+from multikueued.reading.manager_lists import read_findings
 from multikueued.reports.published import Published, published_in
 from multikueued.reports.waiting_jobs import MOST, waiting
 from multikueued.reports.worker_facts import KubeconfigFacts, NotChecked
@@ -77,7 +75,7 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
         for name, credentials in facts.credentials.items()
         if credentials.bound is not None
     }
-    by_daemon = await published(client, facts)
+    by_daemon = published_in(await read_findings(client, facts.daemon_namespace))
     rounds = Rounds(
         facts.settings,
         facts.kinds,
@@ -124,19 +122,6 @@ def _untold(facts: Facts) -> list[NotChecked]:
     if facts.clock is None:
         gaps.append(NotChecked("the manager's clock", "it did not say the time", "compare the clocks there"))
     return gaps
-
-
-async def published(client: ClusterClient, facts: Facts) -> dict[str, Published]:
-    """What the daemon has published; nothing if it has not, or it may not be read.
-
-    Raises:
-        ApiError: the manager does not answer, or does not accept the credentials.
-    """
-    key = ObjectKey(facts.daemon_namespace, facts.settings.findings_config_map)
-    try:
-        return published_in(await client.get(CONFIG_MAP, key))
-    except (NotFound, Forbidden):
-        return {}
 
 
 def completed(facts: Facts, known: dict[str, Published]) -> Facts:
