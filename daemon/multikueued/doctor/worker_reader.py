@@ -212,7 +212,8 @@ class Visit:
     async def _namespaces(self, sight: Sight) -> None:
         namespaces = await sight.items(NAMESPACE, f"namespaces of {self.name}")
         if namespaces is not None:
-            self.facts = attrs.evolve(self.facts, namespaces=frozenset(map(name_of, namespaces)))
+            going = frozenset(map(name_of, filter(is_terminating, namespaces)))
+            self.facts = attrs.evolve(self.facts, namespaces=frozenset(map(name_of, namespaces)), terminating=going)
 
     async def _queues(self, sight: Sight) -> None:
         if self.facts.lacking & {LOCAL_QUEUE.gvk, CLUSTER_QUEUE.gvk}:

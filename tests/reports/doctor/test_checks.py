@@ -38,6 +38,7 @@ from multikueue.sandbox.setting_up import (
     CHECK,
     CLUSTER_QUEUE_NAME,
     LOCAL_QUEUE_NAME,
+    admission_check,
     cluster_queue,
     config,
     local_queue,
@@ -159,6 +160,9 @@ def chain_cases() -> Iterator[Case]:
     )
     bare_spec = {"controllerName": "kueue.x-k8s.io/multikueue"}
     parameters = with_objects(checks=({**check, "spec": bare_spec},))
+    strange = with_objects(checks=(admission_check("kueue.x-k8s.io/multikueu"),))
+    said = "that of kueue.x-k8s.io/multikueu, and the daemon is kueue.x-k8s.io/multikueue"
+    yield "check-unseen", strange, f"AdmissionCheck {CHECK}", said
     yield "check-parameters", parameters, f"AdmissionCheck {CHECK}", "does not refer to a MultiKueueConfig"
     other = config(("worker1",))
     renamed = with_objects(configs=({**other, "metadata": {"name": "multikeueu"}},))
@@ -345,8 +349,30 @@ def inactive_queues() -> QueuesOnWorker:
     )
 
 
+def worker_queue_cases() -> Iterator[Case]:
+    """Queues of workers."""
+    bare = with_worker(queues=queues(local={}))
+    yield "worker-local-queue-missing", bare, f"worker1, LocalQueue {QUEUE}", "does not exist there"
+    wrong = with_worker(queues=queues(local={QUEUE: "gone"}))
+    yield "worker-cluster-queue", wrong, f"worker1, LocalQueue {QUEUE}", '"gone" there, which does not exist'
+    going = with_worker(queues=queues(local={}), terminating=frozenset({"default"}))
+    yield "namespace-terminating", going, "worker1, Namespace default", "is being deleted there"
+    held_up = with_worker(queues=attrs.evolve(queues(), stopped=frozenset({QUEUE})))
+    yield "worker-local-queue-stopped", held_up, f"worker1, LocalQueue {QUEUE}", "it is stopped there"
+    both = {"worker1": queues(stopPolicy="Hold"), "worker2": inactive_queues()}
+    apart = healthy(workers={name: worker_facts(name, queues=each) for name, each in both.items()})
+    said = 'ClusterQueue "cluster-queue" there, which on worker1 is stopped, on worker2 is not active (FlavorNotFound'
+    yield "worker-cluster-queue", apart, f"worker1, worker2, LocalQueue {QUEUE}", said
+    stopped = with_worker(queues=queues(stopPolicy="Hold"))
+    yield "worker-cluster-queue", stopped, f"worker1, LocalQueue {QUEUE}", "there, which is stopped"
+    inactive = with_worker(queues=inactive_queues())
+    said = "which is not active (FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): gpu.)"
+    yield "worker-cluster-queue", inactive, f"worker1, LocalQueue {QUEUE}", said
+
+
 def worker_cases() -> Iterator[Case]:
     """On workers."""
+    yield from worker_queue_cases()
     refused = (attrs.evolve(ALLOWED, verb="create", allowed=False), ALLOWED)
     told = "may not create workloads.kueue.x-k8s.io"
     yield "worker-permission-missing", with_worker(permissions=refused), "worker1", told
@@ -367,15 +393,6 @@ def worker_cases() -> Iterator[Case]:
     yield "worker-namespace-unnamed", renamed, "worker1, Namespace default", 'gives namespace "default" none there'
     renamed = renaming('{"*": "mk-*"}')
     yield "worker-namespace-missing", renamed, "worker1, Namespace mk-default", '"mk-default" does not exist there'
-    bare = with_worker(queues=queues(local={}))
-    yield "worker-local-queue-missing", bare, f"worker1, LocalQueue {QUEUE}", "does not exist there"
-    wrong = with_worker(queues=queues(local={QUEUE: "gone"}))
-    yield "worker-cluster-queue", wrong, f"worker1, LocalQueue {QUEUE}", '"gone" there, which does not exist'
-    stopped = with_worker(queues=queues(stopPolicy="Hold"))
-    yield "worker-cluster-queue", stopped, f"worker1, LocalQueue {QUEUE}", "there, which is stopped"
-    inactive = with_worker(queues=inactive_queues())
-    said = "which is not active (FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): gpu.)"
-    yield "worker-cluster-queue", inactive, f"worker1, LocalQueue {QUEUE}", said
     small = {name: worker_facts(name, queues=queues(cpu="100m")) for name in ("worker1", "worker2")}
     large = workload(job(cpu="500m"))
     large["status"]["admission"]["podSetAssignments"][0]["resourceUsage"] = {"cpu": "500m"}
@@ -816,3 +833,8 @@ def test_nothing_is_missing_from_a_list_that_cannot_be_read(field: str, resource
     assert diagnose(facts, CHECKS).findings == ()
     unread = objects_of(facts, **{field: (), "unread": frozenset({resource})})
     assert diagnose(unread, CHECKS).findings == ()
+
+
+def test_a_check_of_another_controller_is_told_once_with_both_names() -> None:
+    (found,) = findings(objects_of(healthy(), checks=(admission_check("kueue.x-k8s.io/multikueu"),)))
+    assert found.remedy.startswith("make the AdmissionCheck anew with spec.controllerName kueue.x-k8s.io/multikueue")

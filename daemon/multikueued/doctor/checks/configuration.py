@@ -15,7 +15,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.kinds import ADMISSION_CHECK, LEASE, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, labels_of, name_of
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
@@ -31,6 +31,7 @@ from multikueued.reports.remedies.remedy import REMEDIES, Finding, Severity, fin
 from multikueued.reports.remedies.taken_away import DETACHED, GONE, jobs_on, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.typenames import title
+from multikueued.reports.worker_queues import is_stopped
 
 
 def _of_checks(id: str, finds: str) -> Check:
@@ -71,7 +72,25 @@ def no_checks(facts: Facts) -> Iterator[Spot | Finding]:
 
 
 config_missing = _of_checks("config-missing", "An AdmissionCheck names a MultiKueueConfig that does not exist")
-check_unseen = _of_checks("check-unseen", "Nobody has looked at an AdmissionCheck")
+
+
+@check("check-unseen")
+def checks_unseen(facts: Facts) -> Iterator[Spot | Finding]:
+    """Nobody has looked at an AdmissionCheck; if it is that of another controller, both names are told."""
+    ours = str(facts.settings.controller_name)
+    others = {
+        f"AdmissionCheck {name}": theirs
+        for name, seen in facts.objects.our_checks.items()
+        if facts.settings_known and (theirs := dig(seen, "spec", "controllerName")) not in (None, ours)
+    }
+    for problem in facts.of_checks:
+        if problem.id == "check-unseen" and problem.where in others:
+            why = f"nobody has looked at this check: it is that of {others[problem.where]}, and the daemon is {ours}"
+            yield Spot(problem.where, why, {"controller": ours}, instead="check-unseen@other")
+        elif problem.id == "check-unseen":
+            yield problem
+
+
 check_parameters = _of_checks("check-parameters", "An AdmissionCheck refers to no MultiKueueConfig")
 cluster_missing = _of_checks(
     "cluster-missing", "A MultiKueueConfig lists a worker that does not exist; a name that is meant is told"
@@ -89,10 +108,17 @@ def queues_with_unknown_check(facts: Facts) -> Iterator[Finding]:
 
 @check("queue-inactive")
 def inactive_queues(facts: Facts) -> Iterator[Finding]:
-    """A ClusterQueue with a check of MultiKueue is not active, for another reason than a check that is told of."""
+    """A ClusterQueue with a check of MultiKueue is not active, for another reason than a check that is told of; the id
+    is `queue-stopped` if somebody has stopped it.
+    """
     for _, queue in sorted(facts.objects.queues_by_name.items()):
         if facts.objects.check_of_queue(queue) is not None:
-            yield from inactive_queue(queue, facts.objects)
+            yield from _stopped(queue) if is_stopped(queue) else inactive_queue(queue, facts.objects)
+
+
+def _stopped(queue: Json) -> Iterator[Finding]:
+    where, name = f"ClusterQueue {name_of(queue)}", name_of(queue)
+    yield finding("queue-stopped", where, policy=str(queue["spec"]["stopPolicy"]), name=name)
 
 
 @check("cluster-queue-missing", Severity.WARNING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from multikueue.core.dispatchers.reasons import Why
@@ -20,7 +20,7 @@ from multikueued.reports.clocks import TOLERATED, measured
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
-from multikueued.reports.worker_queues import Mismatch, is_stopped, queue_flaw, quota_mismatch
+from multikueued.reports.worker_queues import Mismatch, QueuesOnWorker, is_stopped, queue_flaw, quota_mismatch
 
 LONG_GONE: Final = 60.0
 """Seconds after which Kueue lets go of no pod that it has not let go of."""
@@ -118,6 +118,19 @@ def without_namespace(facts: Facts) -> Iterator[Spot]:
         yield Spot(where, why, words, object=about, workers=tuple(names))
 
 
+@check("namespace-terminating", Severity.WARNING)
+def terminating_namespace(facts: Facts) -> Iterator[Spot]:
+    """A namespace that jobs need is being deleted on a worker."""
+    going: dict[str, dict[str, None]] = defaultdict(dict)
+    for worker in facts.workers.values():
+        for _, key in _queues_for(facts, worker.name):
+            if key.namespace in worker.terminating:
+                going[key.namespace][worker.name] = None
+    for name, names in sorted(going.items()):
+        where, why = f"{', '.join(names)}, Namespace {name}", f'namespace "{name}" is being deleted there'
+        yield Spot(where, why, object=f"Namespace {name}", workers=tuple(names))
+
+
 @check("worker-namespace-unnamed")
 def unnamed_namespace(facts: Facts) -> Iterator[Spot]:
     """A worker has names for some namespaces, and none for one with queues that lead to it."""
@@ -136,6 +149,7 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
     for worker in facts.workers.values():
         for here, there in _queues_for(facts, worker.name):
             known = worker.namespaces is None or there.namespace in worker.namespaces
+            known = known and there.namespace not in worker.terminating
             if known and worker.queues is not None and there not in worker.queues.local:
                 lacking[here][worker.name] = there
     for here, twins in lacking.items():
@@ -155,24 +169,51 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
 @check("worker-cluster-queue")
 def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
     """A twin leads to a ClusterQueue that does not exist there, is stopped, or is not active."""
+    twins: dict[str, dict[tuple[str, ObjectKey], str]] = defaultdict(dict)
+    rows: dict[str, set[str]] = defaultdict(set)
+    for worker, queues, key in _twins(facts):
+        target = queues.local[key]
+        if flaw := queue_flaw(queues, target):
+            twins[target][worker, key] = flaw
+            rows[target].add(_mends(queues.cluster.get(target)))
+    for target, flaws in twins.items():
+        by_worker = {worker: flaw for (worker, _), flaw in flaws.items()}
+        apart = ", ".join(f"on {worker} {flaw}" for worker, flaw in by_worker.items())
+        flaw = apart if len(set(by_worker.values())) > 1 else by_worker.popitem()[1]
+        words = [{"worker": worker, "name": target} for worker in dict.fromkeys(worker for worker, _ in flaws)]
+        row = rows[target].pop() if len(rows[target]) == 1 else ""
+        what = f'it leads to ClusterQueue "{target}" there, which {flaw}'
+        yield _of_twins(flaws, what, words, f"ClusterQueue {target}", row)
+
+
+@check("worker-local-queue-stopped")
+def stopped_local_queue(facts: Facts) -> Iterator[Spot]:
+    """Somebody has stopped a twin."""
+    twins: dict[str, list[tuple[str, ObjectKey]]] = defaultdict(list)
+    for worker, queues, key in _twins(facts):
+        if key in queues.stopped:
+            twins[key.name].append((worker, key))
+    for name, places in twins.items():
+        words = [{"worker": worker, "name": name, "namespace": key.namespace} for worker, key in places]
+        yield _of_twins(places, "it is stopped there", words, f"LocalQueue {name}")
+
+
+def _twins(facts: Facts) -> Iterator[tuple[str, QueuesOnWorker, ObjectKey]]:
+    """The LocalQueues of each worker that queues here lead to, and that are there, with all of its queues."""
     for worker in facts.workers.values():
-        leading: dict[str, list[ObjectKey]] = defaultdict(list)
-        for _, key in _queues_for(facts, worker.name) if worker.queues is not None else ():
-            if worker.queues is not None and key in worker.queues.local:
-                leading[worker.queues.local[key]].append(key)
-        for target, twins in leading.items():
-            if worker.queues is not None and (flaw := queue_flaw(worker.queues, target)):
-                more = f", as {len(twins) - 1} more do" if len(twins) > 1 else ""
-                why = f'it leads{more} to ClusterQueue "{target}" there, which {flaw}'
-                where = f"{worker.name}, LocalQueue {twins[0]}"
-                yield Spot(
-                    where,
-                    why,
-                    {"worker": worker.name, "name": target},
-                    instead=_mends(worker.queues.cluster.get(target)),
-                    object=f"ClusterQueue {target} on {worker.name}",
-                    workers=(worker.name,),
-                )
+        if (queues := worker.queues) is not None:
+            twins = dict.fromkeys(key for _, key in _queues_for(facts, worker.name))
+            yield from ((worker.name, queues, key) for key in twins if key in queues.local)
+
+
+def _of_twins(
+    places: Iterable[tuple[str, ObjectKey]], what: str, words: Sequence[Mapping[str, str]], about: str, row: str = ""
+) -> Spot:
+    """What is wrong with LocalQueues of workers: the first is named, and how many more there are."""
+    workers, (first, *others) = dict.fromkeys(worker for worker, _ in places), dict.fromkeys(key for _, key in places)
+    more = f"; so it is with {len(others)} more" if others else ""
+    where = f"{', '.join(workers)}, LocalQueue {first}"
+    return Spot(where, f"{what}{more}", words, instead=row, object=about, workers=tuple(workers))
 
 
 def _mends(queue: Json | None) -> str:
