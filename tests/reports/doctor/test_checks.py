@@ -838,3 +838,15 @@ def test_nothing_is_missing_from_a_list_that_cannot_be_read(field: str, resource
 def test_a_check_of_another_controller_is_told_once_with_both_names() -> None:
     (found,) = findings(objects_of(healthy(), checks=(admission_check("kueue.x-k8s.io/multikueu"),)))
     assert found.remedy.startswith("make the AdmissionCheck anew with spec.controllerName kueue.x-k8s.io/multikueue")
+
+
+def test_what_several_workers_lack_is_one_finding() -> None:
+    lacks: dict[str, Any] = {
+        "worker-without-kueue": {"lacking": frozenset({WORKLOAD.gvk})},
+        "worker-without-kind": {"lacking": frozenset({RAY_KIND.resource.gvk})},
+        "worker-kueue-older": {"kueue": WorkerKueue((0, 16), frozenset({GATES}), read=True)},
+        "worker-takes-anybody": {"takes_anybody": True},
+    }
+    for expected, lack in lacks.items():
+        both = {name: worker_facts(name, **lack) for name in ("worker1", "worker2")}
+        assert [(one.id, one.where) for one in findings(healthy(workers=both))] == [(expected, "worker1, worker2")]

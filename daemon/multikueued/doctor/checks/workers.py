@@ -11,7 +11,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
-from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import namespace_of
 from multikueued.doctor.checks.access import granting_there, refused
 from multikueued.doctor.facts import Facts
@@ -42,31 +42,29 @@ def silent(facts: Facts) -> Iterator[Finding]:
 @check("worker-permission-missing")
 def on_workers(facts: Facts) -> Iterator[Spot]:
     """The user of a worker's kubeconfig lacks a verb there."""
-    alike: dict[str, list[str]] = defaultdict(list)
-    for worker in facts.workers.values():
-        if lacking := refused(worker.permissions):
-            alike[lacking].append(worker.name)
-    for lacking, names in alike.items():
+    for lacking, names in _alike((worker.name, refused(worker.permissions)) for worker in facts.workers.values()):
         words = [{"worker": name, "outside": facts.outside, "grant": granting_there(facts, name)} for name in names]
         why = f"the user of its kubeconfig may not {lacking}"
         instead = "worker-permission-missing@account" if all(each["grant"] for each in words) else ""
-        yield Spot(", ".join(names), why, words, instead=instead, workers=tuple(names))
+        yield Spot(", ".join(names), why, words, instead=instead, workers=names)
 
 
 @check("worker-takes-anybody")
 def takes_anybody(facts: Facts) -> Iterator[Spot]:
     """With `managerName`, a worker has no policy by which its namespaces say whose copies they take."""
-    for worker in facts.workers.values():
-        if worker.takes_anybody:
-            yield Spot(worker.name, "no ValidatingAdmissionPolicy there asks its namespaces whose copies they take")
+    if names := [worker.name for worker in facts.workers.values() if worker.takes_anybody]:
+        yield Spot(", ".join(names), "no ValidatingAdmissionPolicy there asks its namespaces whose copies they take")
 
 
 @check("worker-without-kueue")
 def without_kueue(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve Kueue's kinds in v1beta2."""
-    for worker in facts.workers.values():
-        if lacking := sorted(_words(gvk) for gvk in worker.lacking if gvk.group == KUEUE_GROUP):
-            yield Spot(worker.name, f"it does not serve {', '.join(lacking)}", workers=(worker.name,))
+    lacking = (
+        (worker.name, ", ".join(sorted(_words(gvk) for gvk in worker.lacking if gvk.group == KUEUE_GROUP)))
+        for worker in facts.workers.values()
+    )
+    for kinds, names in _alike(lacking):
+        yield Spot(", ".join(names), f"it does not serve {kinds}", workers=names)
 
 
 @check("worker-share-used-up")
@@ -84,9 +82,13 @@ def older_kueue(facts: Facts) -> Iterator[Spot]:
     """A worker's Kueue lacks what jobs may need: preemption gates, slices within slices, names over 63
     characters.
     """
-    for worker in facts.workers.values():
-        if worker.kueue is not None and worker.kueue.lacks:
-            yield Spot(worker.name, f"{worker.kueue.name} there lacks {'; '.join(worker.kueue.lacks)}")
+    lacking = (
+        (worker.name, f"{worker.kueue.name} there lacks {'; '.join(worker.kueue.lacks)}")
+        for worker in facts.workers.values()
+        if worker.kueue is not None and worker.kueue.lacks
+    )
+    for why, names in _alike(lacking):
+        yield Spot(", ".join(names), why)
 
 
 @check("worker-without-kind")
@@ -94,12 +96,23 @@ def without_kind(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve an enabled kind that the manager serves; an error if jobs of the kind wait."""
     waiting = {behind.gvk for workload in facts.waiting if (behind := workloads.owner(workload)) is not None}
     here = [kind.resource for kind in facts.kinds if kind.resource.gvk not in facts.lacking and not kind.workload_only]
+    lacking: dict[tuple[Resource, ...], list[str]] = defaultdict(list)
     for worker in facts.workers.values():
-        if lacking := [resource for resource in here if resource.gvk in worker.lacking]:
-            why = f"it does not serve {', '.join(map(str, lacking))}, which the manager serves"
-            waits = any(resource.gvk in waiting for resource in lacking)
+        lacking[tuple(resource for resource in here if resource.gvk in worker.lacking)].append(worker.name)
+    for resources, names in lacking.items():
+        if resources:
+            why = f"it does not serve {', '.join(map(str, resources))}, which the manager serves"
+            waits = any(resource.gvk in waiting for resource in resources)
             severity = Severity.ERROR if waits else Severity.WARNING
-            yield Spot(worker.name, why, severity=severity, workers=(worker.name,))
+            yield Spot(", ".join(names), why, severity=severity, workers=tuple(names))
+
+
+def _alike(whys: Iterable[tuple[str, str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What is wrong with workers, with all of those of which it is true; empty: nothing is."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for worker, why in whys:
+        alike[why].append(worker)
+    return ((why, tuple(names)) for why, names in alike.items() if why)
 
 
 @check("worker-namespace-missing")
