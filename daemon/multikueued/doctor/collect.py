@@ -15,6 +15,7 @@ from multikueue.core.model.objects import name_of
 from multikueue.core.model.worker_kueue import version_of
 from multikueue.kube import ClusterConfig
 from multikueued.clusters import ClusterClient
+from multikueued.doctor.checks.access import has_new_credentials
 from multikueued.doctor.checks.kueue import gate_is_on
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.cluster_reader import MANAGER, Sight
@@ -70,6 +71,7 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
     daemon = await find_daemon(sight, request.settings_file, request.account, request.daemon_namespace)
     facts, held = await read_manager(sight, daemon, now)
     active = frozenset(name_of(cluster) for cluster in facts.objects.clusters if is_true(cluster, "Active"))
+    newer = {name for name, each in facts.credentials.items() if has_new_credentials(name, each, facts.objects)}
     accounts = {
         name: credentials.bound.account
         for name, credentials in facts.credentials.items()
@@ -80,7 +82,7 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
         facts.settings,
         facts.kinds,
         facts.lacking,
-        active,
+        active - newer,
         request.connect,
         request.measure,
         accounts,

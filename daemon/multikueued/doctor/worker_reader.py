@@ -53,7 +53,7 @@ class Rounds:
     lacking: frozenset[GVK]
     """Kinds that the manager does not serve: nobody needs them anywhere."""
     connected_by_daemon: frozenset[str]
-    """Those that the daemon says it is connected to."""
+    """Those that the daemon says it is connected to, with the credentials that are asked with."""
     connect: Connect = connected
     measure: Measure = probe
     accounts: Mapping[str, Account] = attrs.field(factory=dict)

@@ -850,3 +850,12 @@ def test_what_several_workers_lack_is_one_finding() -> None:
     for expected, lack in lacks.items():
         both = {name: worker_facts(name, **lack) for name in ("worker1", "worker2")}
         assert [(one.id, one.where) for one in findings(healthy(workers=both))] == [(expected, "worker1, worker2")]
+
+
+def test_the_verbs_of_a_resource_are_named_together() -> None:
+    verbs = ("create", "delete", "get")
+    lacking = [attrs.evolve(ALLOWED, verb=verb, allowed=False) for verb in verbs]
+    status = attrs.evolve(lacking[0], verb="patch", resource="workloads/status")
+    (found,) = findings(with_worker(permissions=(*lacking, status)))
+    words = "may not create, delete, get workloads.kueue.x-k8s.io; patch workloads/status.kueue.x-k8s.io"
+    assert found.why.endswith(words)

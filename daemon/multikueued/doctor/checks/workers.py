@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+import attrs
+
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
@@ -13,7 +15,7 @@ from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import namespace_of
-from multikueued.doctor.checks.access import granting_there, refused
+from multikueued.doctor.checks.access import granting_there, has_new_credentials, refused
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
@@ -30,13 +32,18 @@ SLOW: Final = 1.0
 
 @check("worker-answers")
 def silent(facts: Facts) -> Iterator[Finding]:
-    """A worker does not answer here, or refuses the credentials, and the daemon is not connected to it, either;
-    the id is the reason's, as for `worker-says`.
+    """A worker does not answer here, or refuses the credentials, and the daemon is not connected to it with them,
+    either; the id is the reason's, as for `worker-says`.
     """
     for worker in facts.workers.values():
         if worker.error:
             said = worker.name, worker.error, worker.cause
-            yield about_error(*said, facts.objects, facts.daemon_namespace, connected=False)
+            problem = about_error(*said, facts.objects, facts.daemon_namespace, connected=False)
+            credentials = facts.credentials.get(worker.name)
+            if credentials is not None and has_new_credentials(worker.name, credentials, facts.objects):
+                more = f"Secret {credentials.secret} has new ones, and the daemon is connected with the former"
+                problem = attrs.evolve(problem, why=f"{problem.why}; {more}")
+            yield problem
 
 
 @check("worker-permission-missing")
