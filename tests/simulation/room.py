@@ -15,7 +15,7 @@ import attrs
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
 from multikueue.core.model.placements import placements
 from multikueue.core.model.quantities import MILLI
 from multikueue.core.model.workloads import (
@@ -35,7 +35,7 @@ from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
 from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import Daemon
 from tests.simulation.holding import SETTLED
-from tests.simulation.objects import find, is_ours, objects
+from tests.simulation.objects import IMPOSTOR_LABEL, find, is_ours, objects
 from tests.simulation.reach import Reach
 from tests.simulation.remapping import READ
 from tests.simulation.renaming import THERE
@@ -80,7 +80,9 @@ class Rooms:
             self._uses[worker.name] = deque([Use(0.0)])
 
             def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
-                del old
+                copy = (new or old) if row.plural == WORKLOAD.plural else None
+                if copy is not None and IMPOSTOR_LABEL in labels_of(copy):
+                    self._taken[ObjectKey.of(copy), worker.name] = anyio.current_time()
                 if row.plural == WORKLOAD.plural:
                     self._note(worker, new)
 

@@ -132,7 +132,7 @@ def test_an_outline_is_always_sound(check: Callable[[Json], str], obj: Json) -> 
     """Whatever is wrong: indexes and handlers may read what is told of it."""
     outlined = outline(obj)
     assert object_flaw(outlined) == ""
-    assert check({**outlined, "metadata": {"uid": "u", **outlined["metadata"]}}) == ""
+    assert check({**outlined, "metadata": {**outlined["metadata"], "uid": "u"}}) == ""
     assert outlined["metadata"]["name"] == obj["metadata"]["name"]
     assert "spec" not in outlined
     assert has_odd_labels(obj) == ("labels" not in outlined["metadata"] and obj["metadata"].get("labels") is not None)
