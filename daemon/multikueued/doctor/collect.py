@@ -72,11 +72,6 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
     facts, held = await read_manager(sight, daemon, now)
     active = frozenset(name_of(cluster) for cluster in facts.objects.clusters if is_true(cluster, "Active"))
     newer = {name for name, each in facts.credentials.items() if has_new_credentials(name, each, facts.objects)}
-    accounts = {
-        name: credentials.bound.account
-        for name, credentials in facts.credentials.items()
-        if credentials.bound is not None
-    }
     by_daemon = published_in(await read_findings(client, facts.daemon_namespace))
     rounds = Rounds(
         facts.settings,
@@ -85,7 +80,7 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
         active - newer,
         request.connect,
         request.measure,
-        accounts,
+        facts.credentials,
         now=now,
         tell=request.tell,
         orphans={name: _orphans(report) for name, report in by_daemon.items()},
