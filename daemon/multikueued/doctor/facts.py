@@ -18,6 +18,7 @@ from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.reports.workers import WorkerReport, worker_reports
 from multikueued.settings.config import Settings
 
@@ -141,6 +142,11 @@ class Facts:
     def of_checks(self) -> tuple[Finding, ...]:
         """What is wrong with our AdmissionChecks and their configs: five checks tell a part of it each."""
         return tuple(check_findings(self.objects))
+
+    def queues_on(self, worker: str) -> QueuesOnWorker | None:
+        """The queues of a worker, if they could be read."""
+        facts = self.workers.get(worker)
+        return facts.queues if facts is not None else None
 
     @property
     def managers_now(self) -> datetime:

@@ -86,11 +86,15 @@ def check(id: str, severity: Severity | None = None) -> Callable[[Look], Check]:
         severity: where that is another one than the row's.
     """
 
-    def row(look: Look) -> Check:
-        finds = " ".join((look.__doc__ or "").split()).removesuffix(".")
-        return Check(REMEDIES[id], severity or REMEDIES[id].severity, finds, look)
+    def documented(look: Look) -> Check:
+        return row(id, " ".join((look.__doc__ or "").split()).removesuffix("."), look, severity)
 
-    return row
+    return documented
+
+
+def row(id: str, finds: str, look: Look, severity: Severity | None = None) -> Check:
+    """A row of the table; see `check`."""
+    return Check(REMEDIES[id], severity or REMEDIES[id].severity, finds, look)
 
 
 def checks_of(module: ModuleType) -> tuple[Check, ...]:

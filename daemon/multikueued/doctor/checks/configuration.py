@@ -19,7 +19,7 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of, name_o
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Check, Spot, check
+from multikueued.doctor.findings import Check, Spot, check, row
 from multikueued.reports.chain import (
     inactive_placement,
     inactive_queue,
@@ -27,7 +27,7 @@ from multikueued.reports.chain import (
     without_cluster_queue,
 )
 from multikueued.reports.objects import ManagerObjects, similar
-from multikueued.reports.remedies.remedy import REMEDIES, Finding, Severity, finding
+from multikueued.reports.remedies.remedy import Finding, Severity, finding
 from multikueued.reports.remedies.taken_away import DETACHED, GONE, jobs_on, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.typenames import title
@@ -37,10 +37,7 @@ from multikueued.reports.worker_queues import is_stopped
 def _of_checks(id: str, finds: str) -> Check:
     """What is wrong with AdmissionChecks and their MultiKueueConfigs, of one kind of finding."""
 
-    def look(facts: Facts) -> Iterator[Finding]:
-        yield from (problem for problem in facts.of_checks if problem.id == id)
-
-    return Check(REMEDIES[id], REMEDIES[id].severity, finds, look)
+    return row(id, finds, lambda facts: (problem for problem in facts.of_checks if problem.id == id))
 
 
 @check("daemon-not-running")

@@ -259,10 +259,8 @@ def _never_fits(workload: Json, workers: Iterable[str], facts: Facts) -> dict[st
     """Why each of these workers could never have quota for a Workload; empty: one could, or it is not known."""
     reasons: dict[str, Mismatch] = {}
     for name in workers:
-        worker = facts.workers.get(name)
-        if worker is None or worker.queues is None:
-            return {}
-        why = quota_mismatch(workload, worker.queues, facts.objects.names_on(name))
+        queues = facts.queues_on(name)
+        why = quota_mismatch(workload, queues, facts.objects.names_on(name)) if queues is not None else None
         if why is None or why.cause is not Why.NEVER_FITS:
             return {}
         reasons[name] = why
