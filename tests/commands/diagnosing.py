@@ -82,6 +82,7 @@ async def diagnosed(
     manager: Refusals | None = None,
     tell: Callable[[str], None] = lambda text: None,
     clock: ClockBound = RIGHT,
+    connect: Connect | None = None,
 ) -> Diagnosis:
     """What `multikueue doctor` says.
 
@@ -91,15 +92,15 @@ async def diagnosed(
         manager: what the manager refuses.
         tell: is told what takes long.
         clock: of workers, beside this machine's, which is the manager's.
+        connect: reaches workers in another way.
     """
 
     async def measure(config: ClusterConfig) -> ProbeResult:
         return ProbeResult(0.01, RIGHT if config is MANAGER else clock)
 
     client: Any = Reviewing(Person(fleet.manager), manager or {})
-    request = Examination(
-        MANAGER, "kueue-system", None, "kueue-system/multikueue", visited(fleet, refusals or {}), measure, tell
-    )
+    reach = connect or visited(fleet, refusals or {})
+    request = Examination(MANAGER, "kueue-system", None, "kueue-system/multikueue", reach, measure, tell)
     return await examine(client, request, now())
 
 

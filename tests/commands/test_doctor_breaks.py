@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import anyio
 import pytest
@@ -15,7 +18,8 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.errors import Forbidden
+from multikueue.errors import Cause, Forbidden, Unreachable
+from multikueue.kube import ClusterConfig
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Hang, Match
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.findings import Diagnosis
@@ -182,3 +186,30 @@ async def test_one_that_may_not_be_looked_for_is_not_checked() -> None:
     assert [one for one in found.findings if one.id == "dependency-missing"] == []
     (gap,) = (one for one in found.not_checked if one.what == "whether each Secret that jobs name is on worker1")
     assert gap.why == "the user of its kubeconfig may not get secrets there"
+
+
+async def test_new_credentials_that_do_not_work_are_one_finding_while_the_daemon_goes_on_with_the_old() -> None:
+    found = await seen_after(diagnosed, after=lambda fleet: fleet.rotate("worker1", "void", valid=False), seconds=10.0)
+
+    (only,) = found.findings
+    assert (only.id, only.where) == ("bad-token", "worker1")
+    assert "Secret worker1-secret has new ones, and the daemon is connected with the former" in only.why
+    assert "multikueue worker rotate worker1" in only.remedy
+
+
+async def test_a_new_kubeconfig_with_the_ca_of_another_cluster_is_told_as_that() -> None:
+    """The daemon is connected, but not with it: that says nothing of the way from here."""
+
+    @asynccontextmanager
+    async def untrusted(name: str, config: ClusterConfig) -> AsyncIterator[Any]:
+        raise Unreachable("the server's certificate is not trusted", cause=Cause.CERTIFICATE)
+        yield
+
+    async def change(fleet: Fleet) -> None:
+        await fleet.rotate("worker1", "new")
+        fleet.revoke("worker1", "new")
+
+    found = await seen_after(partial(diagnosed, connect=untrusted), after=change, seconds=10.0)
+
+    assert [one.id for one in found.findings] == ["untrusted-certificate"]
+    assert "has new ones" in found.findings[0].why

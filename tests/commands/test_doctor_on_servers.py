@@ -114,7 +114,7 @@ async def test_findings_exit_code_and_remedies(tmp_path: Path) -> None:
         "worker-local-queue-missing",
     ]
     told = found["permission-missing"]["why"]
-    assert told.startswith("system:serviceaccount:kueue-system:m-multikueued may not list secrets in namespace")
+    assert told.startswith("system:serviceaccount:kueue-system:m-multikueued may not list, watch secrets in namespace")
     granting = "multikueue rbac manager --config /dev/stdin --service-account kueue-system/m-multikueued | KUBECONFIG="
     assert granting in found["permission-missing"]["remedy"]
     assert found["gate-on"]["remedy"].startswith("turn it off: --feature-gates=MultiKueue=false")

@@ -11,14 +11,23 @@ import pytest
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
+    CONFIG_MAP,
     LOCAL_QUEUE,
     MULTIKUEUE_CONFIG,
+    NAMESPACE,
     SECRET,
 )
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.errors import NotFound
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME, local_queue
+from multikueue.sandbox.setting_up import (
+    CHECK,
+    CLUSTER_QUEUE_NAME,
+    KUEUE_NAMESPACE,
+    LOCAL_QUEUE_NAME,
+    admission_check,
+    local_queue,
+)
 from tests.commands.breaking import Change, seen_after
 from tests.commands.diagnosing import diagnosed
 from tests.commands.test_breaks import refuse
@@ -31,13 +40,31 @@ _QUEUE: Final = ObjectKey("", CLUSTER_QUEUE_NAME)
 _LOCAL: Final = ObjectKey("default", LOCAL_QUEUE_NAME)
 
 
-def there(spec: Mapping[str, Any]) -> Change:
-    """The worker's ClusterQueue gets another spec."""
+def there(spec: Mapping[str, Any], resource: Resource = CLUSTER_QUEUE, key: ObjectKey = _QUEUE) -> Change:
+    """A queue of all workers gets another spec."""
 
     async def change(fleet: Fleet) -> None:
-        await DirectClient(fleet.workers["worker1"]).merge_patch(CLUSTER_QUEUE, _QUEUE, {"spec": dict(spec)})
+        for worker in fleet.workers.values():
+            await DirectClient(worker).merge_patch(resource, key, {"spec": dict(spec)})
 
     return change
+
+
+async def stop_here(fleet: Fleet) -> None:
+    await fleet.admin.merge_patch(CLUSTER_QUEUE, _QUEUE, {"spec": {"stopPolicy": "Hold"}})
+
+
+async def name_other_controller(fleet: Fleet) -> None:
+    await fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK))
+    await fleet.admin.create(ADMISSION_CHECK, admission_check("kueue.x-k8s.io/multikueu"))
+
+
+async def delete_namespace(fleet: Fleet) -> None:
+    """Something in it holds it up."""
+    worker = DirectClient(fleet.workers["worker1"])
+    metadata = {"name": "stays", "namespace": "default", "finalizers": ["example.com/stays"]}
+    await worker.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    await worker.delete(NAMESPACE, ObjectKey("", "default"))
 
 
 async def lead_nowhere(fleet: Fleet) -> None:
@@ -82,6 +109,32 @@ BREAKS: Final = (
         before=there({"stopPolicy": "Hold"}),
     ),
     Break(
+        "queue stopped on both workers there",
+        all_say(
+            "queue-inactive", "--context worker2", ("worker-cluster-queue", "--context worker2 patch clusterqueue")
+        ),
+        before=there({"stopPolicy": "HoldAndDrain"}),
+        workers=2,
+    ),
+    Break(
+        "LocalQueue stopped on both workers there",
+        all_say(
+            "queue-inactive", "--context worker2", ("worker-local-queue-stopped", "worker2 -n default patch localqu")
+        ),
+        before=there({"stopPolicy": "Hold"}, LOCAL_QUEUE, _LOCAL),
+        workers=2,
+    ),
+    Break(
+        "namespace being deleted there",
+        all_say("namespace-terminating", "create it again there"),
+        before=delete_namespace,
+    ),
+    Break(
+        "check of another controller",
+        all_say("check-unseen", "start the daemon"),
+        before=name_other_controller,
+    ),
+    Break(
         "queue leads nowhere there",
         all_say("queue-inactive", "get clusterqueues", ("worker-cluster-queue", "get clusterqueues")),
         before=lead_nowhere,
@@ -110,6 +163,14 @@ BREAKS: Final = (
 async def test_each_command_tells_a_break_with_one_finding(case: Break) -> None:
     found = await only_findings(case)
     assert {one.side for one in found.values()} == {"worker" if case.name.endswith("there") else "manager"}
+
+
+@pytest.mark.parametrize("has_job", [True, False], ids=["a job waits", "no job"])
+async def test_a_stopped_queue_of_the_manager_is_one_finding_with_what_resumes_it(has_job: bool) -> None:
+    submit: Change = (lambda fleet: fleet.submit()) if has_job else (lambda fleet: fleet.quota())
+    found = await seen_after(diagnosed, before=stop_here, submit=submit, seconds=10.0)
+    assert [(one.id, one.where) for one in found.findings] == [("queue-stopped", "ClusterQueue cluster-queue")]
+    assert "kubectl patch clusterqueue cluster-queue" in found.findings[0].remedy
 
 
 async def test_a_worker_whose_kueue_has_no_local_queues_is_told_and_no_right_is_asked_for() -> None:

@@ -3,6 +3,7 @@ commands can be pasted."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, TypeAlias
 
 import attrs
@@ -91,6 +92,7 @@ class Break:
     refusals: Refusals = attrs.field(factory=dict)
     severity: Severity = Severity.ERROR
     seconds: float = 60.0
+    workers: int = 1
 
 
 _DENIED: Final = (
@@ -168,7 +170,8 @@ async def only_findings(case: Break) -> dict[str, Finding]:
     async def look(fleet: Fleet) -> dict[str, list[Finding]]:
         return {command: await told_by(command, case, fleet) for command in COMMANDS}
 
-    told = await seen_after(look, before=case.before, after=case.after, refusals=case.refusals, seconds=case.seconds)
+    how = partial(seen_after, refusals=case.refusals, seconds=case.seconds)
+    told = await how(look, case.workers, before=case.before, after=case.after)
     assert {command: [(one.id, one.severity) for one in found] for command, found in told.items()} == {
         command: [(expected, case.severity)] for command, (expected, _) in case.told.items()
     }

@@ -38,6 +38,13 @@ class Sight:
         """Note what could not be seen."""
         self.not_checked.append(NotChecked(what, why, who or self.remedy, worker))
 
+    def noted(self, what: str, resource: Resource, error: ApiError) -> bool:
+        """Whether only this list cannot be read, which is noted; else nothing can."""
+        if isinstance(error, Forbidden | Unreadable | ServerFault | NotFound):
+            self.blind(what, _why(error, "list", resource, self.whose))
+            return True
+        return False
+
     async def items(
         self, resource: Resource, what: str, *, namespace: str = "", label_selector: str = ""
     ) -> tuple[Json, ...] | None:
@@ -48,9 +55,10 @@ class Sight:
         """
         try:
             return tuple((await self.client.list(resource, namespace=namespace, label_selector=label_selector)).items)
-        except (Forbidden, Unreadable, ServerFault, NotFound) as error:
-            self.blind(what, _why(error, "list", resource, self.whose))
-            return None
+        except ApiError as error:
+            if self.noted(what, resource, error):
+                return None
+            raise
 
     async def get(self, resource: Resource, key: ObjectKey, what: str) -> Json | None:
         """An object; None: it may not be read, or does not exist, which both are noted.

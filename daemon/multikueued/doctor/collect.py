@@ -11,13 +11,11 @@ import anyio
 import attrs
 
 from multikueue.core.model.conditions import is_true, timestamp
-from multikueue.core.model.kinds import CONFIG_MAP
-from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.core.model.worker_kueue import version_of
-from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueued.clusters import ClusterClient
+from multikueued.doctor.checks.access import has_new_credentials
 from multikueued.doctor.checks.kueue import gate_is_on
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.cluster_reader import MANAGER, Sight
@@ -28,6 +26,7 @@ from multikueued.doctor.manager_reader import read_manager
 from multikueued.doctor.needs import OF_ONE, needs_of
 from multikueued.doctor.probe import Measure, ProbeResult, probe
 from multikueued.doctor.worker_reader import Connect, Rounds, connected
+from multikueued.reading.manager_lists import read_findings
 from multikueued.reports.published import Published, published_in
 from multikueued.reports.waiting_jobs import MOST, waiting
 from multikueued.reports.worker_facts import KubeconfigFacts, NotChecked
@@ -72,20 +71,16 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
     daemon = await find_daemon(sight, request.settings_file, request.account, request.daemon_namespace)
     facts, held = await read_manager(sight, daemon, now)
     active = frozenset(name_of(cluster) for cluster in facts.objects.clusters if is_true(cluster, "Active"))
-    accounts = {
-        name: credentials.bound.account
-        for name, credentials in facts.credentials.items()
-        if credentials.bound is not None
-    }
-    by_daemon = await published(client, facts)
+    newer = {name for name, each in facts.credentials.items() if has_new_credentials(name, each, facts.objects)}
+    by_daemon = published_in(await read_findings(client, facts.daemon_namespace))
     rounds = Rounds(
         facts.settings,
         facts.kinds,
         facts.lacking,
-        active,
+        active - newer,
         request.connect,
         request.measure,
-        accounts,
+        facts.credentials,
         now=now,
         tell=request.tell,
         orphans={name: _orphans(report) for name, report in by_daemon.items()},
@@ -124,19 +119,6 @@ def _untold(facts: Facts) -> list[NotChecked]:
     if facts.clock is None:
         gaps.append(NotChecked("the manager's clock", "it did not say the time", "compare the clocks there"))
     return gaps
-
-
-async def published(client: ClusterClient, facts: Facts) -> dict[str, Published]:
-    """What the daemon has published; nothing if it has not, or it may not be read.
-
-    Raises:
-        ApiError: the manager does not answer, or does not accept the credentials.
-    """
-    key = ObjectKey(facts.daemon_namespace, facts.settings.findings_config_map)
-    try:
-        return published_in(await client.get(CONFIG_MAP, key))
-    except (NotFound, Forbidden):
-        return {}
 
 
 def completed(facts: Facts, known: dict[str, Published]) -> Facts:

@@ -14,9 +14,11 @@ from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueued.reports.chain import check_findings
 from multikueued.reports.events import EventReport
+from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
+from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.reports.workers import WorkerReport, worker_reports
 from multikueued.settings.config import Settings
 
@@ -90,8 +92,6 @@ class Facts:
     """How a shell calls it for the manager."""
     noted_origin: str = ""
     """That of whoever has led, if nobody leads now and it can be read."""
-    unread: frozenset[str] = frozenset()
-    """Which lists of the objects could not be read: that nothing is in them says nothing."""
     kinds: tuple[JobKind, ...] = ()
     """Those that the settings enable."""
     lacking: frozenset[GVK] = frozenset()
@@ -129,13 +129,24 @@ class Facts:
 
     @cached_property
     def worker_reports(self) -> tuple[WorkerReport, ...]:
-        """A line about each worker: it looks at every Workload, so once."""
-        return worker_reports(self.objects)
+        """A line about each worker, without counts of jobs: no check asks for them, and they cost a look at each."""
+        return worker_reports(self.objects, ())
+
+    @cached_property
+    def waiting(self) -> tuple[Json, ...]:
+        """The Workloads of jobs that wait."""
+        objects = self.objects
+        return tuple(workload for workload in objects.dispatched if state_of(workload, objects) in WAITING_STATES)
 
     @cached_property
     def of_checks(self) -> tuple[Finding, ...]:
         """What is wrong with our AdmissionChecks and their configs: five checks tell a part of it each."""
         return tuple(check_findings(self.objects))
+
+    def queues_on(self, worker: str) -> QueuesOnWorker | None:
+        """The queues of a worker, if they could be read."""
+        facts = self.workers.get(worker)
+        return facts.queues if facts is not None else None
 
     @property
     def managers_now(self) -> datetime:

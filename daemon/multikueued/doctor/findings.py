@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
 from multikueued.doctor.facts import Facts
@@ -85,29 +86,20 @@ def check(id: str, severity: Severity | None = None) -> Callable[[Look], Check]:
         severity: where that is another one than the row's.
     """
 
-    def row(look: Look) -> Check:
-        finds = " ".join((look.__doc__ or "").split()).removesuffix(".")
-        return Check(REMEDIES[id], severity or REMEDIES[id].severity, finds, look)
+    def documented(look: Look) -> Check:
+        return row(id, " ".join((look.__doc__ or "").split()).removesuffix("."), look, severity)
 
-    return row
+    return documented
+
+
+def row(id: str, finds: str, look: Look, severity: Severity | None = None) -> Check:
+    """A row of the table; see `check`."""
+    return Check(REMEDIES[id], severity or REMEDIES[id].severity, finds, look)
 
 
 def checks_of(module: ModuleType) -> tuple[Check, ...]:
     """The rows that a module defines, in its order."""
     return tuple(value for value in vars(module).values() if isinstance(value, Check))
-
-
-ABSENCE: Final[Mapping[str, frozenset[str]]] = {
-    "no-check": frozenset({"checks", "cluster_queues"}),
-    "check-missing": frozenset({"checks"}),
-    "queue-without-check": frozenset({"checks"}),
-    "config-missing": frozenset({"configs"}),
-    "cluster-missing": frozenset({"clusters"}),
-    "worker-unlisted": frozenset({"checks", "configs"}),
-    "cluster-queue-missing": frozenset({"cluster_queues"}),
-    "local-queue-missing": frozenset({"local_queues"}),
-}
-"""By finding that something is missing: the lists that it would stand in. One that could not be read tells nothing."""
 
 
 @attrs.frozen
@@ -147,20 +139,15 @@ class Diagnosis:
 
 def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
     """Run all checks. One cause is told once, with the best remedy; in one place, in the words of the earlier row."""
-
-    def seen(check: Check) -> Iterator[Finding]:
-        return (
-            finding for finding in check.findings(facts) if not facts.unread.intersection(ABSENCE.get(finding.id, ()))
-        )
-
-    kept = sorted(once(*map(seen, checks)), key=lambda finding: list(Severity).index(finding.severity))
+    told = once(*(check.findings(facts) for check in checks))
+    kept = sorted(told, key=lambda finding: list(Severity).index(finding.severity))
     shown = (
         attrs.evolve(finding, where=legible(finding.where), why=legible(finding.why), told=legible(finding.told))
         for finding in kept
     )
     gaps = (attrs.evolve(gap, what=legible(gap.what), why=legible(gap.why)) for gap in facts.not_checked)
     measured = tuple(_measured(worker, facts) for worker in facts.workers.values())
-    return Diagnosis(tuple(shown), tuple(gaps), measured, blind="checks" in facts.unread)
+    return Diagnosis(tuple(shown), tuple(gaps), measured, blind=ADMISSION_CHECK in facts.objects.unread)
 
 
 def legible(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import yaml
@@ -12,17 +12,13 @@ import yaml
 from multikueue import JobKind
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import (
-    ADMISSION_CHECK,
-    CLUSTER_QUEUE,
     COHORT,
     CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
     DEPLOYMENT,
     EVENT,
     LEASE,
-    LOCAL_QUEUE,
     MULTIKUEUE_CLUSTER,
-    MULTIKUEUE_CONFIG,
     MUTATING_WEBHOOKS,
     SECRET,
     WORKLOAD,
@@ -43,7 +39,7 @@ from multikueued.mirror_names import node_name
 from multikueued.mirrors.endpoint.routes import HEALTH, WELL
 from multikueued.rbac.policies import POLICY, TAKING
 from multikueued.rbac.rules import in_namespace, on_manager
-from multikueued.reading.manager_lists import job_behind
+from multikueued.reading.manager_lists import job_behind, read_objects
 from multikueued.remote.shared_key import ORIGIN
 from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects
@@ -77,7 +73,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     """
     kinds = tuple(chosen_kinds(daemon.settings))
     namespace = str(daemon.settings.namespace)
-    objects, unread = await _objects(sight, daemon.settings)
+    objects = await _objects(sight, daemon.settings)
     held = {name_of(cluster): await held_for(cluster, sight, namespace) for cluster in objects.clusters}
     known = {name: credentials for name, credentials in held.items() if credentials is not None}
     lacking = await lacking_of(sight, [kind.resource.gvk for kind in kinds if not kind.workload_only])
@@ -89,7 +85,6 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         settings=daemon.settings,
         settings_known=daemon.settings_known,
         settings_source=daemon.source,
-        unread=unread,
         kinds=kinds,
         lacking=lacking,
         jobs=await _jobs(sight, objects, events),
@@ -113,28 +108,19 @@ async def _noted_origin(sight: Sight, facts: Facts) -> str:
     return annotations_of(secret or {}).get(ORIGIN, "")
 
 
-async def _objects(sight: Sight, settings: Settings) -> tuple[ManagerObjects, frozenset[str]]:
-    """The objects, and which of their lists could not be read."""
-    fields: dict[str, Any] = {}
+async def _objects(sight: Sight, settings: Settings) -> ManagerObjects:
+    def noted(resource: Resource, error: ApiError) -> bool:
+        return sight.noted("why jobs wait" if resource is WORKLOAD else f"{resource.gvk.kind}s", resource, error)
+
+    objects = await read_objects(sight.client, lenient=True, noted=noted)
     if await sight.lacks(COHORT.gvk, "whether the manager serves Cohort") is False:
-        fields["cohorts"] = await sight.items(COHORT, "cohorts above others") or ()
-    for field, resource, what in (
-        ("checks", ADMISSION_CHECK, "AdmissionChecks"),
-        ("configs", MULTIKUEUE_CONFIG, "MultiKueueConfigs"),
-        ("clusters", MULTIKUEUE_CLUSTER, "workers"),
-        ("cluster_queues", CLUSTER_QUEUE, "ClusterQueues"),
-        ("local_queues", LOCAL_QUEUE, "LocalQueues"),
-        ("workloads", WORKLOAD, "why jobs wait"),
-    ):
-        fields[field] = await sight.items(resource, what)
-    unread = frozenset(field for field, listed in fields.items() if listed is None)
-    fields |= dict.fromkeys(unread, ())
+        objects = attrs.evolve(objects, cohorts=await sight.items(COHORT, "cohorts above others") or ())
     election, what = settings.leader_election, "whether a daemon leads"
     if election.enabled:
-        fields["lease"] = await sight.get(LEASE, ObjectKey(str(settings.namespace), settings.name), what)
-    else:
-        sight.blind(what, "there is no Lease without leader election", f"look whether it runs in {settings.namespace}")
-    return ManagerObjects(**fields), unread
+        lease = await sight.get(LEASE, ObjectKey(str(settings.namespace), settings.name), what)
+        return attrs.evolve(objects, lease=lease)
+    sight.blind(what, "there is no Lease without leader election", f"look whether it runs in {settings.namespace}")
+    return objects
 
 
 async def _finding_events(sight: Sight, objects: ManagerObjects) -> dict[ObjectKey, tuple[EventReport, ...]]:

@@ -189,9 +189,6 @@ class FindingsPublisher:
             log.info("the manager does not say which kinds it serves", error=str(error))
             return False
         held = {worker.name: self._credentials(worker) for worker in due}
-        accounts = {
-            name: credentials.bound.account for name, credentials in held.items() if credentials.bound is not None
-        }
         limiter = anyio.CapacityLimiter(AT_ONCE)
 
         async def visit(worker: Reached) -> None:
@@ -207,7 +204,7 @@ class FindingsPublisher:
                 here,
                 self.connect,
                 self.measure,
-                accounts,
+                held,
                 granted,
                 self.clock(),
                 {worker.name: worker.deleted()},

@@ -23,7 +23,7 @@ from multikueued.doctor.needs import missing
 from multikueued.doctor.probe import Measure, probe
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.rules import on_worker, own_token_rules
-from multikueued.reports.worker_facts import Need, NotChecked, Permission, WorkerFacts, stranded_pods
+from multikueued.reports.worker_facts import KubeconfigFacts, Need, NotChecked, Permission, WorkerFacts, stranded_pods
 from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.config import Settings
 from multikueued.workers.copy_reader import CopyReader
@@ -52,11 +52,11 @@ class Rounds:
     lacking: frozenset[GVK]
     """Kinds that the manager does not serve: nobody needs them anywhere."""
     connected_by_daemon: frozenset[str]
-    """Those that the daemon says it is connected to."""
+    """Those that the daemon says it is connected to, with the credentials that are asked with."""
     connect: Connect = connected
     measure: Measure = probe
-    accounts: Mapping[str, ObjectKey] = attrs.field(factory=dict)
-    """By worker: who must be able to ask for tokens of itself, because they are bound."""
+    credentials: Mapping[str, KubeconfigFacts] = attrs.field(factory=dict)
+    """By worker: whose tokens are bound must be able to ask for tokens of itself."""
     granted: Mapping[str, Set[Permission]] = attrs.field(factory=dict)
     """By worker: what it has granted not long ago, which it is not asked again."""
     now: datetime | None = None
@@ -91,21 +91,7 @@ class Rounds:
         waiting.discard(name)
 
     async def _asked(self, name: str, config: ClusterConfig) -> None:
-        account, granted = self.accounts.get(name), self.granted.get(name, frozenset())
-        deleted = self.deleted.get(name, ()) if self.deleted is not None else None
-        visit = Visit(
-            name,
-            self.settings,
-            self.kinds,
-            self.lacking,
-            self.measure,
-            account,
-            granted,
-            self.now,
-            deleted,
-            self.orphans.get(name, frozenset()),
-            self.needs.get(name, ()),
-        )
+        visit = Visit(name, self)
         with anyio.move_on_after(DEADLINE) as scope:
             try:
                 async with self.connect(name, config) as client:
@@ -137,22 +123,7 @@ class Visit:
     """One look at one worker."""
 
     name: str
-    settings: Settings
-    kinds: tuple[JobKind, ...]
-    lacking: frozenset[GVK]
-    measure: Measure
-    account: ObjectKey | None = None
-    """Whose tokens are bound."""
-    granted: Set[Permission] = frozenset()
-    """See `Rounds`."""
-    now: datetime | None = None
-    """See `Rounds`."""
-    deleted: Sequence[tuple[Resource, Json]] | None = None
-    """See `Rounds`."""
-    orphans: Set[str] = frozenset()
-    """See `CopyReader`."""
-    needs: Sequence[Need] = ()
-    """See `Rounds`."""
+    rounds: Rounds
     facts: WorkerFacts = attrs.field(init=False)
     not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
     answered: bool = attrs.field(default=False, init=False)
@@ -169,7 +140,7 @@ class Visit:
             ApiError: it does not answer, or does not accept the credentials.
         """
         sight = Sight(client, self.name, f"{DIAGNOSE} {self.name}", self.not_checked)
-        measured = await self.measure(config)
+        measured = await self.rounds.measure(config)
         if measured.error:
             here = "run multikueue doctor where the daemon runs"
             sight.blind(f"clock and latency of {self.name}", measured.error, here)
@@ -188,21 +159,20 @@ class Visit:
             await step(sight)
 
     async def _permissions(self, sight: Sight) -> None:
-        unneeded = self.lacking | self.facts.lacking
-        asked = needed(permissions(on_worker(self.settings)), self.kinds, unneeded)
-        if self.account is not None:
-            asked += permissions(own_token_rules(self.account.name), self.account.namespace)
-        held = {
-            permission: had for permission in asked if (had := attrs.evolve(permission, allowed=True)) in self.granted
-        }
-        answered = await sight.reviewed(
-            [permission for permission in asked if permission not in held], f"permissions on {self.name}"
-        )
+        rounds, credentials = self.rounds, self.rounds.credentials.get(self.name)
+        asked = needed(permissions(on_worker(rounds.settings)), rounds.kinds, rounds.lacking | self.facts.lacking)
+        if credentials is not None and credentials.bound is not None:
+            account = credentials.bound.account
+            asked += permissions(own_token_rules(account.name), account.namespace)
+        granted = rounds.granted.get(self.name, frozenset())
+        held = {permission: had for permission in asked if (had := attrs.evolve(permission, allowed=True)) in granted}
+        unknown = [permission for permission in asked if permission not in held]
+        answered = await sight.reviewed(unknown, f"permissions on {self.name}")
         self.facts = attrs.evolve(self.facts, permissions=(*answered, *held.values()))
 
     async def _kinds(self, sight: Sight) -> None:
         kueues = [WORKLOAD.gvk, LOCAL_QUEUE.gvk, CLUSTER_QUEUE.gvk]
-        lacking = await lacking_of(sight, [*kueues, *(kind.resource.gvk for kind in self.kinds)])
+        lacking = await lacking_of(sight, [*kueues, *(kind.resource.gvk for kind in self.rounds.kinds)])
         self.facts, self.answered = attrs.evolve(self.facts, lacking=lacking), True
 
     async def _kueue(self, sight: Sight) -> None:
@@ -211,7 +181,8 @@ class Visit:
     async def _namespaces(self, sight: Sight) -> None:
         namespaces = await sight.items(NAMESPACE, f"namespaces of {self.name}")
         if namespaces is not None:
-            self.facts = attrs.evolve(self.facts, namespaces=frozenset(map(name_of, namespaces)))
+            going = frozenset(map(name_of, filter(is_terminating, namespaces)))
+            self.facts = attrs.evolve(self.facts, namespaces=frozenset(map(name_of, namespaces)), terminating=going)
 
     async def _queues(self, sight: Sight) -> None:
         if self.facts.lacking & {LOCAL_QUEUE.gvk, CLUSTER_QUEUE.gvk}:
@@ -225,15 +196,15 @@ class Visit:
             self.facts = attrs.evolve(self.facts, queues=QueuesOnWorker.of(local, cluster))
 
     async def _taking(self, sight: Sight) -> None:
-        if name := self.settings.manager_name:
+        if name := self.rounds.settings.manager_name:
             exists = await sight.exists(TAKING, ObjectKey("", taking_name(name)), f"who may have copies on {self.name}")
             self.facts = attrs.evolve(self.facts, takes_anybody=None if exists is None else not exists)
 
     async def _needs(self, sight: Sight) -> None:
-        self.facts = attrs.evolve(self.facts, lacks=await missing(sight, self.needs))
+        self.facts = attrs.evolve(self.facts, lacks=await missing(sight, self.rounds.needs.get(self.name, ())))
 
     async def _pods(self, sight: Sight) -> None:
-        if POD.gvk in self.facts.lacking or all(kind.resource.gvk != POD.gvk for kind in self.kinds):
+        if POD.gvk in self.facts.lacking or all(kind.resource.gvk != POD.gvk for kind in self.rounds.kinds):
             return
         what = f"pods on {self.name} that Kueue does not let go of"
         ours = await sight.items(POD, what, label_selector=ORIGIN_LABEL)
@@ -244,16 +215,19 @@ class Visit:
             self.facts = attrs.evolve(self.facts, stranded=tuple(stranded))
 
     async def _overdue(self, sight: Sight) -> None:
-        if self.now is None:
+        if self.rounds.now is None:
             return
         behind = self.facts.clock.low if self.facts.clock is not None else 0.0
-        kinds = [kind for kind in self.kinds if kind.resource.gvk not in self.facts.lacking]
-        reader = CopyReader(sight.client, kinds, str(self.settings.origin), self.orphans)
-        there = self.now + timedelta(seconds=behind)
+        kinds = [kind for kind in self.rounds.kinds if kind.resource.gvk not in self.facts.lacking]
+        orphans = self.rounds.orphans.get(self.name, frozenset())
+        reader = CopyReader(sight.client, kinds, str(self.rounds.settings.origin), orphans)
+        there = self.rounds.now + timedelta(seconds=behind)
         what = f"which job copies on {self.name} do not end"
         try:
-            known = self.deleted
-            seen = await (reader.look(there, overdue_only=True) if known is None else reader.read(known, there))
+            if self.rounds.deleted is None:
+                seen = await reader.look(there, overdue_only=True)
+            else:
+                seen = await reader.read(self.rounds.deleted.get(self.name, ()), there)
         except (Unreadable, ServerFault) as error:
             sight.blind(what, str(error))
             return

@@ -71,8 +71,17 @@ async def read_findings(client: Reader, namespace: str) -> Json | None:
     return None
 
 
+def _is_forbidden(_: Resource, error: ApiError) -> bool:
+    return isinstance(error, Forbidden)
+
+
 async def read_objects(
-    client: Reader, namespace: str = "", daemon_namespace: str = "", *, lenient: bool = False
+    client: Reader,
+    namespace: str = "",
+    daemon_namespace: str = "",
+    *,
+    lenient: bool = False,
+    noted: Callable[[Resource, ApiError], bool] = _is_forbidden,
 ) -> ManagerObjects:
     """Read the manager's objects.
 
@@ -81,6 +90,7 @@ async def read_objects(
         namespace: of Workloads and LocalQueues; empty: all.
         daemon_namespace: where the Lease and what the daemon publishes are; empty: it does not matter.
         lenient: whether what may not be listed is noted as unread, instead of an error.
+        noted: whether that holds of an error too, if `lenient`.
 
     Raises:
         ApiError: one of the lists cannot be read.
@@ -93,7 +103,7 @@ async def read_objects(
             where = namespace if resource.namespaced else ""
             fields[field] = tuple((await client.list(resource, namespace=where)).items)
         except ApiError as error:
-            if lenient and isinstance(error, Forbidden):
+            if lenient and noted(resource, error):
                 unread.add(resource)
             else:
                 errors.append(error)

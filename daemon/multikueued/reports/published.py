@@ -88,7 +88,7 @@ def written(published: Published, limit: int = MOST) -> str:
 _MANY: Final = "there are more than can be published"
 _LESS: Final[tuple[tuple[str, Callable[[WorkerFacts], WorkerFacts]], ...]] = (
     ("which job copies do not end", lambda facts: attrs.evolve(facts, overdue=None)),
-    ("namespaces", lambda facts: attrs.evolve(facts, namespaces=None)),
+    ("namespaces", lambda facts: attrs.evolve(facts, namespaces=None, terminating=frozenset())),
     ("queues and quotas", lambda facts: attrs.evolve(facts, queues=None, queues_unseen=_MANY)),
 )
 

@@ -138,6 +138,8 @@ class WorkerFacts:
     lacking: frozenset[GVK] = frozenset()
     """Kinds that it does not serve."""
     namespaces: frozenset[str] | None = None
+    terminating: frozenset[str] = frozenset()
+    """The namespaces that are being deleted."""
     queues: QueuesOnWorker | None = None
     queues_unseen: str = ""
     """Why they are not known, if that was told."""

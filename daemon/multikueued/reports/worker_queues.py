@@ -26,12 +26,16 @@ class QueuesOnWorker:
     local: Mapping[ObjectKey, str]
     """The ClusterQueue of each LocalQueue."""
     cluster: Mapping[str, Json]
+    stopped: frozenset[ObjectKey] = frozenset()
+    """The LocalQueues that somebody has stopped, where they were read; it is not published."""
 
     @classmethod
     def of(cls, local: Iterable[Json], cluster: Iterable[Json]) -> QueuesOnWorker:
         """From its LocalQueues and ClusterQueues."""
-        leads = {ObjectKey.of(queue): str(dig(queue, "spec", "clusterQueue")) for queue in local}
-        return cls(leads, {name_of(queue): queue for queue in cluster})
+        by_key = {ObjectKey.of(queue): queue for queue in local}
+        leads = {key: str(dig(queue, "spec", "clusterQueue")) for key, queue in by_key.items()}
+        stopped = frozenset(key for key, queue in by_key.items() if is_stopped(queue))
+        return cls(leads, {name_of(queue): queue for queue in cluster}, stopped)
 
 
 @attrs.frozen
@@ -83,7 +87,7 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
 
 
 def is_stopped(queue: Json) -> bool:
-    """Whether somebody has stopped a ClusterQueue."""
+    """Whether somebody has stopped a ClusterQueue, or a LocalQueue."""
     return dig(queue, "spec", "stopPolicy") not in (None, "None")
 
 

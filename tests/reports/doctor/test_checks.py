@@ -19,9 +19,17 @@ from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_status
 from multikueue.core.machinery.shares import UsedUp
 from multikueue.core.model.conditions import condition, conditions, new_condition, timestamp
-from multikueue.core.model.kinds import MUTATING_WEBHOOKS, WORKLOAD
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    MUTATING_WEBHOOKS,
+    WORKLOAD,
+)
 from multikueue.core.model.labels import DETACHED_ANNOTATION, NAMESPACES_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.second_names import SECOND_NAME
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.errors import Cause
@@ -30,6 +38,7 @@ from multikueue.sandbox.setting_up import (
     CHECK,
     CLUSTER_QUEUE_NAME,
     LOCAL_QUEUE_NAME,
+    admission_check,
     cluster_queue,
     config,
     local_queue,
@@ -150,6 +159,9 @@ def chain_cases() -> Iterator[Case]:
     )
     bare_spec = {"controllerName": "kueue.x-k8s.io/multikueue"}
     parameters = with_objects(checks=({**check, "spec": bare_spec},))
+    strange = with_objects(checks=(admission_check("kueue.x-k8s.io/multikueu"),))
+    said = "that of kueue.x-k8s.io/multikueu, and the daemon is kueue.x-k8s.io/multikueue"
+    yield "check-unseen", strange, f"AdmissionCheck {CHECK}", said
     yield "check-parameters", parameters, f"AdmissionCheck {CHECK}", "does not refer to a MultiKueueConfig"
     other = config(("worker1",))
     renamed = with_objects(configs=({**other, "metadata": {"name": "multikeueu"}},))
@@ -336,8 +348,30 @@ def inactive_queues() -> QueuesOnWorker:
     )
 
 
+def worker_queue_cases() -> Iterator[Case]:
+    """Queues of workers."""
+    bare = with_worker(queues=queues(local={}))
+    yield "worker-local-queue-missing", bare, f"worker1, LocalQueue {QUEUE}", "does not exist there"
+    wrong = with_worker(queues=queues(local={QUEUE: "gone"}))
+    yield "worker-cluster-queue", wrong, f"worker1, LocalQueue {QUEUE}", '"gone" there, which does not exist'
+    going = with_worker(queues=queues(local={}), terminating=frozenset({"default"}))
+    yield "namespace-terminating", going, "worker1, Namespace default", "is being deleted there"
+    held_up = with_worker(queues=attrs.evolve(queues(), stopped=frozenset({QUEUE})))
+    yield "worker-local-queue-stopped", held_up, f"worker1, LocalQueue {QUEUE}", "it is stopped there"
+    both = {"worker1": queues(stopPolicy="Hold"), "worker2": inactive_queues()}
+    apart = healthy(workers={name: worker_facts(name, queues=each) for name, each in both.items()})
+    said = 'ClusterQueue "cluster-queue" there, which on worker1 is stopped, on worker2 is not active (FlavorNotFound'
+    yield "worker-cluster-queue", apart, f"worker1, worker2, LocalQueue {QUEUE}", said
+    stopped = with_worker(queues=queues(stopPolicy="Hold"))
+    yield "worker-cluster-queue", stopped, f"worker1, LocalQueue {QUEUE}", "there, which is stopped"
+    inactive = with_worker(queues=inactive_queues())
+    said = "which is not active (FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): gpu.)"
+    yield "worker-cluster-queue", inactive, f"worker1, LocalQueue {QUEUE}", said
+
+
 def worker_cases() -> Iterator[Case]:
     """On workers."""
+    yield from worker_queue_cases()
     refused = (attrs.evolve(ALLOWED, verb="create", allowed=False), ALLOWED)
     told = "may not create workloads.kueue.x-k8s.io"
     yield "worker-permission-missing", with_worker(permissions=refused), "worker1", told
@@ -358,15 +392,6 @@ def worker_cases() -> Iterator[Case]:
     yield "worker-namespace-unnamed", renamed, "worker1, Namespace default", 'gives namespace "default" none there'
     renamed = renaming('{"*": "mk-*"}')
     yield "worker-namespace-missing", renamed, "worker1, Namespace mk-default", '"mk-default" does not exist there'
-    bare = with_worker(queues=queues(local={}))
-    yield "worker-local-queue-missing", bare, f"worker1, LocalQueue {QUEUE}", "does not exist there"
-    wrong = with_worker(queues=queues(local={QUEUE: "gone"}))
-    yield "worker-cluster-queue", wrong, f"worker1, LocalQueue {QUEUE}", '"gone" there, which does not exist'
-    stopped = with_worker(queues=queues(stopPolicy="Hold"))
-    yield "worker-cluster-queue", stopped, f"worker1, LocalQueue {QUEUE}", "there, which is stopped"
-    inactive = with_worker(queues=inactive_queues())
-    said = "which is not active (FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): gpu.)"
-    yield "worker-cluster-queue", inactive, f"worker1, LocalQueue {QUEUE}", said
     small = {name: worker_facts(name, queues=queues(cpu="100m")) for name in ("worker1", "worker2")}
     large = workload(job(cpu="500m"))
     large["status"]["admission"]["podSetAssignments"][0]["resourceUsage"] = {"cpu": "500m"}
@@ -785,3 +810,51 @@ def test_a_command_that_adds_a_worker_can_be_pasted_where_the_daemon_runs_on_one
     for remedy in remedies:
         assert f"multikueue worker add worker1 --worker-context CONTEXT{option}" in remedy
         assert ("--outside" in remedy) is bool(option)
+
+
+@pytest.mark.parametrize(
+    ("field", "resource"),
+    [
+        ("checks", ADMISSION_CHECK),
+        ("configs", MULTIKUEUE_CONFIG),
+        ("clusters", MULTIKUEUE_CLUSTER),
+        ("cluster_queues", CLUSTER_QUEUE),
+        ("local_queues", LOCAL_QUEUE),
+        ("workloads", WORKLOAD),
+    ],
+)
+def test_nothing_is_missing_from_a_list_that_cannot_be_read(field: str, resource: Resource) -> None:
+    """A job that waits for a worker, and one that has one; the settings name a config, too."""
+    asked, placed = workload(job("asked"), nominated=["worker1"]), workload(job("placed"), cluster="worker1")
+    facts = healthy(asked, placed)
+    dependencies = (DependencySettings(config=CHECK, kinds=("ConfigMap",)),)
+    facts = attrs.evolve(facts, settings=attrs.evolve(facts.settings, dependencies=dependencies))
+    assert diagnose(facts, CHECKS).findings == ()
+    unread = objects_of(facts, **{field: (), "unread": frozenset({resource})})
+    assert diagnose(unread, CHECKS).findings == ()
+
+
+def test_a_check_of_another_controller_is_told_once_with_both_names() -> None:
+    (found,) = findings(objects_of(healthy(), checks=(admission_check("kueue.x-k8s.io/multikueu"),)))
+    assert found.remedy.startswith("make the AdmissionCheck anew with spec.controllerName kueue.x-k8s.io/multikueue")
+
+
+def test_what_several_workers_lack_is_one_finding() -> None:
+    lacks: dict[str, Any] = {
+        "worker-without-kueue": {"lacking": frozenset({WORKLOAD.gvk})},
+        "worker-without-kind": {"lacking": frozenset({RAY_KIND.resource.gvk})},
+        "worker-kueue-older": {"kueue": WorkerKueue((0, 16), frozenset({GATES}), read=True)},
+        "worker-takes-anybody": {"takes_anybody": True},
+    }
+    for expected, lack in lacks.items():
+        both = {name: worker_facts(name, **lack) for name in ("worker1", "worker2")}
+        assert [(one.id, one.where) for one in findings(healthy(workers=both))] == [(expected, "worker1, worker2")]
+
+
+def test_the_verbs_of_a_resource_are_named_together() -> None:
+    verbs = ("create", "delete", "get")
+    lacking = [attrs.evolve(ALLOWED, verb=verb, allowed=False) for verb in verbs]
+    status = attrs.evolve(lacking[0], verb="patch", resource="workloads/status")
+    (found,) = findings(with_worker(permissions=(*lacking, status)))
+    words = "may not create, delete, get workloads.kueue.x-k8s.io; patch workloads/status.kueue.x-k8s.io"
+    assert found.why.endswith(words)

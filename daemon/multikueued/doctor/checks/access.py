@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
+
+import attrs
 
 from multikueue.core.model.conditions import is_true, timestamp
 from multikueue.core.model.names import ObjectKey
 from multikueued.doctor.facts import SETTINGS_FIELD, Facts
 from multikueued.doctor.findings import Spot, check
 from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Severity
-from multikueued.reports.worker_facts import Permission
+from multikueued.reports.worker_facts import KubeconfigFacts, Permission
 from multikueued.workers.connection_wait import digest_in_use
 
 SOON: Final = timedelta(days=7)
@@ -61,8 +65,12 @@ def _printing(facts: Facts, side: str, *options: str) -> str:
 
 
 def refused(permissions: Sequence[Permission]) -> str:
-    """Those that are lacking, in a line."""
-    return ", ".join(str(permission) for permission in permissions if not permission.allowed)
+    """Those that are lacking, in a line: the verbs of each resource together."""
+    verbs: dict[Permission, list[str]] = defaultdict(list)
+    for permission in permissions:
+        if not permission.allowed:
+            verbs[attrs.evolve(permission, verb="")].append(permission.verb)
+    return "; ".join(f"{', '.join(names)}{resource}" for resource, names in verbs.items())
 
 
 @check("credentials-expire")
@@ -121,10 +129,16 @@ def unusable(facts: Facts) -> Iterator[Spot]:
 
 @check("credentials-not-in-use")
 def not_in_use(facts: Facts) -> Iterator[Spot]:
-    """The daemon is connected with other credentials than the Secret has."""
+    """The daemon is connected with other credentials than the Secret has; that these do not work is told instead."""
     for worker, credentials in sorted(facts.credentials.items()):
-        cluster = facts.objects.clusters_by_name.get(worker, {})
-        used = digest_in_use(cluster) if is_true(cluster, "Active") else ""  # a lost one is connected with none
-        if used and credentials.digest and used != credentials.digest:
+        silent = worker in facts.workers and facts.workers[worker].error
+        if has_new_credentials(worker, credentials, facts.objects) and not silent:
             why = f"the daemon is connected with other credentials than Secret {credentials.secret} has"
             yield Spot(worker, why, {"worker": worker})
+
+
+def has_new_credentials(worker: str, credentials: KubeconfigFacts, objects: ManagerObjects) -> bool:
+    """Whether the daemon is connected to a worker with other credentials than its Secret has."""
+    cluster = objects.clusters_by_name.get(worker, {})
+    used = digest_in_use(cluster) if is_true(cluster, "Active") else ""  # a lost one is connected with none
+    return bool(used and credentials.digest) and used != credentials.digest

@@ -12,35 +12,32 @@ from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model import workloads
-from multikueue.core.model.kinds import LEASE
+from multikueue.core.model.kinds import ADMISSION_CHECK, LEASE, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, labels_of, name_of
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Check, Spot, check
+from multikueued.doctor.findings import Check, Spot, check, row
 from multikueued.reports.chain import (
     inactive_placement,
     inactive_queue,
     missing_checks,
     without_cluster_queue,
 )
-from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import ManagerObjects, similar
-from multikueued.reports.remedies.remedy import REMEDIES, Finding, Severity, finding
+from multikueued.reports.remedies.remedy import Finding, Severity, finding
 from multikueued.reports.remedies.taken_away import DETACHED, GONE, jobs_on, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.typenames import title
+from multikueued.reports.worker_queues import is_stopped
 
 
 def _of_checks(id: str, finds: str) -> Check:
     """What is wrong with AdmissionChecks and their MultiKueueConfigs, of one kind of finding."""
 
-    def look(facts: Facts) -> Iterator[Finding]:
-        yield from (problem for problem in facts.of_checks if problem.id == id)
-
-    return Check(REMEDIES[id], REMEDIES[id].severity, finds, look)
+    return row(id, finds, lambda facts: (problem for problem in facts.of_checks if problem.id == id))
 
 
 @check("daemon-not-running")
@@ -66,13 +63,31 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
 @check("no-check")
 def no_checks(facts: Facts) -> Iterator[Spot | Finding]:
     """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one."""
-    if not facts.objects.our_checks:
+    if not facts.objects.our_checks and ADMISSION_CHECK not in facts.objects.unread:
         yield Spot("the manager", "there is no AdmissionCheck of MultiKueue")
     yield from (problem for problem in facts.of_checks if problem.id == "no-check")
 
 
 config_missing = _of_checks("config-missing", "An AdmissionCheck names a MultiKueueConfig that does not exist")
-check_unseen = _of_checks("check-unseen", "Nobody has looked at an AdmissionCheck")
+
+
+@check("check-unseen")
+def checks_unseen(facts: Facts) -> Iterator[Spot | Finding]:
+    """Nobody has looked at an AdmissionCheck; if it is that of another controller, both names are told."""
+    ours = str(facts.settings.controller_name)
+    others = {
+        f"AdmissionCheck {name}": theirs
+        for name, seen in facts.objects.our_checks.items()
+        if facts.settings_known and (theirs := dig(seen, "spec", "controllerName")) not in (None, ours)
+    }
+    for problem in facts.of_checks:
+        if problem.id == "check-unseen" and problem.where in others:
+            why = f"nobody has looked at this check: it is that of {others[problem.where]}, and the daemon is {ours}"
+            yield Spot(problem.where, why, {"controller": ours}, instead="check-unseen@other")
+        elif problem.id == "check-unseen":
+            yield problem
+
+
 check_parameters = _of_checks("check-parameters", "An AdmissionCheck refers to no MultiKueueConfig")
 cluster_missing = _of_checks(
     "cluster-missing", "A MultiKueueConfig lists a worker that does not exist; a name that is meant is told"
@@ -82,16 +97,25 @@ cluster_missing = _of_checks(
 @check("check-missing")
 def queues_with_unknown_check(facts: Facts) -> Iterator[Finding]:
     """A ClusterQueue names an AdmissionCheck that does not exist."""
+    if ADMISSION_CHECK in facts.objects.unread:
+        return
     for _, queue in sorted(facts.objects.queues_by_name.items()):
         yield from missing_checks(queue, facts.objects)
 
 
 @check("queue-inactive")
 def inactive_queues(facts: Facts) -> Iterator[Finding]:
-    """A ClusterQueue with a check of MultiKueue is not active, for another reason than a check that is told of."""
+    """A ClusterQueue with a check of MultiKueue is not active, for another reason than a check that is told of; the id
+    is `queue-stopped` if somebody has stopped it.
+    """
     for _, queue in sorted(facts.objects.queues_by_name.items()):
         if facts.objects.check_of_queue(queue) is not None:
-            yield from inactive_queue(queue, facts.objects)
+            yield from _stopped(queue) if is_stopped(queue) else inactive_queue(queue, facts.objects)
+
+
+def _stopped(queue: Json) -> Iterator[Finding]:
+    where, name = f"ClusterQueue {name_of(queue)}", name_of(queue)
+    yield finding("queue-stopped", where, policy=str(queue["spec"]["stopPolicy"]), name=name)
 
 
 @check("cluster-queue-missing", Severity.WARNING)
@@ -105,7 +129,9 @@ def queues_without_target(facts: Facts) -> Iterator[Finding]:
 @check("worker-unlisted")
 def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     """A worker is in no MultiKueueConfig of a check, and all of these are there."""
-    known = facts.objects.clusters_by_name
+    known, unread = facts.objects.clusters_by_name, facts.objects.unread
+    if unread & {ADMISSION_CHECK, MULTIKUEUE_CONFIG}:
+        return
     if any(facts.objects.config_of(name) is None for name in facts.objects.our_checks):
         return  # it may be in that one, of which another finding tells
     for worker in facts.worker_reports:
@@ -127,14 +153,13 @@ def detached_workers(facts: Facts) -> Iterator[Finding]:
 def gone_workers(facts: Facts) -> Iterator[Finding]:
     """Jobs have a worker whose MultiKueueCluster does not exist."""
     named = {workloads.cluster_name(workload) for workload in facts.objects.dispatched} - {None}
-    missing = sorted(filter(None, named - facts.objects.clusters_by_name.keys()))
-    yield from _taken_away(facts, missing if "clusters" not in facts.unread else ())
+    yield from _taken_away(facts, sorted(filter(None, named - facts.objects.clusters_by_name.keys())))
 
 
 def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Finding]:
     for worker in workers:
-        jobs, problem = [*map(title, jobs_on(worker, facts.objects))], taken_away(worker, facts.objects)
-        if problem is not None and jobs:
+        problem = taken_away(worker, facts.objects)
+        if problem is not None and (jobs := [*map(title, jobs_on(worker, facts.objects))]):
             yield attrs.evolve(problem, where=f"MultiKueueCluster {worker}", why=f"{problem.why}; it has {_some(jobs)}")
 
 
@@ -172,7 +197,7 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
         if config is None or not seconds or len(firsts) < len(seconds):
             continue
         listed = ", ".join(f"{worker}, which leads to the same cluster as {first}" for worker, first in firsts.items())
-        waiting = [title(workload) for workload in waiting_of(name, facts.objects)]
+        waiting = [title(workload) for workload in facts.waiting if _has_check(workload, name, facts.objects)]
         words = {"firsts": " and ".join(dict.fromkeys(firsts.values())), "config": name_of(config)}
         yield Spot(
             f"MultiKueueConfig {name_of(config)}",
@@ -182,12 +207,9 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
         )
 
 
-def waiting_of(check_name: str, objects: ManagerObjects) -> list[Json]:
-    """The Workloads of a check that wait."""
-    waiting = (workload for workload in objects.dispatched if state_of(workload, objects) in WAITING_STATES)
-    return [
-        workload for workload in waiting if check_name in (objects.check_of(workload), objects.queue_check(workload))
-    ]
+def _has_check(workload: Json, name: str, objects: ManagerObjects) -> bool:
+    """Whether a Workload has a check, or will by its queue."""
+    return name in (objects.check_of(workload), objects.queue_check(workload))
 
 
 def _some(names: Sequence[str]) -> str:
@@ -218,7 +240,7 @@ def orders_without_use(facts: Facts) -> Iterator[Spot]:
 def dependencies_without_config(facts: Facts) -> Iterator[Spot]:
     """The settings name a MultiKueueConfig for `dependencies` that does not exist."""
     known = {name_of(config) for config in facts.objects.configs}
-    for entry in facts.settings.dependencies:
+    for entry in facts.settings.dependencies if MULTIKUEUE_CONFIG not in facts.objects.unread else ():
         if entry.config not in known:
             yield Spot("dependencies", f'there is no MultiKueueConfig "{entry.config}"{similar(entry.config, known)}')
 

@@ -60,11 +60,10 @@ def copies_wait(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_events(facts: Facts, wanted: ToldFinding) -> Iterator[Finding]:
-    for workload in facts.objects.workloads:
+    for workload in facts.objects.workloads if facts.events else ():
         key = ObjectKey.of(workload)
-        for kind, problem in told_findings(
-            facts.events.get(key, ()), workload, facts.jobs.get(key), type_name(workload)
-        ):
+        events = facts.events.get(key, ())
+        for kind, problem in told_findings(events, workload, facts.jobs.get(key), type_name(workload)):
             if kind is wanted:
                 yield attrs.evolve(problem, where=title(workload))
 

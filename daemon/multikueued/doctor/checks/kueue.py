@@ -117,10 +117,9 @@ def starting_here(facts: Facts) -> Iterator[Spot]:
         return
     pods = {kind.resource.gvk for kind in AVAILABLE if kind.keeps_check_pending}
     for workload in facts.objects.workloads:
+        if workloads.is_finished(workload) or not workloads.cluster_name(workload):
+            continue
         behind, check = workloads.owner(workload), facts.objects.check_of(workload)
         pod_backed = workloads.has_members(workload) or (behind is not None and behind.gvk in pods)
-        if not pod_backed or check is None or workloads.is_finished(workload) or not workloads.cluster_name(workload):
-            continue
-        if workloads.check_state(workload, check) == "Ready":
-            name = title(workload)
-            yield Spot(name, "it runs on a worker as pods, and its check is Ready")
+        if pod_backed and check is not None and workloads.check_state(workload, check) == "Ready":
+            yield Spot(title(workload), "it runs on a worker as pods, and its check is Ready")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import attrs
 
 from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Spot, check
+from multikueued.doctor.findings import Spot, check, row
 
 
 @attrs.frozen
@@ -70,34 +71,29 @@ def node(facts: Facts) -> Iterator[Spot]:
         yield Spot(f"Node {way.node}", "it does not exist")
 
 
-@check("mirror-client-certificate")
-def client_certificate(facts: Facts) -> Iterator[Spot]:
-    """The manager's API server shows no client certificate to kubelets, or one that may not ask them."""
-    yield from _spots(facts, CLIENT)
-
-
-@check("mirror-certificate")
-def certificate(facts: Facts) -> Iterator[Spot]:
-    """The manager's API server does not accept the certificate of who answers for mirrors."""
-    yield from _spots(facts, CERTIFICATE)
-
-
-@check("mirror-firewall")
-def firewall(facts: Facts) -> Iterator[Spot]:
-    """The manager's API server gets no packet back from who answers for mirrors."""
-    yield from _spots(facts, FIREWALL)
-
-
-@check("mirror-address")
-def address(facts: Facts) -> Iterator[Spot]:
-    """Nobody listens at the address of who answers for mirrors."""
-    yield from _spots(facts, ADDRESS)
-
-
-@check("mirror-way")
-def way(facts: Facts) -> Iterator[Spot]:
-    """Something else than multikueue answers for mirrors, or it is not known what."""
-    yield from _spots(facts, None)
+client_certificate = row(
+    "mirror-client-certificate",
+    "The manager's API server shows no client certificate to kubelets, or one that may not ask them",
+    partial(_spots, cause=CLIENT),
+)
+certificate = row(
+    "mirror-certificate",
+    "The manager's API server does not accept the certificate of who answers for mirrors",
+    partial(_spots, cause=CERTIFICATE),
+)
+firewall = row(
+    "mirror-firewall",
+    "The manager's API server gets no packet back from who answers for mirrors",
+    partial(_spots, cause=FIREWALL),
+)
+address = row(
+    "mirror-address", "Nobody listens at the address of who answers for mirrors", partial(_spots, cause=ADDRESS)
+)
+way = row(
+    "mirror-way",
+    "Something else than multikueue answers for mirrors, or it is not known what",
+    partial(_spots, cause=None),
+)
 
 
 @check("mirror-logs-not-kept")

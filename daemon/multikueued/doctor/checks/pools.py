@@ -41,19 +41,15 @@ def spoiled(facts: Facts) -> Iterator[Spot]:
 def too_small(facts: Facts) -> Iterator[Spot]:
     """The ClusterQueues that share the workers' are entitled to more than these have together."""
     for name in sorted(facts.objects.our_checks):
-        seen = {worker: facts.workers.get(worker) for worker in facts.objects.workers_of(name)}
-        queues = {
-            worker: facts_there.queues
-            for worker, facts_there in seen.items()
-            if facts_there is not None and facts_there.queues is not None
-        }
-        pools = {worker: _pools(facts, worker, seen_queues, name) for worker, seen_queues in queues.items()}
-        if not seen or len(queues) < len(seen) or not all(pools.values()):
+        listed = facts.objects.workers_of(name)
+        queues = {worker: seen for worker in listed if (seen := facts.queues_on(worker)) is not None}
+        pools = {worker: _pools(facts, worker, seen, name) for worker, seen in queues.items()}
+        if not listed or len(queues) < len(set(listed)) or not all(pools.values()):
             continue
         there: Counter[str] = Counter()
-        for worker, seen_queues in queues.items():
+        for worker, seen in queues.items():
             for pool in pools[worker]:
-                there.update(nominal(seen_queues.cluster.get(pool) or {}))
+                there.update(nominal(seen.cluster.get(pool) or {}))
         sharing = {queue for pools_there in pools.values() for ours in pools_there.values() for queue in ours.values()}
         here: Counter[str] = Counter()
         for queue in sharing:

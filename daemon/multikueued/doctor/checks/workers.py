@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
+
+import attrs
 
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
-from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import namespace_of
-from multikueued.doctor.checks.access import granting_there, refused
+from multikueued.doctor.checks.access import granting_there, has_new_credentials, refused
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
-from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
-from multikueued.reports.worker_queues import is_stopped, queue_flaw, quota_mismatch
+from multikueued.reports.worker_queues import Mismatch, QueuesOnWorker, is_stopped, queue_flaw, quota_mismatch
 
 LONG_GONE: Final = 60.0
 """Seconds after which Kueue lets go of no pod that it has not let go of."""
@@ -31,43 +32,46 @@ SLOW: Final = 1.0
 
 @check("worker-answers")
 def silent(facts: Facts) -> Iterator[Finding]:
-    """A worker does not answer here, or refuses the credentials, and the daemon is not connected to it, either;
-    the id is the reason's, as for `worker-says`.
+    """A worker does not answer here, or refuses the credentials, and the daemon is not connected to it with them,
+    either; the id is the reason's, as for `worker-says`.
     """
     for worker in facts.workers.values():
         if worker.error:
             said = worker.name, worker.error, worker.cause
-            yield about_error(*said, facts.objects, facts.daemon_namespace, connected=False)
+            problem = about_error(*said, facts.objects, facts.daemon_namespace, connected=False)
+            credentials = facts.credentials.get(worker.name)
+            if credentials is not None and has_new_credentials(worker.name, credentials, facts.objects):
+                more = f"Secret {credentials.secret} has new ones, and the daemon is connected with the former"
+                problem = attrs.evolve(problem, why=f"{problem.why}; {more}")
+            yield problem
 
 
 @check("worker-permission-missing")
 def on_workers(facts: Facts) -> Iterator[Spot]:
     """The user of a worker's kubeconfig lacks a verb there."""
-    alike: dict[str, list[str]] = defaultdict(list)
-    for worker in facts.workers.values():
-        if lacking := refused(worker.permissions):
-            alike[lacking].append(worker.name)
-    for lacking, names in alike.items():
+    for lacking, names in _alike((worker.name, refused(worker.permissions)) for worker in facts.workers.values()):
         words = [{"worker": name, "outside": facts.outside, "grant": granting_there(facts, name)} for name in names]
         why = f"the user of its kubeconfig may not {lacking}"
         instead = "worker-permission-missing@account" if all(each["grant"] for each in words) else ""
-        yield Spot(", ".join(names), why, words, instead=instead, workers=tuple(names))
+        yield Spot(", ".join(names), why, words, instead=instead, workers=names)
 
 
 @check("worker-takes-anybody")
 def takes_anybody(facts: Facts) -> Iterator[Spot]:
     """With `managerName`, a worker has no policy by which its namespaces say whose copies they take."""
-    for worker in facts.workers.values():
-        if worker.takes_anybody:
-            yield Spot(worker.name, "no ValidatingAdmissionPolicy there asks its namespaces whose copies they take")
+    if names := [worker.name for worker in facts.workers.values() if worker.takes_anybody]:
+        yield Spot(", ".join(names), "no ValidatingAdmissionPolicy there asks its namespaces whose copies they take")
 
 
 @check("worker-without-kueue")
 def without_kueue(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve Kueue's kinds in v1beta2."""
-    for worker in facts.workers.values():
-        if lacking := sorted(_words(gvk) for gvk in worker.lacking if gvk.group == KUEUE_GROUP):
-            yield Spot(worker.name, f"it does not serve {', '.join(lacking)}", workers=(worker.name,))
+    lacking = (
+        (worker.name, ", ".join(sorted(_words(gvk) for gvk in worker.lacking if gvk.group == KUEUE_GROUP)))
+        for worker in facts.workers.values()
+    )
+    for kinds, names in _alike(lacking):
+        yield Spot(", ".join(names), f"it does not serve {kinds}", workers=names)
 
 
 @check("worker-share-used-up")
@@ -85,22 +89,37 @@ def older_kueue(facts: Facts) -> Iterator[Spot]:
     """A worker's Kueue lacks what jobs may need: preemption gates, slices within slices, names over 63
     characters.
     """
-    for worker in facts.workers.values():
-        if worker.kueue is not None and worker.kueue.lacks:
-            yield Spot(worker.name, f"{worker.kueue.name} there lacks {'; '.join(worker.kueue.lacks)}")
+    lacking = (
+        (worker.name, f"{worker.kueue.name} there lacks {'; '.join(worker.kueue.lacks)}")
+        for worker in facts.workers.values()
+        if worker.kueue is not None and worker.kueue.lacks
+    )
+    for why, names in _alike(lacking):
+        yield Spot(", ".join(names), why)
 
 
 @check("worker-without-kind")
 def without_kind(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve an enabled kind that the manager serves; an error if jobs of the kind wait."""
-    waiting = {behind.gvk for workload in _waiting(facts) if (behind := workloads.owner(workload)) is not None}
+    waiting = {behind.gvk for workload in facts.waiting if (behind := workloads.owner(workload)) is not None}
     here = [kind.resource for kind in facts.kinds if kind.resource.gvk not in facts.lacking and not kind.workload_only]
+    lacking: dict[tuple[Resource, ...], list[str]] = defaultdict(list)
     for worker in facts.workers.values():
-        if lacking := [resource for resource in here if resource.gvk in worker.lacking]:
-            why = f"it does not serve {', '.join(map(str, lacking))}, which the manager serves"
-            waits = any(resource.gvk in waiting for resource in lacking)
+        lacking[tuple(resource for resource in here if resource.gvk in worker.lacking)].append(worker.name)
+    for resources, names in lacking.items():
+        if resources:
+            why = f"it does not serve {', '.join(map(str, resources))}, which the manager serves"
+            waits = any(resource.gvk in waiting for resource in resources)
             severity = Severity.ERROR if waits else Severity.WARNING
-            yield Spot(worker.name, why, severity=severity, workers=(worker.name,))
+            yield Spot(", ".join(names), why, severity=severity, workers=tuple(names))
+
+
+def _alike(whys: Iterable[tuple[str, str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What is wrong with workers, with all of those of which it is true; empty: nothing is."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for worker, why in whys:
+        alike[why].append(worker)
+    return ((why, tuple(names)) for why, names in alike.items() if why)
 
 
 @check("worker-namespace-missing")
@@ -117,6 +136,19 @@ def without_namespace(facts: Facts) -> Iterator[Spot]:
         where = f"{', '.join(names)}, Namespace {there}"
         why, about = f'namespace "{there}" does not exist there', f"Namespace {namespace}"
         yield Spot(where, why, words, object=about, workers=tuple(names))
+
+
+@check("namespace-terminating", Severity.WARNING)
+def terminating_namespace(facts: Facts) -> Iterator[Spot]:
+    """A namespace that jobs need is being deleted on a worker."""
+    going: dict[str, dict[str, None]] = defaultdict(dict)
+    for worker in facts.workers.values():
+        for _, key in _queues_for(facts, worker.name):
+            if key.namespace in worker.terminating:
+                going[key.namespace][worker.name] = None
+    for name, names in sorted(going.items()):
+        where, why = f"{', '.join(names)}, Namespace {name}", f'namespace "{name}" is being deleted there'
+        yield Spot(where, why, object=f"Namespace {name}", workers=tuple(names))
 
 
 @check("worker-namespace-unnamed")
@@ -137,6 +169,7 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
     for worker in facts.workers.values():
         for here, there in _queues_for(facts, worker.name):
             known = worker.namespaces is None or there.namespace in worker.namespaces
+            known = known and there.namespace not in worker.terminating
             if known and worker.queues is not None and there not in worker.queues.local:
                 lacking[here][worker.name] = there
     for here, twins in lacking.items():
@@ -156,24 +189,51 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
 @check("worker-cluster-queue")
 def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
     """A twin leads to a ClusterQueue that does not exist there, is stopped, or is not active."""
+    twins: dict[str, dict[tuple[str, ObjectKey], str]] = defaultdict(dict)
+    rows: dict[str, set[str]] = defaultdict(set)
+    for worker, queues, key in _twins(facts):
+        target = queues.local[key]
+        if flaw := queue_flaw(queues, target):
+            twins[target][worker, key] = flaw
+            rows[target].add(_mends(queues.cluster.get(target)))
+    for target, flaws in twins.items():
+        by_worker = {worker: flaw for (worker, _), flaw in flaws.items()}
+        apart = ", ".join(f"on {worker} {flaw}" for worker, flaw in by_worker.items())
+        flaw = apart if len(set(by_worker.values())) > 1 else by_worker.popitem()[1]
+        words = [{"worker": worker, "name": target} for worker in dict.fromkeys(worker for worker, _ in flaws)]
+        row = rows[target].pop() if len(rows[target]) == 1 else ""
+        what = f'it leads to ClusterQueue "{target}" there, which {flaw}'
+        yield _of_twins(flaws, what, words, f"ClusterQueue {target}", row)
+
+
+@check("worker-local-queue-stopped")
+def stopped_local_queue(facts: Facts) -> Iterator[Spot]:
+    """Somebody has stopped a twin."""
+    twins: dict[str, list[tuple[str, ObjectKey]]] = defaultdict(list)
+    for worker, queues, key in _twins(facts):
+        if key in queues.stopped:
+            twins[key.name].append((worker, key))
+    for name, places in twins.items():
+        words = [{"worker": worker, "name": name, "namespace": key.namespace} for worker, key in places]
+        yield _of_twins(places, "it is stopped there", words, f"LocalQueue {name}")
+
+
+def _twins(facts: Facts) -> Iterator[tuple[str, QueuesOnWorker, ObjectKey]]:
+    """The LocalQueues of each worker that queues here lead to, and that are there, with all of its queues."""
     for worker in facts.workers.values():
-        leading: dict[str, list[ObjectKey]] = defaultdict(list)
-        for _, key in _queues_for(facts, worker.name) if worker.queues is not None else ():
-            if worker.queues is not None and key in worker.queues.local:
-                leading[worker.queues.local[key]].append(key)
-        for target, twins in leading.items():
-            if worker.queues is not None and (flaw := queue_flaw(worker.queues, target)):
-                more = f", as {len(twins) - 1} more do" if len(twins) > 1 else ""
-                why = f'it leads{more} to ClusterQueue "{target}" there, which {flaw}'
-                where = f"{worker.name}, LocalQueue {twins[0]}"
-                yield Spot(
-                    where,
-                    why,
-                    {"worker": worker.name, "name": target},
-                    instead=_mends(worker.queues.cluster.get(target)),
-                    object=f"ClusterQueue {target} on {worker.name}",
-                    workers=(worker.name,),
-                )
+        if (queues := worker.queues) is not None:
+            twins = dict.fromkeys(key for _, key in _queues_for(facts, worker.name))
+            yield from ((worker.name, queues, key) for key in twins if key in queues.local)
+
+
+def _of_twins(
+    places: Iterable[tuple[str, ObjectKey]], what: str, words: Sequence[Mapping[str, str]], about: str, row: str = ""
+) -> Spot:
+    """What is wrong with LocalQueues of workers: the first is named, and how many more there are."""
+    workers, (first, *others) = dict.fromkeys(worker for worker, _ in places), dict.fromkeys(key for _, key in places)
+    more = f"; so it is with {len(others)} more" if others else ""
+    where = f"{', '.join(workers)}, LocalQueue {first}"
+    return Spot(where, f"{what}{more}", words, instead=row, object=about, workers=tuple(workers))
 
 
 def _mends(queue: Json | None) -> str:
@@ -186,23 +246,25 @@ def _mends(queue: Json | None) -> str:
 @check("never-fits")
 def never_fitting(facts: Facts) -> Iterator[Spot]:
     """A waiting job asks for more than any worker could ever give."""
-    for workload in _waiting(facts):
+    for workload in filter(workloads.has_quota, facts.waiting):
         check = facts.objects.check_of(workload)
-        listed = facts.objects.workers_of(check) if check is not None else []
-        seen = {name: worker.queues for name in listed if (worker := facts.workers.get(name)) is not None}
-        reasons = {
-            name: quota_mismatch(workload, queues, facts.objects.names_on(name))
-            for name, queues in seen.items()
-            if queues is not None
-        }
-        if not workloads.has_quota(workload) or not reasons or len(reasons) < len(listed):
-            continue
-        if all(why is not None and why.cause is Why.NEVER_FITS for why in reasons.values()):
+        if reasons := _never_fits(workload, facts.objects.workers_of(check) if check is not None else [], facts):
             each = "; ".join(f"{name}: {why}" for name, why in reasons.items())
             why = f"no worker could ever have quota for it: {each}"
-            yield Spot(
-                title(workload), why, object=f"{namespace_of(workload)}/{type_name(workload)}", workers=tuple(reasons)
-            )
+            about = f"{namespace_of(workload)}/{type_name(workload)}"
+            yield Spot(title(workload), why, object=about, workers=tuple(reasons))
+
+
+def _never_fits(workload: Json, workers: Iterable[str], facts: Facts) -> dict[str, Mismatch]:
+    """Why each of these workers could never have quota for a Workload; empty: one could, or it is not known."""
+    reasons: dict[str, Mismatch] = {}
+    for name in workers:
+        queues = facts.queues_on(name)
+        why = quota_mismatch(workload, queues, facts.objects.names_on(name)) if queues is not None else None
+        if why is None or why.cause is not Why.NEVER_FITS:
+            return {}
+        reasons[name] = why
+    return reasons
 
 
 @check("pods-stranded")
@@ -242,10 +304,6 @@ def slow(facts: Facts) -> Iterator[Spot]:
         if worker.latency is not None and worker.latency > SLOW:
             why = f"a small request takes {worker.latency:.1f} s from here (the median of three)"
             yield Spot(worker.name, why)
-
-
-def _waiting(facts: Facts) -> list[Json]:
-    return [workload for workload in facts.objects.dispatched if state_of(workload, facts.objects) in WAITING_STATES]
 
 
 def _queues_for(facts: Facts, worker: str) -> list[tuple[ObjectKey, ObjectKey]]:

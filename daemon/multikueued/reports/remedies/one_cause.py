@@ -18,7 +18,7 @@ CAUSES: Final = (
     ("worker-without-kueue", "worker-without-kind", "crd-missing"),
     ("worker-namespace-missing", "namespace-missing"),
     ("worker-local-queue-missing", "local-queue-missing"),
-    ("worker-cluster-queue", "queue-inactive"),
+    ("worker-cluster-queue", "worker-local-queue-stopped", "queue-inactive"),
     ("never-fits", "quota-too-small"),
     ("worker-clock", "clock-skew"),
     ("worker-hung", "worker-down", "worker-not-connected"),
