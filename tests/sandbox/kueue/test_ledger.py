@@ -161,7 +161,7 @@ def test_one_that_was_told_why_it_waits_is_known() -> None:
     told = workload("b", QuotaReserved="False")
     told["status"]["conditions"][0]["reason"] = "Pending"
     ledger.observe(told)
-    assert [candidate.key.name for candidate in ledger.untold([QUEUE])] == ["a"]
+    assert [candidate.key.name for candidate in ledger.unexplained([QUEUE])] == ["a"]
 
 
 def test_one_sent_back_by_a_check_queues_from_its_eviction() -> None:
