@@ -32,6 +32,12 @@ class Injection:
     of_elastic: bool = False
     """Whether the template may name an earlier slice of an elastic job."""
 
+    @classmethod
+    def in_fields(cls, metadata: Json, spec: Json) -> Injection:
+        """As a job has it beside its pod templates."""
+        fields = (metadata.get("labels"), metadata.get("annotations"), spec.get("nodeSelector"))
+        return cls(*(field or {} for field in fields), tolerations=tuple(spec.get("tolerations") or ()))
+
 
 def inject(template: Json, injection: Injection) -> None:
     """Put it into the template, in place.
