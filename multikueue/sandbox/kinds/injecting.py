@@ -35,8 +35,12 @@ class Injection:
     @classmethod
     def in_fields(cls, metadata: Json, spec: Json) -> Injection:
         """As a job has it beside its pod templates."""
-        fields = (metadata.get("labels"), metadata.get("annotations"), spec.get("nodeSelector"))
-        return cls(*(field or {} for field in fields), tolerations=tuple(spec.get("tolerations") or ()))
+        return cls(
+            metadata.get("labels") or {},
+            metadata.get("annotations") or {},
+            spec.get("nodeSelector") or {},
+            tuple(spec.get("tolerations") or ()),
+        )
 
 
 def inject(template: Json, injection: Injection) -> None:
