@@ -49,7 +49,7 @@ class SandboxOptions:
     runner: RunnerOptions = attrs.field(factory=RunnerOptions)
     """How long jobs run and how they end."""
     pods: bool = False
-    """Whether batch Jobs get pods on the cluster that runs them, for `kubectl logs`."""
+    """Whether jobs of all kinds get pods on the cluster that runs them, for `kubectl logs`."""
     connect: bool = True
     """Whether to create queues everywhere, and on the manager what connects it to the workers."""
     join: bool = True

@@ -39,7 +39,7 @@ API_SECRET: Final = "multikueue-logs"
 @click.command("sandbox")
 @click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
 @click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
-@click.option("--pods", is_flag=True, help="Give batch Jobs pods with logs, to practise multikueue pods and logs.")
+@click.option("--pods", is_flag=True, help="Give jobs pods with logs, to practise multikueue pods and logs.")
 @kind_option("Know this kind, such as rayjob; may be given more than once; all for every kind.")
 @config_option
 @click.option("--bare", is_flag=True, help="Leave it to you to add the workers to the manager.")

@@ -15,8 +15,13 @@ from multikueue.kube import KubeClient, load_kubeconfig
 from multikueue.kube.http.requests import LogQuery
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION, OUTCOME_ANNOTATION
+from multikueue.sandbox.kinds import AVAILABLE
+from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueue.testing import job
 from multikueue.testing.waiting import until
+
+CONTAINER: Json = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "100m"}}}
+TEMPLATE: Json = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
 
 
 def short_job(name: str, outcome: str, parallelism: int = 1) -> Json:
@@ -58,6 +63,25 @@ async def test_jobs_have_pods_which_say_what_they_do(tmp_path: Path) -> None:
         "ended with exit code 0",
         "ended with exit code 1",
     ]
+
+
+async def test_jobs_of_every_kind_have_some() -> None:
+    """So `multikueue sandbox --pods --kind all` shows what the manager shows of them."""
+    kinds = [kind for kind in AVAILABLE if not kind.gated]
+    async with Sandbox(workers=1, options=SandboxOptions(pods=True), kinds=kinds) as sandbox:
+        client = sandbox.workers["worker1"].client("admin")
+        for kind in kinds:
+            made = kind.example(kind.name, TEMPLATE, queue=LOCAL_QUEUE_NAME, delegated=False)
+            await client.create(kind.resource, with_value(made, ("metadata", "annotations", DURATION_ANNOTATION), "1h"))
+
+        async def shown() -> set[str]:
+            pods = [pod for pod in (await client.list(POD)).items if dig(pod, "status", "phase") == "Running"]
+            return {pod["metadata"]["name"].rpartition("-")[0] for pod in pods}
+
+        async def all_run() -> bool:
+            return await shown() == {kind.name for kind in kinds}
+
+        await until(all_run)
 
 
 async def test_a_container_has_an_id_and_a_start_as_a_kubelet_tells_them() -> None:
