@@ -66,6 +66,7 @@ def test_a_client_of_nobody_is_refused_when_it_is_made() -> None:
     manager = Sandbox().manager
     with pytest.raises(SandboxError, match="no token for user 'ocm': its users are admin, multikueue, kueue"):
         manager.client("ocm")
+    assert manager.server.tokens is not None
     manager.server.tokens["other"] = "ocm"
     assert "ocm" in repr(manager.client("ocm"))
 
