@@ -49,7 +49,7 @@ class SandboxOptions:
     runner: RunnerOptions = attrs.field(factory=RunnerOptions)
     """How long jobs run and how they end."""
     pods: bool = False
-    """Whether batch Jobs get pods on the cluster that runs them, for `kubectl logs`."""
+    """Whether jobs of all kinds get pods on the cluster that runs them, for `kubectl logs`."""
     connect: bool = True
     """Whether to create queues everywhere, and on the manager what connects it to the workers."""
     join: bool = True
@@ -77,7 +77,12 @@ class SandboxCluster:
         return self.server.kubeconfig("admin")
 
     def client(self, user: str) -> DirectClient:
-        """A client that does without the network, and is known to the server as `user`."""
+        """A client that does without the network, and is known to the server as `user`.
+
+        Raises:
+            SandboxError: the cluster has no such user.
+        """
+        self.server.check_user(user)
         return DirectClient(self.server, user=user)
 
 
@@ -167,8 +172,14 @@ class Sandbox:
         return self
 
     def configuration(self, cluster: str = "manager", user: str = "admin") -> Configuration:
-        """A `Configuration` of kubernetes-asyncio for one of the clusters, for as long as the sandbox runs."""
-        server = next(each.server for each in self.clusters if each.name == cluster)
+        """A `Configuration` of kubernetes-asyncio for one of the clusters, for as long as the sandbox runs.
+
+        Raises:
+            SandboxError: there is no such cluster, or it has no such user.
+        """
+        server = next((each.server for each in self.clusters if each.name == cluster), None)
+        if server is None:
+            raise SandboxError(f"no cluster {cluster!r}: there are {', '.join(each.name for each in self.clusters)}")
         config = parse_worker_kubeconfig(json.dumps(server.kubeconfig(user)).encode())
         return configuration(config, Path(self._stack.enter_context(tempfile.TemporaryDirectory())))
 

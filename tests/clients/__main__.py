@@ -24,7 +24,7 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import controller_of, dig
 from multikueue.sandbox import Sandbox, SandboxOptions
-from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION, TRAP_ANNOTATION
+from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
 from multikueue.sandbox.kinds import AVAILABLE, BATCH_JOB, SandboxKind, definition
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueue.testing import until
@@ -100,7 +100,7 @@ def manifest(name: str, seconds: float, outcome: str = "complete", cpu: int = 1,
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     made = kind.example(name, template, queue="user-queue")
     noted = {DURATION_ANNOTATION: f"{seconds}s", OUTCOME_ANNOTATION: outcome}
-    made["metadata"]["annotations"] = noted if kind is BATCH_JOB else {**noted, TRAP_ANNOTATION: "1s"}  # with pods
+    made["metadata"]["annotations"] = noted
     if kind is BATCH_JOB:
         made["spec"]["backoffLimit"] = 0
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from multikueue.protocols import ApiClient
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from multikueued.cli import main
-from multikueued.sandbox_command.command import DAEMON, merged
+from multikueued.sandbox_command.command import DAEMON, daemon_settings, merged
 from multikueued.settings.file import load_settings
 from multikueued.settings.kinds import chosen_kinds
 
@@ -161,4 +162,13 @@ async def test_every_kind_can_be_practised_with_pods(tmp_path: Path) -> None:
 
 def test_the_daemons_settings_are_for_this_machine() -> None:
     """Its ports are not open to others."""
-    assert DAEMON["serving"] == {"bindAddress": "127.0.0.1"}
+    assert DAEMON["serving"] == {"bindAddress": "127.0.0.1", "port": 0}
+
+
+def test_two_sandboxes_have_their_pods_shown_by_daemons_side_by_side() -> None:
+    """One port for both would have the Nodes of one lead to who answers for the logs of the other."""
+    sandbox = Sandbox(options=SandboxOptions(pods=True))
+    port = daemon_settings(sandbox)["mirrorPods"]["port"]
+    with socket.create_server(("127.0.0.1", port)):
+        assert daemon_settings(sandbox)["mirrorPods"]["port"] not in (0, port)
+    assert "mirrorPods" not in daemon_settings(Sandbox())

@@ -12,11 +12,9 @@ from pathlib import Path
 
 import anyio
 import pytest
-import yaml
 
 from multikueue.testing import until
 from tests.controlplane.binaries import find_kubectl
-from tests.controlplane.ports import free_port
 from tests.daemon.test_practice import files
 from tests.daemon.test_practice import running as practising
 
@@ -36,16 +34,9 @@ def started(line: str, environment: dict[str, str], log: Path) -> Iterator[None]
 
 @contextmanager
 def practice(folder: Path) -> Iterator[tuple[dict[str, str], Path]]:
-    """A sandbox, the daemon and who answers for logs, as it prints them; the environment for kubectl, and its job.
-
-    Ports are others, because tests run side by side.
-    """
+    """A sandbox, the daemon and who answers for logs, as it prints them; the environment for kubectl, and its job."""
     with practising(folder, "--pods", "--workers", "1") as (_, lines), ExitStack() as stack:
         found = files(folder)
-        settings = yaml.safe_load(found["daemon.yaml"].read_text())
-        assert settings["mirrorPods"] == {"logs": True, "exec": True}
-        settings["mirrorPods"]["port"], settings["serving"]["port"] = free_port(), 0
-        found["daemon.yaml"].write_text(yaml.safe_dump(settings))
         environment = {**os.environ, "KUBECONFIG": str(found["kubeconfig.yaml"]), "HOME": str(folder)}
         for word in ("run", "api-server"):
             (line,) = (line for line in lines if line.strip().startswith(f"multikueue {word} "))

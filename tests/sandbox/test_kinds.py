@@ -36,6 +36,8 @@ INJECTION = Injection(
 )
 ALL = [pytest.param(kind, id=kind.name) for kind in AVAILABLE]
 SUSPENDED = [pytest.param(kind, id=kind.name) for kind in AVAILABLE if not kind.gated]
+OPAQUE = ("pipelinerun", "taskrun", "workflow")
+"""Kinds that Kueue does not know itself: it puts nothing into their pods."""
 ENDING = [pytest.param(kind, id=kind.name) for kind in AVAILABLE if not kind.gated and kind.course.ends]
 
 
@@ -100,6 +102,16 @@ def test_what_kueue_puts_in_is_found_and_taken_out_again(kind: SandboxKind) -> N
 
     kind.pods.restore(job, {found["name"]: found["template"] for found in kind.pods.read(before)})
     assert without_empty(kind.with_suspend(job, True)) == without_empty(before)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SUSPENDED if kind.id not in OPAQUE])
+def test_the_pods_of_a_job_that_kueue_has_started_have_what_it_puts_in(kind: SandboxKind) -> None:
+    """Without its labels nobody takes them for a run's: the manager shows no mirrors of them."""
+    for template in (entry["template"] for entry in kind.pods.running(started(kind))):
+        assert INJECTION.labels.items() <= template["metadata"]["labels"].items()
+        assert INJECTION.annotations.items() <= template["metadata"]["annotations"].items()
+        assert template["spec"]["nodeSelector"] == INJECTION.node_selector
+        assert template["spec"]["tolerations"] == list(INJECTION.tolerations)
 
 
 def without_empty(value: object) -> object:

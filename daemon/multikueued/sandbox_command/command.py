@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -28,22 +29,17 @@ from multikueued.settings.file import written
 DAEMON: Final = {
     "namespace": KUEUE_NAMESPACE,
     "logging": {"format": "console"},
-    "serving": {"bindAddress": "127.0.0.1"},
+    "serving": {"bindAddress": "127.0.0.1", "port": 0},
 }
-"""Settings of a daemon on this machine, for the clusters of a sandbox."""
+"""Settings of a daemon on this machine, for the clusters of a sandbox; there may be several of both."""
 API_SECRET: Final = "multikueue-logs"
 """With the certificate of `multikueue api-server`."""
-MIRRORS: Final = {
-    "mirrorPods": {"logs": True, "exec": True},
-    "retention": {"finished": "10m", "failed": "1h"},
-}
-"""The same, where its jobs have pods: the manager shows them, also when they have ended."""
 
 
 @click.command("sandbox")
 @click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
 @click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
-@click.option("--pods", is_flag=True, help="Give batch Jobs pods with logs, to practise multikueue pods and logs.")
+@click.option("--pods", is_flag=True, help="Give jobs pods with logs, to practise multikueue pods and logs.")
 @kind_option("Know this kind, such as rayjob; may be given more than once; all for every kind.")
 @config_option
 @click.option("--bare", is_flag=True, help="Leave it to you to add the workers to the manager.")
@@ -76,6 +72,21 @@ def shows_pods(clusters: Sandbox) -> bool:
     return clusters.options.pods and clusters.options.join
 
 
+def daemon_settings(clusters: Sandbox) -> dict[str, Any]:
+    """What is set for a daemon of these clusters, but for their kinds: where jobs have pods, the manager shows them.
+
+    It shows them also when they have ended. The port for their logs is a free one: each sandbox has its own.
+    """
+    if not shows_pods(clusters):
+        return dict(DAEMON)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    return DAEMON | {
+        "mirrorPods": {"logs": True, "exec": True, "port": port},
+        "retention": {"finished": "10m", "failed": "1h"},
+    }
+
+
 def _prepare_mirrors(clusters: Sandbox) -> None:
     """What the chart brings: the Secrets of who answers for logs, and the policy that bounds who makes mirrors."""
     settings = Settings(namespace=KUEUE_NAMESPACE)
@@ -99,7 +110,7 @@ async def _write(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], 
         "integrations": {"frameworks": frameworks},
         "externalFrameworks": [written(declaration) for declaration in declared],
     }
-    settings = DAEMON | (MIRRORS if shows_pods(clusters) else {}) | kinds_of
+    settings = daemon_settings(clusters) | kinds_of
     await anyio.Path(folder / "daemon.yaml").write_text(yaml.dump(settings, Dumper=KubernetesDumper, sort_keys=False))
 
 

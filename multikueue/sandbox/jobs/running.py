@@ -63,7 +63,7 @@ class JobRunner:
     kinds: Sequence[SandboxKind] = attrs.field(default=KINDS, kw_only=True)
     concurrency: int = attrs.field(default=8, kw_only=True)
     pods: bool = attrs.field(default=False, kw_only=True)
-    """Whether batch Jobs get pods, whose logs can be read. Jobs whose pods take time to end have them anyway."""
+    """Whether jobs get pods, whose logs can be read. Those whose pods take time to end have them anyway."""
     node: str = attrs.field(default="node-1", kw_only=True)
     """Where its pods run."""
     events: bool = attrs.field(default=True, kw_only=True)
@@ -135,7 +135,7 @@ class JobRunner:
             await bind(self.client, job, self.node)
         elif turn.status is not None:
             await self._performer.perform(_write(kind, job, turn))
-        elif pods or (self.pods and resource == JOB) or trap_of(job, self.options):
+        elif pods or self.pods or trap_of(job, self.options):
             await self._keep_pods(kind, job, holders, pods)
         self._remember(uid(job), turn.run)
         return Action.done() if turn.at is None else Action.after(turn.at - time)

@@ -14,7 +14,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import clone, dig
 from multikueue.sandbox.kinds.course import Ending, Moment
-from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection
+from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection, inject
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import PodSets, pod_set
 from multikueue.sandbox.kinds.stages import Stage, Stages
@@ -37,6 +37,13 @@ class WrappedPods(PodSets):
             pod_set(name, declared.get("replicas", 1), clone(_at(component, declared["path"])))
             for name, component, declared in _declared(job)
         ]
+
+    def running(self, job: Json) -> list[Json]:
+        """See `PodSets`. The controller of AppWrappers merges the infos into what is wrapped."""
+        pod_sets = self.read(job)
+        for entry, info in zip(pod_sets, _infos(job), strict=True):
+            inject(entry["template"], Injection.in_fields(info, info))
+        return pod_sets
 
     def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
         """See `PodSets`."""
@@ -80,6 +87,13 @@ def _declared(job: Json) -> Iterator[tuple[str, Json, Json]]:
         for declared in component.get("podSets") or []:
             yield f"{job['metadata']['name']}-{number}", component, declared
             number += 1
+
+
+def _infos(job: Json) -> Iterator[Json]:
+    """What is to be put into each pod set; empty if its component does not say."""
+    for component in dig(job, "spec", "components") or []:
+        infos = iter(component.get("podSetInfos") or [])
+        yield from (next(infos, {}) for _ in component.get("podSets") or [])
 
 
 def _at(component: Json, path: str) -> Json:

@@ -32,6 +32,16 @@ class Injection:
     of_elastic: bool = False
     """Whether the template may name an earlier slice of an elastic job."""
 
+    @classmethod
+    def in_fields(cls, metadata: Json, spec: Json) -> Injection:
+        """As a job has it beside its pod templates."""
+        return cls(
+            metadata.get("labels") or {},
+            metadata.get("annotations") or {},
+            spec.get("nodeSelector") or {},
+            tuple(spec.get("tolerations") or ()),
+        )
+
 
 def inject(template: Json, injection: Injection) -> None:
     """Put it into the template, in place.

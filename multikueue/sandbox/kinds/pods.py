@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Final
 
@@ -93,13 +94,24 @@ def _with_containers(pod: Json, status: Json, moment: Moment) -> Json:
 
 
 def container_statuses(pod: Json, state: Json) -> list[Json]:
-    """The statuses of a pod's containers, all in one state."""
-    running = "running" in state
-    shared = {"ready": running, "started": running, "restartCount": 0, "state": state, "imageID": ""}
-    return [
-        {"name": container["name"], "image": container["image"], **shared}
-        for container in dig(pod, "spec", "containers") or []
-    ]
+    """The statuses of a pod's containers, all in one state. What has begun has an ID, which it keeps."""
+    running, before = "running" in state, dig(pod, "status", "containerStatuses") or [{}]
+    shared = {"ready": running, "started": running, "restartCount": 0, "imageID": ""}
+    result = []
+    for container in dig(pod, "spec", "containers") or []:
+        status = {"name": container["name"], "image": container["image"], **shared, "state": state}
+        if "waiting" not in state:
+            status["containerID"] = _container_id(pod, container["name"])
+        if ended := state.get("terminated"):
+            started = dig(before[0], "state", "running", "startedAt") or ended["finishedAt"]
+            status["state"] = {"terminated": {"startedAt": started, "containerID": status["containerID"], **ended}}
+        result.append(status)
+    return result
+
+
+def _container_id(pod: Json, name: str) -> str:
+    known = f"{dig(pod, 'metadata', 'uid')}/{name}"
+    return f"containerd://{hashlib.sha256(known.encode()).hexdigest()}"
 
 
 class OnePod(PodSets):

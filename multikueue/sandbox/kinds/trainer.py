@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig
-from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, merge_into
+from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted
 from multikueue.sandbox.kinds.jobset import COUNTERS, pod_labels
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import PodSets, pod_set
@@ -39,10 +39,8 @@ class TrainJobPods(PodSets):
     def running(self, job: Json) -> list[Json]:
         """See `PodSets`."""
         pod_sets = self.read(job)
-        for template in _patched(job):
-            for part, fields in (("metadata", ("labels", "annotations")), ("spec", ("nodeSelector",))):
-                for field in fields:
-                    merge_into(pod_sets[0]["template"].setdefault(part, {}), field, dig(template, part, field) or {})
+        for patch in _patched(job):
+            inject(pod_sets[0]["template"], Injection.in_fields(patch.get("metadata") or {}, patch.get("spec") or {}))
         return pod_sets
 
     def counts(self, job: Json) -> Mapping[str, int]:

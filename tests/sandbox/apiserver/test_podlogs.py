@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import aiohttp
 import pytest
 
+from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.apiserver.serving.locations import chosen_container
 from multikueue.sandbox.apiserver.serving.podlogs import MAX_STEPS, said
 from multikueue.sandbox.apiserver.status_errors import StatusError
@@ -43,6 +46,29 @@ def test_how_it_has_ended_stays() -> None:
 def test_one_that_waits_has_no_log() -> None:
     with pytest.raises(StatusError, match='container "main" in pod "a" is waiting to start: ImagePullBackOff'):
         said(pod(waiting={"reason": "ImagePullBackOff"}), "main", START)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ({"limitBytes": "10"}, "started\nst"),
+        ({"limitBytes": "10", "follow": "true"}, "started\nst"),
+        ({"limitBytes": "3", "tailLines": "1"}, "end"),
+        ({"limitBytes": "100"}, "started\nstep 1\nended with exit code 1\n"),
+    ],
+)
+async def test_no_more_than_the_limit_is_said(query: dict[str, str], text: str) -> None:
+    """`kubectl logs --limit-bytes`; a followed log ends there, too."""
+    ended = pod(terminated={"exitCode": 1, "finishedAt": "2026-01-01T00:00:01Z"})
+    running = pod(running={})
+    shown = running if "follow" in query else ended
+    async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
+        spec = {"nodeName": "node-1", "containers": [{"name": "main", "image": "x"}]}
+        body = {"metadata": {"name": "a", "namespace": "default"}, "spec": spec}
+        made = await DirectClient(server).create(POD, {"apiVersion": "v1", "kind": "Pod", **body})
+        await DirectClient(server).replace(POD, {**made, "status": shown["status"]}, subresource="status")
+        async with session.get("/api/v1/namespaces/default/pods/a/log", params=query) as response:
+            assert await response.text() == text
 
 
 def test_one_of_several_containers_must_be_named() -> None:

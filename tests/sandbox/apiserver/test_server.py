@@ -13,6 +13,7 @@ import pytest
 
 from multikueue.core.model.names import Json
 from multikueue.errors import SandboxError
+from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import ApiServer
 from multikueue.sandbox.apiserver.encoding import repeated_fields
 from tests.sandbox.apiserver.objects import config_map, job
@@ -58,6 +59,21 @@ def test_a_kubeconfig_needs_a_token() -> None:
     with pytest.raises(SandboxError, match="no token for user 'nobody'") as caught:
         server.kubeconfig("nobody")
     assert "secret-token" not in str(caught.value)
+
+
+def test_a_client_of_nobody_is_refused_when_it_is_made() -> None:
+    """Else each of its calls would be, and an informer asks again and again without a word."""
+    manager = Sandbox().manager
+    with pytest.raises(SandboxError, match="no token for user 'ocm': its users are admin, multikueue, kueue"):
+        manager.client("ocm")
+    assert manager.server.tokens is not None
+    manager.server.tokens["other"] = "ocm"
+    assert "ocm" in repr(manager.client("ocm"))
+
+
+def test_a_cluster_that_is_not_there_is_named() -> None:
+    with pytest.raises(SandboxError, match="no cluster 'worker3': there are manager, worker1, worker2"):
+        Sandbox().configuration("worker3")
 
 
 async def test_a_taken_port_is_one_clear_message() -> None:

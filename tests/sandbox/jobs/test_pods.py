@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import anyio
@@ -14,8 +15,13 @@ from multikueue.kube import KubeClient, load_kubeconfig
 from multikueue.kube.http.requests import LogQuery
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION, OUTCOME_ANNOTATION
+from multikueue.sandbox.kinds import AVAILABLE
+from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueue.testing import job
 from multikueue.testing.waiting import until
+
+CONTAINER: Json = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "100m"}}}
+TEMPLATE: Json = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
 
 
 def short_job(name: str, outcome: str, parallelism: int = 1) -> Json:
@@ -57,6 +63,49 @@ async def test_jobs_have_pods_which_say_what_they_do(tmp_path: Path) -> None:
         "ended with exit code 0",
         "ended with exit code 1",
     ]
+
+
+async def test_jobs_of_every_kind_have_some() -> None:
+    """So `multikueue sandbox --pods --kind all` shows what the manager shows of them."""
+    kinds = [kind for kind in AVAILABLE if not kind.gated]
+    async with Sandbox(workers=1, options=SandboxOptions(pods=True), kinds=kinds) as sandbox:
+        client = sandbox.workers["worker1"].client("admin")
+        for kind in kinds:
+            made = kind.example(kind.name, TEMPLATE, queue=LOCAL_QUEUE_NAME, delegated=False)
+            await client.create(kind.resource, with_value(made, ("metadata", "annotations", DURATION_ANNOTATION), "1h"))
+
+        async def shown() -> set[str]:
+            pods = [pod for pod in (await client.list(POD)).items if dig(pod, "status", "phase") == "Running"]
+            return {pod["metadata"]["name"].rpartition("-")[0] for pod in pods}
+
+        async def all_run() -> bool:
+            return await shown() == {kind.name for kind in kinds}
+
+        await until(all_run)
+
+
+async def test_a_container_has_an_id_and_a_start_as_a_kubelet_tells_them() -> None:
+    """stern follows nothing without an ID; `kubectl describe` showed the year 1 as the start of what had ended."""
+    async with Sandbox(workers=1, options=SandboxOptions(pods=True)) as sandbox:
+        client = sandbox.workers["worker1"].client("admin")
+        await client.create(JOB, short_job("good", "complete", 2))
+        seen: dict[str, dict[str, Json]] = {"running": {}, "terminated": {}}
+
+        async def all_seen() -> bool:
+            for pod in (await client.list(POD)).items:
+                for status in dig(pod, "status", "containerStatuses") or []:
+                    for state in seen.keys() & status["state"].keys():
+                        seen[state][pod["metadata"]["name"]] = status
+            return [len(statuses) for statuses in seen.values()] == [2, 2]
+
+        await until(all_seen)
+        ids = {name: status["containerID"] for name, status in seen["running"].items()}
+        assert len(set(ids.values())) == 2
+        assert all(re.fullmatch("containerd://[0-9a-f]{64}", known) for known in ids.values())
+        for name, status in seen["terminated"].items():
+            ended = status["state"]["terminated"]
+            assert (status["containerID"], ended["containerID"]) == (ids[name], ids[name])
+            assert ended["startedAt"] == seen["running"][name]["state"]["running"]["startedAt"]
 
 
 async def read(client: KubeClient, pod: ObjectKey, lines: list[str]) -> None:

@@ -6,7 +6,8 @@ ended. Nothing is stored, so the same log can be read again and again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -21,7 +22,6 @@ from multikueue.sandbox.apiserver.serving.kubelets import Kubelets
 from multikueue.sandbox.apiserver.serving.locations import chosen_container, log_options
 from multikueue.sandbox.apiserver.serving.routing import Route
 from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request
-from multikueue.sandbox.apiserver.storage.watching import is_true
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 
 STEP: Final = timedelta(seconds=1)
@@ -37,6 +37,21 @@ class Said:
 
     at: datetime
     text: str
+
+
+@attrs.define
+class _Writer:
+    """Writes lines, as a log's options have them."""
+
+    response: web.StreamResponse
+    timed: bool
+    left: int
+    """How many bytes may be written yet."""
+
+    async def write(self, lines: Iterable[Said]) -> None:
+        text = b"".join(_line(line, timed=self.timed) for line in lines)[: self.left]
+        self.left -= len(text)
+        await self.response.write(text)
 
 
 def said(pod: Json, container: str, now: datetime) -> list[Said]:
@@ -72,23 +87,23 @@ async def stream_log(
     """
     pod = registry.get(asked.row, asked.namespace, asked.name)
     container = chosen_container(pod, request.query.get("container", ""))
-    log_options(asked.name, request.query)
+    options = log_options(asked.name, request.query)
     if not dig(pod, "spec", "nodeName"):
         return web.Response(status=204)
     kubelet = kubelets.of_pod(pod)
     if kubelet is not None:
         return await kubelets.log(request, pod, kubelet)
-    if is_true(request.query.get("previous")):
+    if "previous" in options:
         raise bad_request(f'previous terminated container "{container}" in pod "{asked.name}" not found')
     lines = said(pod, container, registry.cluster.moment())
     first = list(_wanted(lines, request.query, registry.cluster.moment()))
     response = web.StreamResponse(headers={"Content-Type": "text/plain", "Cache-Control": "no-cache, private"})
     response.enable_chunked_encoding()
     await response.prepare(request)
-    timed = is_true(request.query.get("timestamps"))
-    await response.write(b"".join(_line(line, timed=timed) for line in first))
+    writer = _Writer(response, "timestamps" in options, int(options.get("limitBytes", sys.maxsize)))
+    await writer.write(first)
     written = len(lines)
-    while is_true(request.query.get("follow")) and not _has_ended(pod):
+    while "follow" in options and writer.left and not _has_ended(pod):
         await anyio.sleep(EVERY)
         try:
             again = registry.get(asked.row, asked.namespace, asked.name)
@@ -97,7 +112,7 @@ async def stream_log(
         if uid(again) != uid(pod):
             break
         pod, lines = again, said(again, container, registry.cluster.moment())
-        await response.write(b"".join(_line(line, timed=timed) for line in lines[written:]))
+        await writer.write(lines[written:])
         written = max(written, len(lines))
     await response.write_eof()
     return response

@@ -121,10 +121,23 @@ class ApiServer:
         Raises:
             SandboxError: the user has no token.
         """
+        self.check_user(user)
         token = self.access.token_of(user)
-        if self.access.tokens is not None and token is None:
-            raise SandboxError(f"cluster {self.name!r} has no token for user {user!r}: add one to `tokens`")
         return kubeconfig(name=self.name, url=self.url, ca_pem=self.ca_pem, user=user, token=token)
+
+    def check_user(self, user: str) -> None:
+        """Refuse a user whom every call would be refused to.
+
+        Raises:
+            SandboxError: the user has no token.
+        """
+        tokens = self.access.tokens
+        if tokens is not None and user not in tokens.values():
+            users = ", ".join(dict.fromkeys(tokens.values()))
+            raise SandboxError(
+                f"cluster {self.name!r} has no token for user {user!r}: its users are {users or 'none'}; "
+                "add a token to `tokens`"
+            )
 
     def drop_connections(self) -> None:
         """Reset every open connection."""
