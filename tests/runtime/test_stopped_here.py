@@ -139,6 +139,26 @@ class TestWhatDoesNotMatchItsWorkload:
         return holds
 
 
+class TestASuspensionByHand:
+    """Its Workload is admitted and stays, so the manager's Kueue starts it again at once, as on one cluster."""
+
+    async def test_the_run_goes_on(self) -> None:
+        """A sync of Argo CD that sets `suspend: true` back cost the run all that it had done."""
+        fleet = await Fleet.connected("worker1")
+        async with fleet.kueues(), fleet.dispatching():
+            await fleet.submit()
+            await until(fleet.running_on)
+            await anyio.sleep(5)
+            before = await fleet.running_on()
+            for _ in range(3):
+                await fleet.admin.merge_patch(JOB, KEY, {"spec": {"suspend": True}})
+                await anyio.sleep(10)
+            assert not (await fleet.admin.get(JOB, KEY))["spec"]["suspend"]
+            assert await fleet.running_on() == before
+            assert fleet.requests("worker1", "create", JOB) == 1
+            assert (await status(fleet))["active"] == 1
+
+
 class TestASettledEnd:
     """Somebody makes FailureTarget true on the manager's Job, as Argo CD's menu does."""
 

@@ -66,10 +66,8 @@ def _has_begun(situation: Situation) -> bool:
 @once
 def _quota_left(situation: Situation) -> timedelta:
     """For how much longer its quota is held. It is stopped first, whatever clocks say."""
-    left = hold_left(situation)
-    if _has_begun(situation) and not possible_runs(situation):
-        return left
-    return max(left, STOP - situation.snapshot.quiet_for)
+    begun = _has_begun(situation) and not possible_runs(situation)
+    return hold_left(situation) if begun else max(hold_left(situation), STOP - situation.snapshot.quiet_for)
 
 
 @once
@@ -299,13 +297,16 @@ def end_settled(situation: Situation) -> Plan | None:
 def stop_here(situation: Situation) -> Plan | None:
     """The manager's Kueue has suspended a job that runs, and has not evicted its Workload.
 
-    Stop what runs of it, and show that; nothing else is written on a job that its Kueue is stopping.
+    Stop what runs of it, and show that; nothing else is written on a job that its Kueue is stopping. What a person has
+    suspended Kueue starts again within `KUEUE_GRACE`: its Workload stays as it is, and so does its run.
     """
     job, adapter, worker = situation.job, situation.snapshot.adapter, situation.assigned_worker
     if job is None or adapter is None or situation.assigned_to is None or not adapter.is_stopped_here(job):
         return None
     if worker is not None and ending.own_end(situation, situation.jobs_on(worker)) is not None:
         return None  # it has ended before that: its end is shown
+    if situation.facts.is_admitted and situation.snapshot.quiet_for < KUEUE_GRACE:
+        return Plan(row="Kueue starts it again or deletes its Workload").within(KUEUE_GRACE)
     return _stop_first(situation, Plan(tuple(release(situation, job)), row="release it"))
 
 
