@@ -20,7 +20,8 @@ from multikueue.kube.informers.informer import Informer
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.caches.mutation_cache import MutationCache
-from multikueue.webhook.certificates import UnusableError, is_for
+from multikueue.webhook.certificates import is_for
+from multikueue.webhook.errors import UnusableError
 from multikueue.webhook.rotation import FIELDS, WebhookCredentials, is_usable, renewed
 
 log = get_logger(__name__)

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from multikueue.webhook.errors import UnusableError
+
 BACKDATED: Final = timedelta(hours=1)
 """How far before its making a certificate begins to be valid: clocks of other machines may be behind."""
 
@@ -28,10 +30,6 @@ _USAGES: Final = (
     "encipher_only",
     "decipher_only",
 )
-
-
-class UnusableError(ValueError):
-    """A certificate or a key cannot be used. The message never holds any of it."""
 
 
 @attrs.frozen

@@ -18,7 +18,6 @@ from cryptography import x509
 from multikueue.webhook.certificates import (
     BACKDATED,
     ServerKeyPair,
-    UnusableError,
     is_for,
     is_signed_by,
     make_authority,
@@ -27,6 +26,7 @@ from multikueue.webhook.certificates import (
     read_certificates,
     read_pair,
 )
+from multikueue.webhook.errors import UnusableError
 
 AUTHORITY_LIFETIME: Final = timedelta(days=365)
 SERVING_LIFETIME: Final = timedelta(days=90)

@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives import serialization
 
 from multikueue.errors import SettingsError
 from multikueue.testing.waiting import background, running
-from multikueue.webhook.certificates import UnusableError, make_authority, pem
+from multikueue.webhook.certificates import make_authority, pem
+from multikueue.webhook.errors import UnusableError
 from multikueue.webhook.rotation import WebhookCredentials, renewed
 from multikueued.serving.certificate_files import CertificateFolder
 from multikueued.serving.serving_tls import ServingTls

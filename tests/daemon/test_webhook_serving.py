@@ -13,7 +13,8 @@ import pytest
 
 from multikueue.core.admission.registration import PATH
 from multikueue.errors import SettingsError
-from multikueue.webhook.certificates import UnusableError, pem
+from multikueue.webhook.certificates import pem
+from multikueue.webhook.errors import UnusableError
 from multikueue.webhook.reviewer import ReviewAnswer
 from multikueue.webhook.rotation import WebhookCredentials, renewed
 from multikueued.serving.serving_tls import ServingTls

@@ -13,7 +13,7 @@ import trustme
 from multidict import CIMultiDict
 
 from multikueue.errors import Forbidden
-from multikueue.webhook.certificates import UnusableError
+from multikueue.webhook.errors import UnusableError
 from multikueued.logserver.frontproxy import FrontProxy
 from multikueued.logserver.tls import FrontTls
 from multikueued.serving.caller_tls import RETRY, follow_authorities, peer_of

@@ -15,7 +15,6 @@ from cryptography.x509.oid import ExtensionOID
 
 from multikueue.webhook.certificates import (
     ServerKeyPair,
-    UnusableError,
     is_for,
     is_signed_by,
     make_authority,
@@ -24,6 +23,7 @@ from multikueue.webhook.certificates import (
     read_certificates,
     read_pair,
 )
+from multikueue.webhook.errors import UnusableError
 from multikueue.webhook.rotation import (
     AUTHORITY_LIFETIME,
     SERVING_LIFETIME,

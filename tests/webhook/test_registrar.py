@@ -19,7 +19,7 @@ from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from multikueue.testing.waiting import background
 from multikueue.webhook.certificate_secret import CertificateSecret
-from multikueue.webhook.certificates import UnusableError
+from multikueue.webhook.errors import UnusableError
 from multikueue.webhook.registrar import PERIOD, WebhookRegistrar
 from multikueue.webhook.rotation import AUTHORITY_LIFETIME, SERVING_LIFETIME, WebhookCredentials, renewed
 from tests.runtime.fleet import now

@@ -16,7 +16,8 @@ import attrs
 
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueue.webhook.certificates import UnusableError, read_certificates
+from multikueue.webhook.certificates import read_certificates
+from multikueue.webhook.errors import UnusableError
 from multikueued.serving.users import User
 
 

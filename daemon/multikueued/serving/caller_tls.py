@@ -17,7 +17,7 @@ import attrs
 
 from multikueue.core.model.kinds import CONFIG_MAP
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.webhook.certificates import UnusableError
+from multikueue.webhook.errors import UnusableError
 from multikueued.serving.looking import look_again
 from multikueued.serving.serving_tls import ServingTls
 

@@ -13,7 +13,8 @@ import attrs
 
 from multikueue.errors import SettingsError
 from multikueue.runtime.loop import utc_now
-from multikueue.webhook.certificates import UnusableError, read_certificates
+from multikueue.webhook.certificates import read_certificates
+from multikueue.webhook.errors import UnusableError
 from multikueued.serving.looking import look_again
 from multikueued.serving.serving_tls import ServingTls
 

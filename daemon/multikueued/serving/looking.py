@@ -8,7 +8,7 @@ import anyio
 import structlog
 
 from multikueue.errors import ApiError, SettingsError
-from multikueue.webhook.certificates import UnusableError
+from multikueue.webhook.errors import UnusableError
 
 
 async def look_again(

@@ -8,7 +8,7 @@ import attrs
 
 from multikueue.errors import SettingsError
 from multikueue.kube.http.transport import load_key_pair
-from multikueue.webhook.certificates import UnusableError
+from multikueue.webhook.errors import UnusableError
 
 
 def _context() -> ssl.SSLContext:

@@ -16,7 +16,8 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import Conflict, NotFound
 from multikueue.testing import NOW
-from multikueue.webhook.certificates import UnusableError, general_name, make_authority, make_certificate, make_key, pem
+from multikueue.webhook.certificates import general_name, make_authority, make_certificate, make_key, pem
+from multikueue.webhook.errors import UnusableError
 from multikueued.mirrors.endpoint.callers import KubeletTls
 from multikueued.mirrors.endpoint.certificate import MirrorCertificate, WaitingError
 

@@ -17,7 +17,8 @@ import structlog
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError
-from multikueue.webhook.certificates import UnusableError, read_certificates
+from multikueue.webhook.certificates import read_certificates
+from multikueue.webhook.errors import UnusableError
 from multikueued.mirrors.endpoint.heads import RefusedError
 from multikueued.mirrors.endpoint.routes import Verb
 from multikueued.serving.caller_tls import CallerTls

@@ -25,14 +25,8 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.protocols import read
-from multikueue.webhook.certificates import (
-    UnusableError,
-    general_name,
-    make_key,
-    private_pem,
-    read_certificates,
-    read_key,
-)
+from multikueue.webhook.certificates import general_name, make_key, private_pem, read_certificates, read_key
+from multikueue.webhook.errors import UnusableError
 from multikueue.webhook.rotation import is_due
 from multikueued.mirror_names import NODE_PREFIX
 from multikueued.serving.kept_certificate import SharedCertificate, encoded
