@@ -66,7 +66,7 @@ class ManagerSettings:
     """Where the kubeconfig Secrets are: Kueue's own namespace."""
     gc_interval: timedelta = timedelta(minutes=1)
     """How often Workloads with copies are reconciled without an event, from the caches; 0: never. It removes what an
-    error left behind. Those that run where they should take turns (`core/workload/resync.py`). Kueue's default."""
+    error left behind. Those that run where they should take turns (`core/machinery/resync.py`). Kueue's default."""
     concurrency: int = 32
     """Workloads reconciled at a time. They mostly wait for answers, so this bounds requests in flight."""
     kubeconfig_prefix: str = KUBECONFIG_PREFIX

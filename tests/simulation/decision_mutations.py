@@ -411,7 +411,7 @@ def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
 
     return all_of(
         mock.patch.object(Situation, "current", current),
-        _rows("pending", goes=lambda _: ()),
+        _rows("pending", also=lambda _: ()),
     )
 
 
@@ -449,7 +449,8 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
     def stop(situation: Situation) -> Plan:
         plan = evicting.stop_evicted(situation)
         assert plan is not None, "it decides wherever it applies"
-        released = [effect for job in situation.snapshot.jobs.values() for effect in evicting.release(situation, job)]
+        jobs = situation.snapshot.jobs.values()
+        released = [effect for job in jobs for effect in evicting.show_stopped(situation, job)]
         kept = [effect for effect in plan.effects if effect not in released]
         return attrs.evolve(plan, effects=(*kept, *released))
 
@@ -489,7 +490,7 @@ def losers_out_of_the_config_are_kept() -> AbstractContextManager[Any]:
 
 def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
     """Once a worker is recorded, nobody looks at the copies on the others any more."""
-    return _rows("unregistered kind", "slice replacement", "assigned", goes=lambda _: ())
+    return _rows("unregistered kind", "slice replacement", "assigned", also=lambda _: ())
 
 
 def ends_are_not_shown() -> AbstractContextManager[Any]:

@@ -20,12 +20,14 @@ class Why(StrEnum):
     OUT_OF_REACH = "OutOfReach"
     KIND_NOT_SERVED = "KindNotServed"
     CORDONED = "Cordoned"
+    SECOND_NAME = "SecondName"
+    BEING_MOVED = "BeingMoved"
     NO_LOCAL_QUEUE = "NoLocalQueue"
     NO_NAMESPACE = "NoNamespace"
     QUEUE_INACTIVE = "QueueInactive"
     QUEUE_UNFIT = "QueueUnfit"
     NEVER_STARTS = "NeverStarts"
-    NAME_TAKEN = "NameTaken"
+    NAME_TOO_LONG = "NameTooLong"
     NOT_NAMED = "NotNamed"
     NOT_SELECTED = "NotSelected"
     NOT_TOLERATED = "NotTolerated"
@@ -61,12 +63,14 @@ _WORDS = {
     Why.OUT_OF_REACH: "it cannot be reached",
     Why.KIND_NOT_SERVED: "it does not serve the job's kind",
     Why.CORDONED: "it is cordoned",
+    Why.SECOND_NAME: "it is another name of a worker",
+    Why.BEING_MOVED: "the job is being moved away from it",
     Why.NO_LOCAL_QUEUE: "it has no LocalQueue of that name",
     Why.NO_NAMESPACE: "it has no such namespace",
     Why.QUEUE_INACTIVE: "its ClusterQueue is not Active",
     Why.QUEUE_UNFIT: "its ClusterQueue cannot hold copies",
     Why.NEVER_STARTS: "its ClusterQueue leads to workers, and no copy ever starts there",
-    Why.NAME_TAKEN: "another job there has the name",
+    Why.NAME_TOO_LONG: "its Kueue has no room for the name of the Workload",
     Why.NOT_NAMED: "the job does not name it",
     Why.NOT_SELECTED: "the job does not select it",
     Why.NOT_TOLERATED: "the job does not tolerate its taints",

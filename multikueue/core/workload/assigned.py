@@ -313,7 +313,7 @@ def why_not_movable(situation: Situation) -> str:
 
 def _nowhere_to_go(situation: Situation) -> str:
     able = (worker.name for worker in situation.workers if worker.can_run and worker.name != situation.facts.leaves)
-    return "no other worker can be offered it now" if all(withheld(situation)[name] for name in able) else ""
+    return "no other worker can be offered it now" if all(name in withheld(situation) for name in able) else ""
 
 
 def end_move(situation: Situation) -> Iterator[Effect]:

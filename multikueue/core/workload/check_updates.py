@@ -147,13 +147,13 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
 
     One whose check may stay Pending for good is announced at once.
     """
-    if situation.traits.keeps_check_pending or not _may_be_recorded(situation, cluster):
+    if situation.traits.keeps_check_pending or not _webhook_accepts(situation, cluster):
         return admit(situation, cluster, CheckState.PENDING)
     head = f'The workload got reservation on "{cluster}", its job is being created there'
     return iter((_recording(situation, cluster, CheckState.PENDING, Message(head)),))
 
 
-def _may_be_recorded(situation: Situation, cluster: ClusterName) -> bool:
+def _webhook_accepts(situation: Situation, cluster: ClusterName) -> bool:
     """Whether Kueue's webhook accepts it as `clusterName`: it was nominated by an earlier write, or is recorded."""
     return cluster in (*situation.facts.nominated, situation.assigned_to)
 
@@ -167,7 +167,7 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
         state: of our check from now on.
         copy: the worker's Workload.
     """
-    if not _may_be_recorded(situation, cluster):
+    if not _webhook_accepts(situation, cluster):
         yield nominate(situation, (cluster,))
         return
     message = Message(admitted_on(cluster), tuple(beside_admitted(situation, state)))

@@ -38,7 +38,7 @@ from multikueue.core.workload.removal import remove, remove_all, stop
 from multikueue.core.workload.ways import Way, always, first_of, named
 
 MOST_AT_ONCE: Final = 8
-"""How many evictions may end one attempt, and its copies be known."""
+"""So many evictions back a copy's attempt is looked for: Kueue may count several before it frees the quota."""
 
 
 @once
@@ -58,7 +58,7 @@ def _stopping(situation: Situation) -> tuple[Json, ...]:
     )
 
 
-def _has_begun(situation: Situation) -> bool:
+def _all_seen_have_begun(situation: Situation) -> bool:
     """Whether all that are seen have."""
     return len(_stopping(situation)) == sum(len(jobs) for _, jobs in _jobs_by_worker(situation))
 
@@ -66,7 +66,7 @@ def _has_begun(situation: Situation) -> bool:
 @once
 def _quota_left(situation: Situation) -> timedelta:
     """For how much longer its quota is held. It is stopped first, whatever clocks say."""
-    begun = _has_begun(situation) and not possible_runs(situation)
+    begun = _all_seen_have_begun(situation) and not possible_runs(situation)
     return hold_left(situation) if begun else max(hold_left(situation), STOP - situation.snapshot.quiet_for)
 
 
@@ -90,7 +90,7 @@ def _wait_for_stop(situation: Situation) -> Plan:
     return stopped.within(_quota_left(situation), *(run.until for run in possible_runs(situation)))
 
 
-def _show(situation: Situation, *stopping: Json) -> Plan:
+def _show_end(situation: Situation, *stopping: Json) -> Plan:
     """Show of the manager's job what these copies show, or that nothing runs. What is kept of it on the Workload may be
     refused, and keeps no quota then.
     """
@@ -101,9 +101,9 @@ def _show(situation: Situation, *stopping: Json) -> Plan:
 stop_evicted: Final = first_of(
     Way("ends meanwhile", always, _end_meanwhile),
     Way("ended before", always, ending.end_of_earlier_attempt),
-    Way("waited long enough", lambda seen: not _quota_left(seen), _show),
+    Way("waited long enough", lambda seen: not _quota_left(seen), _show_end),
     Way("may run unseen", lambda seen: bool(possible_runs(seen)), _wait_for_stop),
-    Way("ends", _has_begun, lambda seen: _show(seen, *_stopping(seen))),
+    Way("ends", _all_seen_have_begun, lambda seen: _show_end(seen, *_stopping(seen))),
     Way("is to stop", always, _wait_for_stop),
 )
 """Stop the copy that runs, remove those that do not, and sync how it ends."""
@@ -256,7 +256,7 @@ def _sync_stopped(situation: Situation, stopping: Sequence[Json]) -> Iterator[Ef
     for _, local in sorted(situation.snapshot.jobs.items()) if situation.snapshot.adapter is not None else ():
         copies = [job for job in stopping if situation.job_of(job) is local]
         if not copies:
-            yield from release(situation, local)
+            yield from show_stopped(situation, local)
             continue
         # The copy whose status counts, as a rule the only one. Of several, one that still has pods.
         copy = next((job for job in copies if situation.adapter.release_patch(job) is not None), copies[0])
@@ -265,7 +265,7 @@ def _sync_stopped(situation: Situation, stopping: Sequence[Json]) -> Iterator[Ef
             yield from ending.sync_status(situation, [copy])
 
 
-def release(situation: Situation, local: Json) -> Iterator[Effect]:
+def show_stopped(situation: Situation, local: Json) -> Iterator[Effect]:
     """No copy runs: show that on the manager's job, or Kueue would hold its quota for ever.
 
     A pod that was started on the manager itself, before its queue had our check, does run: its status stays.
@@ -307,7 +307,7 @@ def stop_here(situation: Situation) -> Plan | None:
         return None  # it has ended before that: its end is shown
     if situation.facts.is_admitted and situation.snapshot.quiet_for < KUEUE_GRACE:
         return Plan(row="Kueue starts it again or deletes its Workload").within(KUEUE_GRACE)
-    return _stop_first(situation, Plan(tuple(release(situation, job)), row="release it"))
+    return _stop_first(situation, Plan(tuple(show_stopped(situation, job)), row="release it"))
 
 
 def _stop_first(situation: Situation, then: Plan) -> Plan:
@@ -327,12 +327,12 @@ def _release_stopped(situation: Situation) -> Plan:
     late = [finish(situation, end.reason, end.message)] if end and situation.snapshot.quiet_for >= KUEUE_GRACE else []
     placed = situation.assigned_to or situation.facts.is_admitted or situation.facts.is_evicted  # records are erased
     if situation.snapshot.check is not None and placed and not may_run_anywhere(situation):
-        return named("released", _released(situation).also(*late).within(KUEUE_GRACE if end else None))
+        return named("released", _show_all_stopped(situation).also(*late).within(KUEUE_GRACE if end else None))
     return named("stops first", ending.clean_up(situation).within(*(run.until for run in possible_runs(situation))))
 
 
-def _released(situation: Situation) -> Plan:
-    released = (effect for job in _jobs_that_stay(situation) for effect in release(situation, job))
+def _show_all_stopped(situation: Situation) -> Plan:
+    released = (effect for job in _jobs_that_stay(situation) for effect in show_stopped(situation, job))
     return ending.clean_up(situation).also(*released)
 
 
@@ -360,7 +360,7 @@ clean_up_gone: Final = first_of(
     Way("has ended", always, ending.end_of_gone),
     Way("goes", lambda seen: seen.snapshot.workload is not None, _release_stopped),
     Way("may still run", always, _wait_for_run_of_gone),
-    Way("released", always, _released),
+    Way("released", always, _show_all_stopped),
 )
 """It was deleted, or is being deleted: remove the copies, and show of its job that it has ended, or runs no more.
 

@@ -49,7 +49,7 @@ def _awaited(situation: Situation) -> Mapping[ClusterName, timedelta]:
     hopes = {
         worker.name: starting if not worker.answered else runs.left_of_short_loss(situation, worker)
         for worker in configured
-        if (not worker.answered or worker.name in names) and not withheld(situation)[worker.name]
+        if (not worker.answered or worker.name in names) and worker.name not in withheld(situation)
     }
     return {name: left for name, left in hopes.items() if left > timedelta(0)}
 
@@ -91,7 +91,7 @@ def _end_waits(situation: Situation) -> Plan | None:
     return Plan(over) if over else None  # one write of the Workload at a time
 
 
-def _may_be_recorded(situation: Situation) -> bool:
+def _is_clear_to_record(situation: Situation) -> bool:
     """Whether nothing keeps it from the worker that has admitted it: another controller, if one nominates, has
     nominated that. A worker that has the job keeps it.
     """
@@ -128,7 +128,7 @@ def _offer_it(situation: Situation) -> Plan:
     """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
     nomination, in_the_way = _nomination(situation), _held_up_by(situation)
     # Those that are withheld stay nominated.
-    asked = tuple(name for name in nomination.names if not withheld(situation).get(ClusterName(name)))
+    asked = tuple(name for name in nomination.names if name not in withheld(situation))
     opened = open_next(situation, asked)
     unheard = min(_awaited(situation).values(), default=None)
     held_up = max((run.until for run in _runs_elsewhere(situation)), default=LEFTOVER_AGAIN if in_the_way else None)
@@ -155,7 +155,7 @@ _other_checks_first: Final = first_of(
 
 dispatch: Final = first_of(
     Way("waits are over", always, _end_waits),
-    Way("record", _may_be_recorded, first_of(_NOTE, Way("hand over", always, _hand_over))),
+    Way("record", _is_clear_to_record, first_of(_NOTE, Way("hand over", always, _hand_over))),
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
     Way("give up", always, _give_up),
@@ -176,7 +176,7 @@ def winner(situation: Situation) -> Worker | None:
     """
     places = situation.group_workers or [worker.name for worker in situation.workers]
     placed = (worker for worker in situation.workers if worker.name in places)
-    able = [worker for worker in placed if worker.can_run and not withheld(situation)[worker.name]]
+    able = [worker for worker in placed if worker.can_run and worker.name not in withheld(situation)]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
     having = [worker for worker in admitted if situation.has_job(worker)]
     offered = [worker for worker in admitted if worker.name in situation.facts.nominated]
@@ -213,7 +213,7 @@ def _candidates(situation: Situation) -> Candidates:
             worker.name,
             labels=worker.labels,
             annotations=worker.annotations,
-            available=worker.can_run and not withheld(situation)[worker.name],
+            available=worker.can_run and worker.name not in withheld(situation),
             nominated=worker.name in names,
             awaited=worker.name in _awaited(situation),
             has_copy=_keeps_copy(situation, worker),
@@ -238,11 +238,9 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
     """Why a worker cannot get the Workload, as far as is known here."""
     if worker.reachable and not isinstance(worker.kind, Served):
         return Reason(Why.KIND_NOT_SERVED)
-    if withheld(situation)[worker.name]:
-        return Reason(Why.CORDONED)
-    if worker.refusal is not None:
-        return Reason(Why.REFUSED, worker.refusal.why)
-    return None
+    if (held := withheld(situation).get(worker.name)) is not None:
+        return Reason(held.why)  # the check says the rest behind it
+    return Reason(Why.REFUSED, worker.refusal.why) if worker.refusal is not None else None
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:

@@ -89,7 +89,7 @@ def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
     decided = decided.within(*_spans(situation))
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
-    if telling := tuple(_first_words(situation, decided)):
+    if telling := tuple(_show_waiting(situation, decided)):
         decided = attrs.evolve(decided, telling=(*decided.telling, *telling))
     if _is_ours(situation):
         if problems := _problems(situation):
@@ -99,7 +99,7 @@ def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
     return named(row.name, decided)
 
 
-def _first_words(situation: Situation, decided: Plan) -> Iterator[Effect]:
+def _show_waiting(situation: Situation, decided: Plan) -> Iterator[Effect]:
     """What the controllers of its kind would say of jobs that wait: they leave a delegated job alone."""
     waits = situation.snapshot.check is not None and _is_ours(situation) and _is_nobodys(situation)
     if waits and situation.not_delegated is None and all(effect.cluster != MANAGER for effect in decided.effects):
@@ -114,7 +114,7 @@ def _decisions(situation: Situation) -> Iterator[tuple[Row, Plan]]:
             continue
         try:
             if (decided := row.decide(situation)) is not None:
-                yield row, decided.also(*row.goes(situation))
+                yield row, decided.also(*row.also(situation))
         except RuleError as error:
             why = f"The job cannot be copied: {error}"
             yield row, _rejected(situation, Rejection.NOT_COPIED, why)
@@ -278,8 +278,8 @@ class Row(Way):
     """What the check says meanwhile; None: what stands there stays."""
     tells: Telling | None = None
     """What stands behind that; None: nothing new."""
-    goes: Callable[[Situation], Iterable[Effect]] = lambda _: ()
-    """What is removed meanwhile, or shown."""
+    also: Callable[[Situation], Iterable[Effect]] = lambda _: ()
+    """What is removed beside what is decided, or shown."""
 
 
 def _is_of_unknown_kind(situation: Situation) -> bool:
@@ -296,8 +296,8 @@ TABLE: tuple[Row, ...] = (
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, wait),
     # Kueue takes it off running ones, too
     Row("evicted unchecked", lambda seen: _check_was_taken_off(seen) and seen.facts.is_evicted, evicting.stop_evicted),
-    Row("check taken off", _check_was_taken_off, assigned.follow_unchecked, goes=remove_others),
-    Row("left behind", always, _tell_held),
+    Row("check taken off", _check_was_taken_off, assigned.follow_unchecked, also=remove_others),
+    Row("held without check", always, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
     Row("pods deleted", always, evicting.end_deleted_by_pods),
     Row(
@@ -305,7 +305,7 @@ TABLE: tuple[Row, ...] = (
     ),
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
     Row("expired", lambda seen: seen.facts.is_finished, ending.delete_expired),
-    Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished, goes=ending.show_settled),
+    Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished, also=ending.show_settled),
     Row("has ended", _is_nobodys, ending.end_of_earlier_attempt),
     # it can never run through us: say so, once
     Row("unknown kind", _may_be_rejected, _unknown_kind),
@@ -320,7 +320,7 @@ TABLE: tuple[Row, ...] = (
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
-    Row("unregistered kind", _is_of_unknown_kind, assigned.follow_copy, tells=tell_recorded, goes=remove_others),
+    Row("unregistered kind", _is_of_unknown_kind, assigned.follow_copy, tells=tell_recorded, also=remove_others),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _for_job),
     Row("stopped here", always, evicting.stop_here),  # by its Kueue, without an eviction
@@ -330,9 +330,9 @@ TABLE: tuple[Row, ...] = (
     ),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _for_delegation),
-    Row("earlier run", always, leftovers.wait_for_earlier_run, goes=clean_stale),
-    Row("earlier pods", always, leftovers.look_for_pods, goes=clean_stale),
+    Row("earlier run", always, leftovers.wait_for_earlier_run, also=clean_stale),
+    Row("earlier pods", always, leftovers.look_for_pods, also=clean_stale),
     Row("split group", always, groups.tell_split, lambda _: GROUP),
-    Row("waiting group", groups.must_wait, wait, lambda _: GROUP, goes=clean_stale),
-    Row("pending", always, dispatch, tells=tell_reasons, goes=clean_stale),  # it says itself what it waits for
+    Row("waiting group", groups.must_wait, wait, lambda _: GROUP, also=clean_stale),
+    Row("pending", always, dispatch, tells=tell_reasons, also=clean_stale),  # it says itself what it waits for
 )

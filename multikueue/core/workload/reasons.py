@@ -88,10 +88,9 @@ def is_head_remembered(situation: Situation) -> bool:
 def offered(situation: Situation, names: tuple[str, ...]) -> str:
     """What is waited for while it is offered to these workers, or to none."""
     configured = [worker for worker in situation.workers if worker.configured]
-    held = {worker.name for worker in configured if withheld(situation)[worker.name]}
-    asked = [name for name in names if name not in held]
+    asked = [name for name in names if name not in withheld(situation)]
     refused = [worker for worker in configured if worker.refusal is not None]
-    if refused and not asked and all(worker in refused or worker.name in held for worker in configured):
+    if refused and not asked and all(worker in refused or worker.name in withheld(situation) for worker in configured):
         return check_message.NOBODY_TAKES_IT
     return check_message.offered_to(asked, configured=bool(configured))
 
@@ -136,8 +135,8 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
 
 
 def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) -> str:
-    if held := withheld(situation)[worker.name]:
-        return held
+    if (held := withheld(situation).get(worker.name)) is not None:
+        return str(held)
     # While it is offered to others, a short loss is not worth a write: what the worker said last holds.
     passes = bool(names) and bool(left_of_short_loss(situation, worker))
     if (not worker.in_sight and not passes) or isinstance(worker.kind, states.Unusable):

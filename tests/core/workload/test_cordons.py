@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
 
 import pytest
 
 from multikueue.adapters.pod import KINDS as PODS
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher, External
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidates, Dispatcher, External, Nomination
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
+from multikueue.core.model.labels import (
+    CORDON_ANNOTATION,
+    MOVE_FROM_ANNOTATION,
+    NAMESPACES_ANNOTATION,
+    POD_GROUP_SERVING_ANNOTATION,
+)
 from multikueue.core.model.names import Json
 from multikueue.core.model.worker_names import cordon_of
 from tests.core.building import CHECK, EARLIER, copy_of, job, job_copy_of, snapshot, workload
@@ -283,3 +288,33 @@ class TestMoving:
         patch = only(PatchWorkload, effects)
         assert patch.cluster == ""
         assert patch.patch["metadata"]["annotations"] == {MOVE_FROM_ANNOTATION: None}
+
+
+class Noting(AllAtOnce):
+    """Notes why it is told that each worker cannot get the Workload."""
+
+    obstacles: ClassVar[dict[str, str]] = {}
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        """See `Dispatcher.nominate`."""
+        known = (candidate for candidate in candidates.workers if candidate.obstacle is not None)
+        self.obstacles.clear()
+        self.obstacles.update({candidate.name: candidate.obstacle.why for candidate in known if candidate.obstacle})
+        return super().nominate(workload, candidates, now)
+
+
+@pytest.mark.parametrize(
+    ("local", "there", "why"),
+    [
+        (workload(), worker("w1", cordon="maintenance"), "Cordoned"),
+        (workload(), worker("w1", cordon="maintenance", second_of="w2"), "SecondName"),
+        (workload(), worker("w1", second_of="w2"), "SecondName"),
+        (workload(), plain_worker("w1", annotations={NAMESPACES_ANNOTATION: "{}"}), "NoNamespace"),
+        (to_move(), worker("w1"), "BeingMoved"),
+    ],
+)
+def test_a_dispatcher_hears_why_a_worker_is_withheld(local: Json, there: Worker, why: str) -> None:
+    """So its metric counts that: all of these were called cordoned."""
+    noting = Noting()
+    decide(snapshot(local, there, worker("w2")), noting)
+    assert noting.obstacles == {"w1": why}

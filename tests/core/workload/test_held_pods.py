@@ -269,14 +269,14 @@ class TestCheckTakenOff:
         local["status"]["conditions"].append(condition("Admitted", "Admitted"))
         pods = [held("a", opened=True), held("b", opened=True)]
         snap = seen(local, pods, place("w1", None), check=None)
-        assert (decide(snap).row, words(snap)) == ("left behind", ["warn"])
+        assert (decide(snap).row, words(snap)) == ("held without check", ["warn"])
 
     def test_so_is_a_group_of_which_only_some_are_held(self) -> None:
         """The others run on the manager, and wait there for the rest."""
         local = group("a", "b", check=None, spec=TWO)
         local["status"]["conditions"].append(condition("Admitted", "Admitted"))
         snap = seen(local, [held("a", opened=True), pod("b", RUNNING)], place("w1", None), check=None)
-        assert (decide(snap).row, words(snap)) == ("left behind", ["warn"])
+        assert (decide(snap).row, words(snap)) == ("held without check", ["warn"])
 
 
 class TestTold:

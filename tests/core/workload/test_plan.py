@@ -41,7 +41,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "check unknown",
         "evicted unchecked",
         "check taken off",
-        "left behind",
+        "held without check",
         "not ours",
         "pods deleted",
         "rejected",

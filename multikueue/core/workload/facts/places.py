@@ -19,11 +19,12 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model import workloads
 from multikueue.core.model.labels import MAX_LABEL_VALUE, NAMESPACE_ON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
-from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
+from multikueue.core.model.worker_names import has_place, is_copy_elsewhere, namespace_on, namespaces_on_workers
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
 from multikueue.core.workload.facts.situation import Situation, once
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
@@ -45,28 +46,33 @@ def is_own_copy(situation: Situation) -> bool:
 
 
 @once
-def withheld(situation: Situation) -> Mapping[ClusterName, str]:
-    """Of each worker: why it is not offered the Workload although it was nominated; empty: it may be.
+def withheld(situation: Situation) -> Mapping[ClusterName, Reason]:
+    """The workers that are not offered the Workload although they were nominated, and why.
 
-    Another reason for not offering is one more line of `_why_withheld`: whoever nominates, the check says it then.
+    Another reason for not offering is one more line of `_why_withheld`, and one more `Why`: whoever nominates, the
+    check says it then, and a dispatcher that gives reasons counts it.
     """
-    return {worker.name: _why_withheld(situation, worker) for worker in situation.workers}
+    reasons = ((worker, _why_withheld(situation, worker)) for worker in situation.workers)
+    # Where its job is, it is recorded first, and may leave it then.
+    return {worker.name: why for worker, why in reasons if why is not None and not _has_its_job(situation, worker)}
 
 
-def _why_withheld(situation: Situation, worker: Worker) -> str:
-    why = "the job is being moved away from it" if situation.facts.leaves == worker.name else worker.hold
-    nowhere = worker.names.why_none(situation.snapshot.key.namespace)  # there is no namespace for it
-    why = why or nowhere or _why_not_found(situation, worker)
-    return "" if not why or _has_its_job(situation, worker) else why  # its job is recorded first, and may leave it then
+def _why_withheld(situation: Situation, worker: Worker) -> Reason | None:
+    if situation.facts.leaves == worker.name:
+        return Reason(Why.BEING_MOVED)
+    if worker.hold:
+        return Reason(Why.SECOND_NAME if worker.second_of else Why.CORDONED, worker.hold)
+    if nowhere := worker.names.why_none(situation.snapshot.key.namespace):
+        return Reason(Why.NO_NAMESPACE, nowhere)
+    return _why_not_found(situation, worker)
 
 
-def _why_not_found(situation: Situation, worker: Worker) -> str:
-    """Why a job there would not find its Workload, and run without it; empty: it would. Groups look for none."""
-    if not worker.kueue.loses_long_names or len(situation.snapshot.key.name) <= MAX_LABEL_VALUE:
-        return ""
-    if situation.facts.has_members or situation.facts.component_index is not None:
-        return ""
-    return f"{worker.kueue.name} there has no room for the name of its Workload: upgrade it, or shorten the job's name"
+def _why_not_found(situation: Situation, worker: Worker) -> Reason | None:
+    """Why a job there would not find its Workload, and run without it. Groups look for none."""
+    facts, name = situation.facts, situation.snapshot.key.name
+    fits = facts.has_members or facts.component_index is not None or len(name) <= MAX_LABEL_VALUE
+    why = f"{worker.kueue.name} there has no room for the name of its Workload: upgrade it, or shorten the job's name"
+    return Reason(Why.NAME_TOO_LONG, why) if worker.kueue.loses_long_names and not fits else None
 
 
 def _has_its_job(situation: Situation, worker: Worker) -> bool:
@@ -82,7 +88,7 @@ def has_company(situation: Situation, worker: Worker) -> bool:
         return True
     if not situation.facts.is_elastic or situation.any_job_on(worker) is None:
         return False
-    return any(workloads.cluster_name(other) == worker.name for other in filter(may_run, situation.snapshot.siblings))
+    return any(workloads.cluster_name(other) == worker.name for other in filter(has_place, situation.snapshot.siblings))
 
 
 def is_misplaced(situation: Situation, worker: Worker, copy: Json) -> bool:

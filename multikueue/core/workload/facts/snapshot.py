@@ -17,7 +17,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.placements import Placement
 from multikueue.core.model.second_names import held_as_second
 from multikueue.core.model.worker_kueue import WorkerKueue
-from multikueue.core.model.worker_names import WorkerNames, cordon_of, may_run
+from multikueue.core.model.worker_names import WorkerNames, cordon_of, has_place
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
 from multikueue.core.model.workloads import cluster_name
 from multikueue.core.workload.facts import worker_states as states
@@ -267,7 +267,7 @@ class Snapshot:
     @cached_property
     def holders(self) -> frozenset[str]:
         """The workers that have the Workload, or others of its job."""
-        sharing = (self.workload or {}, *filter(may_run, self.siblings))
+        sharing = (self.workload or {}, *filter(has_place, self.siblings))
         return frozenset(name for sharer in sharing if (name := cluster_name(sharer)) is not None)
 
     def namespace_for(self, worker: Worker) -> str:
