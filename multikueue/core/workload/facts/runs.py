@@ -2,9 +2,9 @@
 
 See `leftovers` for what is seen of earlier attempts.
 
-This attempt's job is created on the recorded worker only, so at most one cluster has it. But an eviction erases
-`clusterName`, and the manager's Kueue may reserve quota again before the earlier job has been seen to stop. Nobody else
-may be recorded before that is clear: the job would run twice.
+This attempt's job is created on the recorded worker only, so at most one cluster has it. But with the quota of an
+evicted Workload its `clusterName` goes, and the manager's Kueue may reserve quota again before the earlier job has been
+seen to stop. Nobody else may be recorded before that is clear: the job would run twice.
 """
 
 from __future__ import annotations
