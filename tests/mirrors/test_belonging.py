@@ -98,6 +98,25 @@ async def test_the_pods_of_a_kind_are_owned_by_the_managers_job(kind: JobKind) -
         assert dig(mirror, "spec", "nodeName") == "multikueue-worker1"
 
 
+@pytest.mark.parametrize("name", [name for name in OWN_PODS if name != "Pod"])
+async def test_kinds_whose_pods_the_manager_has_already_have_no_mirrors(name: str) -> None:
+    """Theirs have the names that mirrors would have: each was refused, and the job was told so."""
+    kind, shown = row(name), await prepared(await Fleet.connected("worker1", cpu=50))
+    row_of_kind = next(known for known in SANDBOX_KINDS if known.resource == kind.resource)
+    for server in (shown.fleet.manager, *shown.fleet.workers.values()):
+        server.registry.create_object(definition(row_of_kind))
+    async with (
+        shown.fleet.kueues(LONG, [BATCH_JOB, row_of_kind]),
+        shown.fleet.dispatching(shown.manager(kinds=[row("Job"), kind])),
+    ):
+        (made,) = row_of_kind.examples("mine", TEMPLATE, queue="user-queue")
+        await shown.fleet.admin.create(kind.resource, made)
+        await until(shown.pods)
+        await anyio.sleep(10)
+    assert shown.writes("create") == 0
+    assert await shown.mirrors() == []
+
+
 @pytest.mark.parametrize("names", [("PipelineRun",), ("PipelineRun", "TaskRun")], ids="+".join)
 async def test_what_stands_between_a_declared_job_and_its_pods_is_read(names: tuple[str, ...]) -> None:
     """Tekton gives a TaskRun the labels of its PipelineRun, ours as well; settings may declare both, or one."""

@@ -49,6 +49,12 @@ _BETWEEN: Final[Mapping[tuple[str, str], Resource]] = {
 }
 
 
+_ON_THE_MANAGER: Final = frozenset(
+    (kind.resource.gvk.group, kind.resource.gvk.kind) for kind in AVAILABLE if kind.keeps_check_pending
+)
+"""Kinds whose pods the manager has already, gated: mirrors would have their names."""
+
+
 @attrs.define(eq=False)
 class Owners:
     """Finds whose a pod is."""
@@ -71,7 +77,7 @@ class Owners:
     def _run(self, worker: str, known: WorkerInformers, gvk: GVK, copy: Json) -> tuple[Run | None, bool]:
         cache, key = self.manager.jobs.get(gvk), origin_key(copy)
         job = cache.get(key) if cache is not None else None
-        if cache is None or job is None or not is_copy_of(copy, job):
+        if cache is None or job is None or (gvk.group, gvk.kind) in _ON_THE_MANAGER or not is_copy_of(copy, job):
             return None, False
         workloads = [*filter(None, map(self.manager.workloads.get, self.manager.owned(gvk, key)))]
         if _is_another_there(known, gvk, copy, {namespace_on(workload, worker) for workload in workloads}):
