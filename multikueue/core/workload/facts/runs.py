@@ -5,6 +5,15 @@ See `leftovers` for what is seen of earlier attempts.
 This attempt's job is created on the recorded worker only, so at most one cluster has it. But with the quota of an
 evicted Workload its `clusterName` goes, and the manager's Kueue may reserve quota again before the earlier job has been
 seen to stop. Nobody else may be recorded before that is clear: the job would run twice.
+
+Its questions, from one object to all workers:
+
+| asked of | seen | unseen |
+|---|---|---|
+| one job copy | `may_have_pods`: it has pods; `may_run`: or may get some | |
+| one worker | `may_run_of_gone`: the Workload is gone | `may_run_unseen`, beside a Workload copy; `may_start_unseen` |
+| the Workload | `may_run_anywhere` | `possible_runs`: where, and until when; `blocking`: those in the way of a record |
+| a worker that has not stopped it | | `unstopped`; `stuck`: for so long that somebody has to act |
 """
 
 from __future__ import annotations
