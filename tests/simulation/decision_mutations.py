@@ -208,7 +208,7 @@ def unmarked_copies_win() -> AbstractContextManager[Any]:
 
 def copies_are_planned() -> AbstractContextManager[Any]:
     """Where the manager is a worker, too, its copies there are dispatched once more."""
-    return mock.patch.object(planning, "is_own_copy", return_value=False)
+    return _rows("copy", applies=lambda _: False)
 
 
 def an_erased_worker_is_a_lost_job() -> AbstractContextManager[Any]:

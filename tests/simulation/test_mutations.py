@@ -16,7 +16,8 @@ from tests.simulation.simulating import simulate
 TRIES = 60
 """Seeds looked at: whatever changes the order of events moves the first that catches."""
 FIRST = {
-    "the_first_event_after_a_resume_is_dropped": 56,
+    "the_first_event_after_a_resume_is_dropped": 27,
+    "stops_without_eviction_are_ignored": 5,
     "lost_workers_get_no_grace": 40,
     "losers_are_not_cleaned_once_assigned": 36,
     "lost_workers_get_a_third_of_the_grace": 62,
@@ -83,7 +84,7 @@ FIRST = {
     "workers_are_recorded_unasked": 6,
     "holds_are_evictions": 17,
     "jobs_are_deleted_in_the_background": 120,
-    "accepted_deletions_are_removals": 122,
+    "accepted_deletions_are_removals": 123,
     "copies_are_not_kept": 19,
     "only_a_finished_copy_is_kept": 3,
     "ends_lose_their_counts": 16,
