@@ -143,7 +143,7 @@ class ManagerHandlers:
         if new is None:
             self.memory.forget(key)
         else:
-            self.memory.touched(key)
+            self.memory.touched(key, here=True)
         if old is not None and new is not None and asks_again(old, new):
             self.ask_again(key)
         self.work.workloads.enqueue(key)
@@ -159,7 +159,7 @@ class ManagerHandlers:
         concerned = self.cluster.workloads_of(key, kind.resource.gvk, new or old or {})
         stopped = () if concerned or new is None else map(ObjectKey.parsed, kind.stopped_entries(new))
         for workload in (*concerned, *stopped):
-            self.memory.touched(workload)
+            self.memory.touched(workload, here=True)
             if again:
                 self.ask_again(workload)
             # Most such changes are the status that we copied from the worker ourselves, so they may wait.

@@ -7,8 +7,8 @@ from typing import Any, Final
 import attrs
 import pytest
 
-from multikueue.core.model.names import Json, Resource
-from multikueue.errors import Forbidden
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.errors import ApiError, Forbidden, ServerFault, TooManyRequests
 from multikueue.protocols import ObjectList
 from multikueue.testing import NOW
 from multikueued.api_answers import REMOTE_JOB
@@ -16,12 +16,17 @@ from multikueued.commands.get import gather_jobs
 from multikueued.reading import causes
 from multikueued.reading.source import JobList, JobsWanted
 from multikueued.reading.through_api import CAUSES, ThroughApi
-from multikueued.reports.explanation import Explanation
-from multikueued.reports.jobs import JobFilter
+from multikueued.reports.explanation import Explanation, explain
+from multikueued.reports.jobs import JobFilter, JobReport, JobState
+from multikueued.reports.objects import ManagerObjects
 from tests.commands.breaking import Person, explained, seen_after
 from tests.commands.test_breaks import BREAKS
+from tests.core.building import workload
 from tests.runtime.fleet import Fleet, now
 
+JOB: Final = JobReport(
+    "job/train", "default", JobState.WAITING, "", (), "user-queue", "cq", "job-train", "", None, None, ""
+)
 TOLD: Final = ("token", "kind not enabled", "no LocalQueue there", "worker down", "name taken", "typo in the config")
 WANTED: Final = JobsWanted(JobFilter("default"), now=NOW, daemon_namespace="kueue-system")
 
@@ -41,29 +46,64 @@ async def test_get_tells_what_explain_finds(name: str) -> None:
     assert [job.reason for job in listed.jobs] == [explanation.findings[0].why]
 
 
-@pytest.mark.looptime
-async def test_of_very_many_those_that_have_waited_longest_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(causes, "MOST", 0)
-    (case,) = (case for case in BREAKS if case.name == "token")
-    listed, _ = await seen_after(seen, before=case.before)
-    assert [job.reason for job in listed.jobs] == ["ClusterQueue cluster-queue is inactive"]
+def _workload(name: str, minute: int, *, active: bool = True) -> Json:
+    """One that waits for quota, or was deactivated."""
+    local = workload()
+    local["metadata"] |= {"name": name, "uid": name, "creationTimestamp": f"2026-11-29T10:{minute:02}:00Z"}
+    local["spec"]["active"] = active
+    return {**local, "status": {}}
+
+
+def test_what_waits_is_explained_before_what_somebody_has_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those stay for ever: two hundred of them, and no job that waits was explained."""
+    monkeypatch.setattr(causes, "MOST", 2)
+    asked: list[str] = []
+
+    def noted(seen: Any) -> Any:
+        asked.append(seen.workload["metadata"]["name"])
+        return explain(seen)
+
+    monkeypatch.setattr(causes, "explain", noted)
+    listed = (_workload("off", 1, active=False), _workload("late", 3), _workload("early", 2))
+    monkeypatch.setattr(ManagerObjects, "dispatched", listed)
+    causes.causes(ManagerObjects(workloads=listed), NOW, "kueue-system")
+    assert asked == ["early", "late"]
+
+
+@pytest.mark.parametrize(("state", "reason"), [("Running", ""), ("Finished", ""), ("Waiting", "the token is void")])
+def test_causes_of_before_are_not_told_of_what_runs(state: str, reason: str) -> None:
+    """They are kept for some seconds: a job that ran had the reason for which it had waited."""
+    job = attrs.evolve(JOB, state=JobState(state))
+    told = causes.with_causes((job,), {ObjectKey(job.namespace, job.workload): "the token is void"})
+    assert [report.reason for report in told] == [reason]
 
 
 @attrs.define
 class EarlierApi:
-    """A manager whose API knows no causes, or does not tell them to who asks."""
+    """A manager whose API knows no causes, or does not tell them to who asks, or not now."""
+
+    error: ApiError
 
     async def list(self, resource: Resource, *, namespace: str = "", **_: Any) -> ObjectList:
         if resource == CAUSES:
-            raise Forbidden("manager: list causes: no", status=403)
+            raise self.error
         assert (resource, namespace) == (REMOTE_JOB, "default")
         status = {"job": "job/train", "state": "Waiting", "reason": "No worker cluster takes it"}
         item: Json = {"metadata": {"namespace": "default", "name": "job.train"}, "status": status}
         return ObjectList([item], "1")
 
 
-async def test_who_may_not_ask_for_causes_reads_the_words_of_before() -> None:
-    client: Any = EarlierApi()
+@pytest.mark.parametrize(
+    ("error", "not_checked"),
+    [
+        (Forbidden("manager: list causes: no", status=403), ()),
+        (TooManyRequests("manager: list causes: later", status=429), ("causes of jobs in default",)),
+        (ServerFault("manager: list causes: failed", status=500), ("causes of jobs in default",)),
+    ],
+)
+async def test_without_causes_the_list_has_the_words_of_before(error: ApiError, not_checked: tuple[str, ...]) -> None:
+    """What fails for them alone took the whole list away."""
+    client: Any = EarlierApi(error)
     listed = await ThroughApi(client).jobs(WANTED)
     assert listed is not None
-    assert [job.reason for job in listed.jobs] == ["No worker cluster takes it"]
+    assert ([job.reason for job in listed.jobs], listed.not_checked) == (["No worker cluster takes it"], not_checked)

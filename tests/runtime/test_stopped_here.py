@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid
 from multikueue.core.model.workloads import evictions, has_quota
+from multikueue.errors import NotFound
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.faults import Match, Reset
 from multikueue.sandbox.jobs import RunnerOptions
@@ -157,6 +159,22 @@ class TestASuspensionByHand:
             assert await fleet.running_on() == before
             assert fleet.requests("worker1", "create", JOB) == 1
             assert (await status(fleet))["active"] == 1
+
+    async def test_what_its_kueue_does_not_take_back_is_stopped_though_its_copy_changes_all_the_time(self) -> None:
+        """A Kueue that is down, or kept from it: a job whose counters move was never stopped, and its status froze."""
+        fleet = await Fleet.connected("worker1")
+        async with fleet.dispatching():
+            async with fleet.kueues():
+                await fleet.submit()
+                await until(fleet.running_on)
+                await anyio.sleep(5)
+            await fleet.admin.merge_patch(JOB, KEY, {"spec": {"suspend": True}})
+            there = DirectClient(fleet.workers["worker1"])
+            for second in range(20):
+                with contextlib.suppress(NotFound):
+                    await there.merge_patch(JOB, KEY, {"metadata": {"annotations": {"seen": str(second)}}})
+                await anyio.sleep(1)
+            assert not any(copy["spec"]["active"] for copy in (await there.list(WORKLOAD)).items)
 
 
 class TestASettledEnd:

@@ -53,11 +53,6 @@ def queues_that_are_not_there_are_asked() -> AbstractContextManager[Any]:
     return _ignoring(Why.NO_LOCAL_QUEUE, Why.NO_NAMESPACE, Why.QUEUE_INACTIVE)
 
 
-def taken_names_are_asked_for() -> AbstractContextManager[Any]:
-    """Filter: a worker where somebody else has the name is one to choose."""
-    return _ignoring(Why.NAME_TAKEN)
-
-
 def names_are_ignored() -> AbstractContextManager[Any]:
     """Filter: a worker that the job does not name is one to choose."""
     return _ignoring(Why.NOT_NAMED)
@@ -227,7 +222,6 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
         for mutation in (
             workers_out_of_reach_are_asked,
             queues_that_are_not_there_are_asked,
-            taken_names_are_asked_for,
             names_are_ignored,
             selectors_are_ignored,
             taints_are_ignored,
@@ -261,7 +255,6 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
 UNSEEN: Final = frozenset(
     {
         "workers_out_of_reach_are_asked",
-        "taken_names_are_asked_for",
         "what_never_fits_is_asked",
         "refusals_are_forgotten",
         "faults_are_forgotten",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -14,10 +15,13 @@ from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import WAITING_STATES, JobReport, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 
-HELD_UP: Final = (*WAITING_STATES, JobState.LOST, JobState.REJECTED, JobState.INACTIVE)
+SETTLED: Final = (JobState.REJECTED, JobState.INACTIVE)
+"""The states that last until somebody does something about them."""
+HELD_UP: Final = (*WAITING_STATES, JobState.LOST, *SETTLED)
 """The states of jobs that something may keep from running."""
 MOST: Final = 200
-"""Jobs that are explained, those that have waited longest: each takes about a millisecond."""
+"""Jobs that are explained, the oldest first, and those that wait before those that are settled: each takes about a
+millisecond."""
 
 
 def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> dict[ObjectKey, str]:
@@ -28,8 +32,13 @@ def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> dic
         now: the wall clock.
         daemon_namespace: for remedies.
     """
-    held_up = [workload for workload in objects.dispatched if state_of(workload, objects) in HELD_UP]
-    held_up.sort(key=lambda workload: str(dig(workload, "metadata", "creationTimestamp") or ""))
+    states = ((state_of(workload, objects), workload) for workload in objects.dispatched)
+    ranked = [
+        (state in SETTLED, str(dig(of, "metadata", "creationTimestamp") or ""), of)
+        for state, of in states
+        if state in HELD_UP
+    ]
+    held_up = [workload for *_, workload in sorted(ranked, key=itemgetter(0, 1))]
     explained = {
         ObjectKey.of(workload): explain(Seen(workload, None, objects, (), now, daemon_namespace, others_named=None))
         for workload in held_up[:MOST]
@@ -39,6 +48,11 @@ def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> dic
 
 
 def with_causes(jobs: Iterable[JobReport], known: Mapping[ObjectKey, str]) -> tuple[JobReport, ...]:
-    """The jobs, with what keeps them from running as the reason."""
+    """The jobs, with what keeps them from running as the reason.
+
+    Causes may be older than the list: what runs has none.
+    """
     keyed = ((ObjectKey(job.namespace, job.workload), job) for job in jobs)
-    return tuple(attrs.evolve(job, reason=known.get(key, job.reason)) for key, job in keyed)
+    return tuple(
+        attrs.evolve(job, reason=known.get(key, job.reason)) if job.state in HELD_UP else job for key, job in keyed
+    )

@@ -14,7 +14,7 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
-from multikueue.errors import Forbidden, NotFound
+from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClientOptions, KubeClient
 from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.clusters import ClusterClient
@@ -37,6 +37,8 @@ from multikueued.reports.typenames import WORKLOAD_TYPE, JobName, is_called
 LOGS: Final = ClientOptions(deadline=60.0, connection_wait=10.0)
 """Until an answer begins: the server may have to wait for a worker itself."""
 CAUSES: Final = Resource(GVK(GROUP, VERSION, "Causes"), "causes")
+CAUSES_WITHIN: Final = 5.0
+"""Seconds for all causes together."""
 MOST_NAMESPACES: Final = 20
 """Namespaces of which causes are asked for, each by a request."""
 NAMESPACES: Final = Resource(GVK(GROUP, VERSION, "RemoteNamespace"), "remotenamespaces", namespaced=False)
@@ -54,18 +56,24 @@ class ThroughApi:
             return None
         listed = await self.all_jobs(wanted.chosen.namespace)
         chosen = [report for report in listed if wanted.chosen.takes(report)]
-        known = await self._causes(chosen) if wanted.now is not None else {}
-        return JobList(in_place(with_causes(chosen, known)))
+        known, unread = await self._causes(chosen) if wanted.now is not None else ({}, ())
+        return JobList(in_place(with_causes(chosen, known)), unread)
 
-    async def _causes(self, jobs: Iterable[JobReport]) -> dict[ObjectKey, str]:
-        """What keeps jobs from running, as far as the API may be asked."""
-        namespaces = sorted({job.namespace for job in jobs if job.state in HELD_UP})
+    async def _causes(self, jobs: Iterable[JobReport]) -> tuple[dict[ObjectKey, str], tuple[str, ...]]:
+        """What keeps jobs from running, as far as the API may be asked and answers soon; and where that is not known.
+        The list stands without it."""
+        left = sorted({job.namespace for job in jobs if job.state in HELD_UP})
         known: dict[ObjectKey, str] = {}
-        for namespace in namespaces[:MOST_NAMESPACES]:
-            with suppress(Forbidden, NotFound):  # the role, or the server, is of an earlier version
-                for entry in (await self.client.list(CAUSES, namespace=namespace)).items:
-                    known[ObjectKey.of(entry)] = str(entry["why"])
-        return known
+        with anyio.move_on_after(CAUSES_WITHIN):
+            for namespace in left[:MOST_NAMESPACES]:
+                try:
+                    with suppress(Forbidden, NotFound):  # the role, or the server, is of an earlier version
+                        for entry in (await self.client.list(CAUSES, namespace=namespace)).items:
+                            known[ObjectKey.of(entry)] = str(entry.get("why") or "")
+                except ApiError:
+                    break
+                left = left[1:]
+        return known, (f"causes of jobs in {', '.join(left)}",) if left else ()
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained | None:
         """See `Source`."""

@@ -30,10 +30,12 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueued.reports.jobs import JobReport, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
+from multikueued.reports.remedies.trouble import NO_NAMESPACE, SECOND_NAME
 from multikueued.reports.worker_answers import WorkerAnswer
 from multikueued.reports.worker_queues import local_queue_of
 
 _OBSTACLES: Final = {"Unusable": Why.KIND_NOT_SERVED, "Cordoned": Why.CORDONED, "Refused": Why.REFUSED}
+_CAUSES: Final = {SECOND_NAME: Why.SECOND_NAME, NO_NAMESPACE: Why.NO_NAMESPACE}
 _ABSENT: Final = ("Lost", "NotConnected", "Missing")
 _SEEN_THERE: Final = (Why.NO_LOCAL_QUEUE, Why.QUEUE_INACTIVE, Why.NEVER_FITS, Why.NO_ROOM)
 
@@ -103,7 +105,7 @@ def _reasons(
 
 def _candidate(answer: WorkerAnswer, workload: Json, objects: ManagerObjects, refused: set[str]) -> Candidate:
     name, cluster = answer.worker, objects.clusters_by_name.get(answer.worker, {})
-    why = _OBSTACLES.get(answer.state) or (Why.REFUSED if name in refused else None)
+    why = _CAUSES.get(answer.cause) or _OBSTACLES.get(answer.state) or (Why.REFUSED if name in refused else None)
     queue = _queue(name, workload, objects)
     missing = queue if isinstance(queue, Reason) else None
     return Candidate(

@@ -80,8 +80,7 @@ def _is_evicted_unseen(situation: Situation) -> bool:
 
 def _send_back_evicted(situation: Situation) -> Plan:
     """Its worker's Kueue has evicted it."""
-    sent_back = check_updates.send_back_evicted(situation, situation.recorded.name, situation.recorded_copy)
-    return Plan(tuple(sent_back))
+    return Plan(tuple(check_updates.send_back_evicted(situation, situation.recorded.name, situation.recorded_copy)))
 
 
 def _wait_for_unseen_run(situation: Situation) -> Plan | None:
@@ -325,9 +324,11 @@ def end_move(situation: Situation) -> Iterator[Effect]:
 
 def _tell_vanished(situation: Situation) -> Plan:
     """It cannot be sent back without our check, and nobody else runs it: its job would say for ever that it runs."""
+    if situation.snapshot.quiet_for < VANISHED:
+        return Plan(row="a moment ago").within(VANISHED)
     advice = "once its queue has the MultiKueue check again it runs again, or delete it"
     gone = f'Its copies on worker cluster "{situation.assigned_to}" are gone, and nobody runs it: {advice}'
-    return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),))
+    return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),), row="tell it")
 
 
 follow_job: Final = following(

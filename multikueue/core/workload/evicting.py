@@ -305,7 +305,7 @@ def stop_here(situation: Situation) -> Plan | None:
         return None
     if worker is not None and ending.own_end(situation, situation.jobs_on(worker)) is not None:
         return None  # it has ended before that: its end is shown
-    if situation.facts.is_admitted and situation.snapshot.quiet_for < KUEUE_GRACE:
+    if situation.facts.is_admitted and situation.snapshot.unchanged_here_for < KUEUE_GRACE:
         return Plan(row="Kueue starts it again or deletes its Workload").within(KUEUE_GRACE)
     return _stop_first(situation, Plan(tuple(show_stopped(situation, job)), row="release it"))
 

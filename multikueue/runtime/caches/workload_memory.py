@@ -35,6 +35,7 @@ class _Creations:
 @attrs.define(eq=False)
 class _Remembered:
     touched_at: float
+    changed_here_at: float = attrs.field(default=attrs.Factory(lambda known: known.touched_at, takes_self=True))
     last_worker: ClusterName | None = None
     placement: Placement | None = None
     placed: tuple[str, str] = ("", "")
@@ -73,10 +74,11 @@ class WorkloadMemory:
         """Whether this process has looked at the Workload."""
         return key in self._known
 
-    def touched(self, key: ObjectKey) -> None:
-        """Something of this Workload changed, here or on a worker. One that is gone is not remembered again."""
+    def touched(self, key: ObjectKey, *, here: bool = False) -> None:
+        """Something of this Workload changed, on a worker or `here`. One that is gone is not remembered again."""
         if (known := self._known.get(key) or self._gone.get(key)) is not None:
             known.touched_at = loop_time()
+            known.changed_here_at = loop_time() if here else known.changed_here_at
         elif key in self._missed:
             self._missed[key] = loop_time()
 
@@ -107,6 +109,11 @@ class WorkloadMemory:
         """How long nothing of this Workload has changed; zero for one that was not observed."""
         known, now = self._known.get(key) or self._gone.get(key), loop_time()
         return timedelta(seconds=now - (known.touched_at if known is not None else self._missed.get(key, now)))
+
+    def unchanged_here_for(self, key: ObjectKey) -> timedelta:
+        """How long nothing of this Workload has changed on the manager; zero for one that was not observed."""
+        now = loop_time()
+        return timedelta(seconds=now - self._known.get(key, _Remembered(now)).changed_here_at)
 
     def observe(self, key: ObjectKey, workload: Json) -> None:
         """Note the worker recorded for the Workload, or that none is recorded for this attempt.

@@ -129,6 +129,7 @@ class SnapshotReader:
             placement=self.memory.placement(key),
             running_for=self.workers.running_for,
             quiet_for=self.memory.quiet_for(key),
+            unchanged_here_for=self.memory.unchanged_here_for(key),
             siblings=siblings,
             facts=self._facts(key, workload, check, config, jobs, workers),
             workers=workers,

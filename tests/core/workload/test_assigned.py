@@ -313,8 +313,9 @@ class TestUnchecked:
         assert self.words(w1) == []
 
     def test_one_whose_copies_are_gone_is_told(self) -> None:
-        """It cannot be sent back, and its job says that it runs."""
-        assert self.words(worker("w1")) == ["warn"]
+        """It cannot be sent back, and its job says that it runs. What has ended may go just before its end shows."""
+        gone = snapshot(self.TAKEN_OFF, worker("w1"), check=None, quiet_for=timedelta(minutes=1))
+        assert (self.words(worker("w1")), words(gone)) == ([], ["warn"])
 
     def test_copies_on_other_workers_are_removed(self) -> None:
         """A worker that was lost and is back may still run an earlier attempt."""

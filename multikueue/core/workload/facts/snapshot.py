@@ -257,6 +257,8 @@ class Snapshot:
     """How long this process has been connecting to workers."""
     quiet_for: timedelta = timedelta(0)
     """How long nothing of it has changed, here or on a worker."""
+    unchanged_here_for: timedelta = timedelta(0)
+    """How long nothing of it has changed on the manager."""
     siblings: tuple[Json, ...] = ()
     """The manager's other Workloads of the same job: slices of an elastic job, parts of a group."""
     facts: Facts = attrs.field(factory=Facts)

@@ -33,7 +33,7 @@ def test_where_jobs_of_others_wait_there_is_no_room_for_ten_minutes() -> None:
     ("changes", "expected"),
     [
         ({"available": False}, Why.OUT_OF_REACH),
-        ({"obstacle": Reason(Why.NAME_TAKEN)}, Why.NAME_TAKEN),
+        ({"obstacle": Reason(Why.REFUSED)}, Why.REFUSED),
         ({"queue": queue(active=False)}, Why.QUEUE_INACTIVE),
         ({"queue": queue(ceiling={GPU: 3})}, Why.NEVER_FITS),
         ({"annotations": {"multikueue.dev/taints": "spot:NoDispatch"}}, Why.NOT_TOLERATED),

@@ -361,7 +361,7 @@ def test_what_the_ledger_wakes_is_offered() -> None:
 NAMES_OF_ALL = tuple(f"w{number}" for number in range(25))
 
 
-reasons = st.sampled_from([None, None, Reason(Why.NAME_TAKEN)])
+reasons = st.sampled_from([None, None, Reason(Why.REFUSED)])
 
 
 quota = st.sampled_from([(), copy("QuotaReserved", "ExceedsMaxQuota", status=False), copy("X", "Y", status=True)])
