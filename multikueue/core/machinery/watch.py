@@ -127,9 +127,15 @@ class Failed:
     """The request failed: no list, no watch, or no answer to the probe."""
 
 
+@attrs.frozen
+class ProbeRefused:
+    """The server has answered the probe, and listed nothing: it has too much to do, or wants other credentials."""
+
+
 Outcome: TypeAlias = (
     Listed
     | Probed
+    | ProbeRefused
     | EventReceived
     | Established
     | WatchEnded
@@ -170,6 +176,8 @@ class WatchState:
             case Probing(known, silent), Probed(version):
                 behind = version_number(version) < version_number(known)
                 return self._relist() if silent or behind else attrs.evolve(self, phase=Watching(known))
+            case Probing(), ProbeRefused():
+                return self._failed(self.phase)
             case Listing(), Listed(version):
                 return attrs.evolve(self, phase=Watching(version))
             case _:

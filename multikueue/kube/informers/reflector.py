@@ -12,7 +12,7 @@ from multikueue.core.machinery import watch
 from multikueue.core.machinery.liveness import LOST_AFTER
 from multikueue.core.model.names import Resource
 from multikueue.core.model.objects import resource_version, version_number
-from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
+from multikueue.errors import ApiError, DeadlineExceeded, ServerFault, Unreachable
 from multikueue.kube.informers.list_pages import InitialList
 from multikueue.protocols import Lister, ObjectList, Received, Watcher, WatchEvent
 
@@ -124,8 +124,10 @@ class Reflector:
             with anyio.move_on_after(deadline):  # beside the client's own deadline
                 listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=NOTHING)
                 return watch.Probed(listed.resource_version), None
-        except ApiError as error:
+        except (Unreachable, DeadlineExceeded, ServerFault) as error:
             return watch.Failed(), error
+        except ApiError as error:
+            return watch.ProbeRefused(), error
         text = f"{self.resource}: the watch is silent, and the server does not answer within {deadline:g} s"
         return watch.Failed(), DeadlineExceeded(text)
 

@@ -21,6 +21,7 @@ from multikueue.core.machinery.watch import (
     Listing,
     Outcome,
     Probed,
+    ProbeRefused,
     Probing,
     TimedOut,
     VersionExpired,
@@ -121,6 +122,13 @@ def test_a_server_that_left_a_probe_unanswered_is_listed_once_it_answers() -> No
     away = after(Listed("5"), Established(), Disconnected(), Failed())
     assert away == WatchState(Listing(), failures=1)
     assert away.step(Failed()).step(Listed("9")) == WatchState(Watching("9"), failures=2)
+
+
+def test_a_server_that_answers_a_probe_with_a_refusal_is_probed_again() -> None:
+    """One that has too much to do was asked for whole lists instead."""
+    busy = after(Listed("5"), Established(), Disconnected(), ProbeRefused())
+    assert busy == WatchState(Probing("5"), failures=1)
+    assert busy.step(Probed("5")).phase == Watching("5")
 
 
 def test_a_watch_that_was_never_established_and_times_out_is_a_failure() -> None:
