@@ -19,6 +19,7 @@ from multikueue.errors import NotFound, Unreachable
 from multikueue.kube.tunnel import Tunnel
 from multikueue.testing import until
 from multikueued.mirror_names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
+from multikueued.mirrors.endpoint import relay
 from multikueued.mirrors.endpoint.callers import NodeRights
 from multikueued.mirrors.endpoint.heads import MAX_HEAD, RefusedError, answer_head
 from multikueued.mirrors.endpoint.places import Places
@@ -347,6 +348,16 @@ async def test_who_may_ask_nothing_takes_few_of_the_managers_connections() -> No
                 here.manager.held.set()
                 assert (await rest(stream)).startswith(b"HTTP/1.1 200")
         assert {answer[:12] for answer in strangers} == {b"HTTP/1.1 403"}
+
+
+async def test_who_waits_too_long_for_a_turn_is_told_and_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All logs that an API server asks for are one caller's: while the manager was slow they held their places."""
+    monkeypatch.setattr(relay, "PATIENCE", 0.2)
+    async with stage() as here:
+        here.manager.held = anyio.Event()
+        assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 503")
+        here.manager.held.set()
+        assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 200")
 
 
 async def test_the_answer_of_the_manager_is_kept_for_a_minute() -> None:

@@ -134,8 +134,12 @@ class Relay:
             writer.write(text(200, f"{orjson.dumps(WELL).decode()}\n"))
             return
         asked = asked_in(head)
-        async with self._turns.setdefault(user.name, anyio.CapacityLimiter(LOOKED_UP)):
-            mirror = await self._mirror(asked, user)
+        mirror = None
+        with anyio.move_on_after(PATIENCE):
+            async with self._turns.setdefault(user.name, anyio.CapacityLimiter(LOOKED_UP)):
+                mirror = await self._mirror(asked, user)
+        if mirror is None:
+            raise RefusedError(503, "multikueue has many requests to look up: ask again in a while\n")
         audit |= {"worker": mirror.worker, "pod": str(mirror.worker_pod)}
         with self.places.taken(mirror.uid, mirror.namespace, head.first("user-agent")):
             async with self._from_worker(asked, head, mirror) as (tunnel, answered):
