@@ -51,7 +51,7 @@ CHUNK: Final = 64 << 10
 REFUSAL: Final = 64 << 10
 """Bytes of a worker's refusal that are read."""
 PATIENCE: Final = 20.0
-"""Seconds for that."""
+"""Seconds for that, and for a look-up of the manager with the wait for it."""
 LOOKED_UP: Final = 8
 """Mirrors that are looked up at a time for one caller, others wait: whether they may ask is known only then."""
 
