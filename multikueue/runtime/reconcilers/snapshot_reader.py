@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import attrs
 
 from multikueue.adapters import AdapterRegistry
+from multikueue.adapters.safe import SafeAdapter
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.dispatchers.dispatcher import Facts, Figures, Waiting
 from multikueue.core.model.destination import Destination
@@ -94,20 +95,7 @@ class SnapshotReader:
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         here = _Here(key, workload, owned_by, kind is None or kind.traits.workload_only, siblings)
         if workload is None:
-            gone = Snapshot(
-                key,
-                None,
-                adapter=kind,
-                siblings=siblings,
-                workers=tuple(self._workers(here, None)),
-                was_here=self.memory.was_here(key),
-                last_worker=self.memory.last_worker(key),
-                quiet_for=self.memory.quiet_for(key),
-            )
-            if stopped is None:
-                return gone
-            in_vain, refused_for = self._refused(owned_by, {name_of(stopped.object): stopped.object})
-            return attrs.evolve(stopped.shown(gone), in_vain=in_vain, refused_for=refused_for)
+            return self._read_gone(here, kind, stopped)
         check, check_unknown = self.manager.our_check(check_names(workload))
         unreadable = unreadable_job(self.manager, key, workload, owned_by) if owned_by is not None else ""
         jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None and not unreadable else {}
@@ -134,6 +122,22 @@ class SnapshotReader:
             facts=self._facts(key, workload, check, config, jobs, workers),
             workers=workers,
         )
+
+    def _read_gone(self, here: _Here, kind: SafeAdapter | None, stopped: StoppedJob | None) -> Snapshot:
+        gone = Snapshot(
+            here.key,
+            None,
+            adapter=kind,
+            siblings=here.siblings,
+            workers=tuple(self._workers(here, None)),
+            was_here=self.memory.was_here(here.key),
+            last_worker=self.memory.last_worker(here.key),
+            quiet_for=self.memory.quiet_for(here.key),
+        )
+        if stopped is None:
+            return gone
+        in_vain, refused_for = self._refused(here.owned_by, {name_of(stopped.object): stopped.object})
+        return attrs.evolve(stopped.shown(gone), in_vain=in_vain, refused_for=refused_for)
 
     def _facts(
         self,
