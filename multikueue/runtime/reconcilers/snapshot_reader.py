@@ -128,7 +128,7 @@ class SnapshotReader:
             here.key,
             None,
             adapter=kind,
-            siblings=here.siblings,
+            siblings=tuple(here.siblings),
             workers=tuple(self._workers(here, None)),
             was_here=self.memory.was_here(here.key),
             last_worker=self.memory.last_worker(here.key),
