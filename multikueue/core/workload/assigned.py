@@ -118,11 +118,13 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
     return situation.state is CheckState.PENDING and alone and not (known or worker.copy.has_had_owner)
 
 
-def begin_anew(situation: Situation) -> Plan:
-    """The job is gone from its worker: a moment later, since one that has ended may go before its end shows."""
-    if situation.snapshot.quiet_for < VANISHED:
-        return Plan(row="a moment ago").within(VANISHED)
-    return Plan((retry_vanished(situation),), row="try again")
+_JUST_GONE: Final = Way(
+    "a moment ago", lambda seen: seen.snapshot.quiet_for < VANISHED, lambda _: Plan().within(VANISHED)
+)
+"""What is gone from a worker may have ended just before, and its end may not show yet."""
+
+begin_anew: Final = first_of(_JUST_GONE, Way("try again", always, lambda seen: Plan((retry_vanished(seen),))))
+"""The job is gone from its worker."""
 
 
 def _is_over(situation: Situation) -> bool:
@@ -324,11 +326,9 @@ def end_move(situation: Situation) -> Iterator[Effect]:
 
 def _tell_vanished(situation: Situation) -> Plan:
     """It cannot be sent back without our check, and nobody else runs it: its job would say for ever that it runs."""
-    if situation.snapshot.quiet_for < VANISHED:
-        return Plan(row="a moment ago").within(VANISHED)
     advice = "once its queue has the MultiKueue check again it runs again, or delete it"
     gone = f'Its copies on worker cluster "{situation.assigned_to}" are gone, and nobody runs it: {advice}'
-    return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),), row="tell it")
+    return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),))
 
 
 follow_job: Final = following(
@@ -345,7 +345,7 @@ follow_job: Final = following(
 
 follow_unchecked: Final = first_of(
     Way("out of sight", _is_out_of_sight, wait),
-    Way("vanished", lambda seen: seen.recorded.is_empty, _tell_vanished),
+    Way("vanished", lambda seen: seen.recorded.is_empty, first_of(_JUST_GONE, Way("tell it", always, _tell_vanished))),
     Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
     Way("follow", always, lambda seen: Plan(tuple(ending.sync_status(seen, seen.jobs_on(seen.recorded))))),
 )

@@ -72,7 +72,8 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
     a single cluster: it evicts the Workload, and queues it again only if its user makes it active again.
     """
     if workloads.is_out_of_time(copy):
-        yield from () if is_true(situation.workload, "DeactivationTarget") else _deactivate(situation, cluster)
+        if not is_true(situation.workload, "DeactivationTarget"):
+            yield from _deactivate(situation, cluster)
         return
     why = ", as its job was stopped here" if workloads.was_stopped_from_manager(copy) else ""
     evicted = f'Workload evicted on worker cluster: "{cluster}"{why}, resetting for re-admission'

@@ -236,7 +236,8 @@ def retention_left(situation: Situation, worker: Worker) -> timedelta:
     if since is None or not jobs or not all(situation.whose(worker, copy).runs_for_it for copy in copies):
         return timedelta(0)
     # Whoever may write the status may have written any time, the last one that there is as well.
-    return max(timedelta(0), (kept if have_ended(situation, jobs) else END_SHOWN) - (situation.now - since))
+    lasts = kept if have_ended(situation, jobs) else END_SHOWN
+    return max(timedelta(0), lasts - (situation.now - since))
 
 
 def _retention(situation: Situation, worker: Worker) -> timedelta:

@@ -108,7 +108,8 @@ def _hand_over(situation: Situation) -> Plan:
     assert chosen is not None, "only what somebody has admitted is recorded"
     recorded = tuple(_record(situation, chosen))
     losers = [worker for worker in situation.workers if recorded and worker.name != chosen.name]
-    return Plan((*recorded, *(effect for worker in losers for effect in _clean_current(situation, worker))))
+    removed = (effect for worker in losers for effect in _clean_current(situation, worker))
+    return Plan((*recorded, *removed))
 
 
 def _give_up(situation: Situation) -> Plan | None:

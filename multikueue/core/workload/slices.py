@@ -70,10 +70,6 @@ def is_placed_slice(situation: Situation) -> bool:
     return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 
 
-def _has_finished_there(situation: Situation) -> bool:
-    return situation.current(situation.recorded) is not None and situation.recorded.copy.is_finished
-
-
 def _has_just_gone(situation: Situation) -> bool:
     """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
     job, worker = situation.job, situation.recorded
@@ -159,7 +155,7 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
 
 
 follow_slice: Final = following(
-    Way("over", _has_finished_there, follow_over),
+    Way("over", lambda seen: seen.current(seen.recorded) is not None and seen.recorded.copy.is_finished, follow_over),
     Way("just gone", _has_just_gone, lambda _: Plan().within(VANISHED)),
     Way("refused", _starts_anew, send_back_refused),
     Way("removed worker", _gets_nothing_more, begin_anew),

@@ -78,7 +78,8 @@ class WorkloadMemory:
         """Something of this Workload changed, on a worker or `here`. One that is gone is not remembered again."""
         if (known := self._known.get(key) or self._gone.get(key)) is not None:
             known.touched_at = loop_time()
-            known.changed_here_at = loop_time() if here else known.changed_here_at
+            if here:
+                known.changed_here_at = known.touched_at
         elif key in self._missed:
             self._missed[key] = loop_time()
 
@@ -112,8 +113,8 @@ class WorkloadMemory:
 
     def unchanged_here_for(self, key: ObjectKey) -> timedelta:
         """How long nothing of this Workload has changed on the manager; zero for one that was not observed."""
-        now = loop_time()
-        return timedelta(seconds=now - self._known.get(key, _Remembered(now)).changed_here_at)
+        known = self._known.get(key)
+        return timedelta(seconds=loop_time() - known.changed_here_at) if known is not None else timedelta(0)
 
     def observe(self, key: ObjectKey, workload: Json) -> None:
         """Note the worker recorded for the Workload, or that none is recorded for this attempt.

@@ -69,10 +69,11 @@ def _why_withheld(situation: Situation, worker: Worker) -> Reason | None:
 
 def _why_not_found(situation: Situation, worker: Worker) -> Reason | None:
     """Why a job there would not find its Workload, and run without it. Groups look for none."""
-    facts, name = situation.facts, situation.snapshot.key.name
-    fits = facts.has_members or facts.component_index is not None or len(name) <= MAX_LABEL_VALUE
+    is_grouped = situation.facts.has_members or situation.facts.component_index is not None
+    if is_grouped or not worker.kueue.loses_long_names or len(situation.snapshot.key.name) <= MAX_LABEL_VALUE:
+        return None
     why = f"{worker.kueue.name} there has no room for the name of its Workload: upgrade it, or shorten the job's name"
-    return Reason(Why.NAME_TOO_LONG, why) if worker.kueue.loses_long_names and not fits else None
+    return Reason(Why.NAME_TOO_LONG, why)
 
 
 def _has_its_job(situation: Situation, worker: Worker) -> bool:
