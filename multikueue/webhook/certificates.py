@@ -145,13 +145,17 @@ def read_certificates(pem: str) -> list[x509.Certificate]:
         raise UnusableError("it holds no PEM certificate") from None
 
 
+def hosts_of(certificate: x509.Certificate) -> list[x509.GeneralName]:
+    """Which hosts a certificate is for, as `general_name` writes them; empty: none, or what says so is damaged."""
+    try:
+        return list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        return []
+
+
 def is_for(certificate: x509.Certificate, host: str) -> bool:
     """Whether a certificate is for exactly this host."""
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):  # there are none, or they are damaged
-        return False
-    return list(names) == [general_name(host)]
+    return hosts_of(certificate) == [general_name(host)]
 
 
 def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:

@@ -80,11 +80,11 @@ class Rooms:
             self._uses[worker.name] = deque([Use(0.0)])
 
             def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
-                copy = (new or old) if row.plural == WORKLOAD.plural else None
-                if copy is not None and IMPOSTOR_LABEL in labels_of(copy):
+                if row.plural != WORKLOAD.plural:
+                    return
+                if (copy := new or old) is not None and IMPOSTOR_LABEL in labels_of(copy):
                     self._taken[ObjectKey.of(copy), worker.name] = anyio.current_time()
-                if row.plural == WORKLOAD.plural:
-                    self._note(worker, new)
+                self._note(worker, new)
 
             worker.registry.cluster.listeners.append(changed)
 

@@ -139,8 +139,8 @@ class Diagnosis:
 
 def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
     """Run all checks. One cause is told once, with the best remedy; in one place, in the words of the earlier row."""
-    told = once(*(check.findings(facts) for check in checks))
-    kept = sorted(told, key=lambda finding: list(Severity).index(finding.severity))
+    findings = once(*(check.findings(facts) for check in checks))
+    kept = sorted(findings, key=lambda finding: list(Severity).index(finding.severity))
     shown = (
         attrs.evolve(finding, where=legible(finding.where), why=legible(finding.why), told=legible(finding.told))
         for finding in kept

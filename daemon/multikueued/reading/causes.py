@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -32,19 +31,15 @@ def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> dic
         now: the wall clock.
         daemon_namespace: for remedies.
     """
-    states = ((state_of(workload, objects), workload) for workload in objects.dispatched)
-    ranked = [
-        (state in SETTLED, str(dig(of, "metadata", "creationTimestamp") or ""), of)
-        for state, of in states
-        if state in HELD_UP
-    ]
-    held_up = [workload for *_, workload in sorted(ranked, key=itemgetter(0, 1))]
-    explained = {
-        ObjectKey.of(workload): explain(Seen(workload, None, objects, (), now, daemon_namespace, others_named=None))
-        for workload in held_up[:MOST]
-    }
-    first = {key: next((one for one in made.findings if one.blocking), None) for key, made in explained.items()}
-    return {key: finding.why for key, finding in first.items() if finding is not None}
+    states = ((workload, state_of(workload, objects)) for workload in objects.dispatched)
+    held_up = [(workload, state) for workload, state in states if state in HELD_UP]
+    held_up.sort(key=lambda pair: (pair[1] in SETTLED, str(dig(pair[0], "metadata", "creationTimestamp") or "")))
+    known: dict[ObjectKey, str] = {}
+    for workload, _ in held_up[:MOST]:
+        explanation = explain(Seen(workload, None, objects, (), now, daemon_namespace, others_named=None))
+        if (first := next((finding for finding in explanation.findings if finding.blocking), None)) is not None:
+            known[ObjectKey.of(workload)] = first.why
+    return known
 
 
 def with_causes(jobs: Iterable[JobReport], known: Mapping[ObjectKey, str]) -> tuple[JobReport, ...]:

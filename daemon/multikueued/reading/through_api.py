@@ -62,18 +62,18 @@ class ThroughApi:
     async def _causes(self, jobs: Iterable[JobReport]) -> tuple[dict[ObjectKey, str], tuple[str, ...]]:
         """What keeps jobs from running, as far as the API may be asked and answers soon; and where that is not known.
         The list stands without it."""
-        left = sorted({job.namespace for job in jobs if job.state in HELD_UP})
+        unread = sorted({job.namespace for job in jobs if job.state in HELD_UP})
         known: dict[ObjectKey, str] = {}
         with anyio.move_on_after(CAUSES_WITHIN):
-            for namespace in left[:MOST_NAMESPACES]:
+            for namespace in unread[:MOST_NAMESPACES]:
                 try:
                     with suppress(Forbidden, NotFound):  # the role, or the server, is of an earlier version
                         for entry in (await self.client.list(CAUSES, namespace=namespace)).items:
                             known[ObjectKey.of(entry)] = str(entry.get("why") or "")
                 except ApiError:
                     break
-                left = left[1:]
-        return known, (f"causes of jobs in {', '.join(left)}",) if left else ()
+                unread.remove(namespace)
+        return known, (f"causes of jobs in {', '.join(unread)}",) if unread else ()
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained | None:
         """See `Source`."""

@@ -94,17 +94,17 @@ def refusals(
         str(placement.get("worker")): ReportedRefusal(str(placement.get("why") or "")) for placement in sent_back
     }
     for event in events:
-        if event.refused_by and _counts(event, now, told=event.refused_by in parts):
+        if event.refused_by and _counts(event, now, in_check=event.refused_by in parts):
             due = event.asked_again if event.asked_again is not None and event.asked_again >= now else None
             refused[event.refused_by] = ReportedRefusal(event.note, due, RefusalFacts(event.cause, event.about))
     return refused
 
 
-def _counts(event: EventReport, now: datetime, *, told: bool) -> bool:
+def _counts(event: EventReport, now: datetime, *, in_check: bool) -> bool:
     """Whether a worker still refuses what it has refused then: the check tells of it, or it was not asked since."""
-    if event.last is not None and now - event.last > (_LASTING if told else _FRESH):
+    if event.last is not None and now - event.last > (_LASTING if in_check else _FRESH):
         return False
-    return told or event.asked_again is None or now <= event.asked_again + _ASKED
+    return in_check or event.asked_again is None or now <= event.asked_again + _ASKED
 
 
 @attrs.frozen

@@ -80,7 +80,7 @@ def _placed(config: str, objects: ManagerObjects) -> str:
     return "config-missing@placed" if config in map(name_or_empty, _placements(objects)) else ""
 
 
-def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> Iterator[Finding]:
+def _of_config(check: str, config: Json, said: str, objects: ManagerObjects) -> Iterator[Finding]:
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
     where, listed = f"MultiKueueConfig {name_of(config)}", objects.workers_of(check)
@@ -95,7 +95,7 @@ def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> 
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         words = {"first": names[0], "more": more, "each": f"of {'these names' if more else 'that name'}"}
         instead, guess = "cluster-missing@placed" if placed else "", guesses[names[0]]
-        missing_worker = finding("cluster-missing", where, told, instead=instead, guess=guess, **words)
+        missing_worker = finding("cluster-missing", where, said, instead=instead, guess=guess, **words)
         yield missing_worker.mild(len(missing) < len(listed))
 
 

@@ -7,6 +7,7 @@ is demanded: kubelet's probes have none. One that the authorities did not sign, 
 from __future__ import annotations
 
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -32,7 +33,7 @@ Get = Callable[[Resource, ObjectKey], Any]
 
 
 @attrs.define(eq=False)
-class CallerTls(ServingTls):
+class CallerTls(ServingTls, ABC):
     """The TLS context of new connections; open ones keep theirs, and are told when it counts no more."""
 
     authorities: str = attrs.field(default="", init=False, repr=False)
@@ -52,13 +53,13 @@ class CallerTls(ServingTls):
         """See `ServingTls.load`."""
         self._renew(self.authorities, (certificate, key))
 
+    @abstractmethod
     def take(self, config_map: Json) -> None:
         """Believe whom the ConfigMap names from now on, and nobody else.
 
         Raises:
             UnusableError: it names nobody, or its authorities cannot be used; the ones before stay.
         """
-        raise NotImplementedError
 
     def trust(self, authorities: str) -> None:
         """Believe those whose certificates these authorities have signed; raises as `take`."""

@@ -6,6 +6,7 @@ There is no leader: of several replicas that write at once one succeeds, and the
 from __future__ import annotations
 
 import base64
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import ClassVar, Final
@@ -32,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 @attrs.define(eq=False)
-class SharedCertificate:
+class SharedCertificate(ABC):
     """Has a certificate served, and renewed; `keep` says which."""
 
     client: ApiClient
@@ -51,6 +52,7 @@ class SharedCertificate:
         about = {"of": self.of, "secret": str(self.key)}
         await look_again(self.keep, _pause, "the certificate cannot be kept", **about)
 
+    @abstractmethod
     async def keep(self) -> None:
         """Serve the certificate, and have it renewed if that is due.
 
@@ -58,7 +60,6 @@ class SharedCertificate:
             ApiError: an object cannot be read or written.
             UnusableError: there is none that can be served.
         """
-        raise NotImplementedError
 
     async def keep_own(self, secret: Json, trusted: str | None = None) -> WebhookCredentials:
         """Serve a certificate of our own making, renewed if that is due; raises as `keep`.

@@ -25,7 +25,7 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.protocols import read
-from multikueue.webhook.certificates import general_name, make_key, private_pem, read_certificates, read_key
+from multikueue.webhook.certificates import general_name, hosts_of, make_key, private_pem, read_certificates, read_key
 from multikueue.webhook.errors import UnusableError
 from multikueue.webhook.rotation import is_due
 from multikueued.mirror_names import NODE_PREFIX
@@ -73,7 +73,7 @@ class MirrorCertificate(SharedCertificate):
         with suppress(UnusableError):  # a damaged one is asked for anew, as one that is missing
             certificate, key = _field(secret, CERTIFICATE), _field(secret, KEY)
             known = read_certificates(certificate)[0]
-            if _is_for(known, self.host):
+            if self._is_for_us(known):
                 self.serve(certificate, key)
                 if not is_due(known, self.clock()):
                     return
@@ -99,7 +99,7 @@ class MirrorCertificate(SharedCertificate):
             log.info("certificate asked for", request=name, signer=self.signer, address=self.host)
         again = f"To have it asked for again: kubectl delete csr {name}"
         if signed := _text(dig(request, "status", "certificate"), f"the certificate of {name}"):
-            if not _is_for(read_certificates(signed)[0], self.host):
+            if not self._is_for_us(read_certificates(signed)[0]):
                 raise UnusableError(f"{self.signer} has signed {name}, but not for {self.host}. {again}")
             return signed
         for condition in dig(request, "status", "conditions") or ():
@@ -108,6 +108,10 @@ class MirrorCertificate(SharedCertificate):
                 refusal = f"CertificateSigningRequest {name} is {condition['type']}: {why}"
                 raise UnusableError(f"{refusal}. {again}")
         raise WaitingError(f"an administrator must approve it: kubectl certificate approve {name}")
+
+    def _is_for_us(self, certificate: x509.Certificate) -> bool:
+        """Whether a certificate is for our address; a signer may have added names."""
+        return general_name(self.host) in hosts_of(certificate)
 
     def _request(self, key: ec.EllipticCurvePrivateKey) -> Json:
         spec = {
@@ -142,15 +146,6 @@ def signing_request(key: ec.EllipticCurvePrivateKey, address: str) -> str:
         .sign(key, hashes.SHA256())
     )
     return made.public_bytes(serialization.Encoding.PEM).decode()
-
-
-def _is_for(certificate: x509.Certificate, address: str) -> bool:
-    """Whether a certificate is for an address; a signer may have added names."""
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):  # there are none, or they are damaged
-        return False
-    return general_name(address) in [*names]
 
 
 def _field(secret: Json, name: str) -> str:
