@@ -54,9 +54,9 @@ class Reviewing(Refusing):
 
     async def _found(self, gvk: GVK) -> ServedKind | None:
         person: Any = self.inner
-        found: ServedKind | None = await person.discover(gvk)
-        absent = found is not None and isinstance(self.refusals.get(("list", found.plural)), NotFound)
-        return None if absent else found
+        kind: ServedKind | None = await person.discover(gvk)
+        absent = kind is not None and isinstance(self.refusals.get(("list", kind.plural)), NotFound)
+        return None if absent else kind
 
 
 def visited(fleet: Fleet, refusals: Refusals) -> Connect:
@@ -104,8 +104,8 @@ async def diagnosed(
     return await examine(client, request, now())
 
 
-def named(found: Diagnosis, id: str) -> Finding:
+def named(diagnosis: Diagnosis, id: str) -> Finding:
     """The finding of that id; fails with all that there are."""
-    by_id = {one.id: one for one in found.findings}
-    assert id in by_id, found
+    by_id = {finding.id: finding for finding in diagnosis.findings}
+    assert id in by_id, diagnosis
     return by_id[id]

@@ -34,10 +34,10 @@ NOBODY: Any = None
 
 def printing(reports: Iterator[str | ApiError]) -> Printed[str]:
     async def make(_client: object, _now: datetime) -> str:
-        found = next(reports)
-        if isinstance(found, ApiError):
-            raise found
-        return found
+        report = next(reports)
+        if isinstance(report, ApiError):
+            raise report
+        return report
 
     return Printed(make, lambda report, _now, width: [f"{report} {width}"])
 
@@ -125,7 +125,7 @@ DENIED = (
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "words"),
     [
         (
             Forbidden(f"manager: list workloads.kueue.x-k8s.io: {DENIED} at the cluster scope"),
@@ -154,10 +154,10 @@ DENIED = (
         (ServerFault("500"), "the manager at https://m answers with an error: 500"),
     ],
 )
-def test_errors_of_the_manager_say_what_to_do(error: ApiError, told: str) -> None:
+def test_errors_of_the_manager_say_what_to_do(error: ApiError, words: str) -> None:
     with pytest.raises(CommandError) as caught, for_people("https://m"):
         raise error
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(words)
     assert caught.value.exit_code == NOT_REACHABLE
 
 

@@ -90,5 +90,5 @@ def test_a_command_line_that_is_none_is_seen() -> None:
 def test_each_break_has_a_finding_that_the_tests_of_breaks_produce() -> None:
     """That of the clocks stands in `reports/test_explanation`."""
     told = set(re.findall(r"^\| .+ \| `([a-z-]+)` \|$", OVERVIEW, re.MULTILINE))
-    ten = {finding for case in TEN for command, (finding, _) in case.told.items() if command == "explain"}
+    ten = {finding for case in TEN for command, (finding, _) in case.expected.items() if command == "explain"}
     assert told == {case.id for case in BREAKS} | ten | {"clock-skew"}
