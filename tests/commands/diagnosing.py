@@ -46,13 +46,13 @@ class Reviewing(Refusing):
 
     async def discover(self, gvk: GVK) -> ServedKind | None:
         await self.inner.list(NAMESPACE, limit=1)  # it answers, and takes the credentials
-        return await self._found(gvk)
+        return await self._kind_served(gvk)
 
     async def served(self) -> Set[GVK] | None:
         await self.inner.list(NAMESPACE, limit=1)
-        return {gvk for gvk in await self.inner.served() or () if await self._found(gvk) is not None}
+        return {gvk for gvk in await self.inner.served() or () if await self._kind_served(gvk) is not None}
 
-    async def _found(self, gvk: GVK) -> ServedKind | None:
+    async def _kind_served(self, gvk: GVK) -> ServedKind | None:
         person: Any = self.inner
         kind: ServedKind | None = await person.discover(gvk)
         absent = kind is not None and isinstance(self.refusals.get(("list", kind.plural)), NotFound)

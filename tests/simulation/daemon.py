@@ -183,7 +183,7 @@ class Daemon:
             await anyio.sleep_forever()
         finally:
             assert self.terms is not None, "two daemons run"
-            self.terms.told(lost=not (scope.cancel_called or self._draining))
+            self.terms.told_to_stop(lost=not (scope.cancel_called or self._draining))
 
     def absent_since(self, time: float) -> float:
         """For how many seconds since then none ran, as far as that is noted: it takes a process a moment to note it."""

@@ -47,12 +47,12 @@ class Foreigners:
 
     def touched(self) -> list[str]:
         """Those that are not what they were."""
-        found = []
+        changed = []
         for worker, resource, planted in self._planted:
             now = find(worker, resource, ObjectKey.of(planted))
             if now is None or _essence(now) != _essence(planted):
-                found.append(f"{resource} {ObjectKey.of(planted)} of somebody else on {worker.name} became {now}")
-        return found
+                changed.append(f"{resource} {ObjectKey.of(planted)} of somebody else on {worker.name} became {now}")
+        return changed
 
     async def plant(self, worker: SimCluster, resource: Resource, obj: Json) -> None:
         """Create what must not be touched."""

@@ -85,7 +85,7 @@ class Needs:
 
 
 def _is_orphaned(old: Json, new: Json) -> bool:
-    before, after = (dig(one, "metadata", "ownerReferences") for one in (old, new))
+    before, after = (dig(version, "metadata", "ownerReferences") for version in (old, new))
     return bool(before) and not after
 
 

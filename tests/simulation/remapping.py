@@ -43,11 +43,11 @@ async def remap(scene: Scene) -> None:
 
 async def erase_a_place(scene: Scene) -> None:
     """Somebody removes from a Workload that runs where its copies are."""
-    found = await scene.running()
-    if found is not None and found[0].name in scene.world.renamed:
-        scene.note(f"of {found[2]}")
+    run = await scene.running()
+    if run is not None and run[0].name in scene.world.renamed:
+        scene.note(f"of {run[2]}")
         patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: None}}}
-        await scene.world.manager.api.merge_patch(WORKLOAD, found[2], patch)
+        await scene.world.manager.api.merge_patch(WORKLOAD, run[2], patch)
 
 
 TROUBLES: Final[tuple[Trouble, ...]] = (remap, remap, erase_a_place)

@@ -112,20 +112,20 @@ class Rooms:
 
     def ours(self, name: str) -> Iterator[Json]:
         """The manager's Workloads that are offered to a worker, or have it, and have not ended there."""
-        for one in objects(self.world.manager, WORKLOAD):
-            chosen = cluster_name(one)
-            there = chosen == name if chosen is not None else name in nominated(one)
-            if there and has_quota(one) and not is_finished(one) and not is_evicted(one):
-                copy = find(self.world.workers[name], WORKLOAD, ObjectKey.of(one))
+        for workload in objects(self.world.manager, WORKLOAD):
+            chosen = cluster_name(workload)
+            there = chosen == name if chosen is not None else name in nominated(workload)
+            if there and has_quota(workload) and not is_finished(workload) and not is_evicted(workload):
+                copy = find(self.world.workers[name], WORKLOAD, ObjectKey.of(workload))
                 if copy is None or not (is_finished(copy) or is_evicted(copy)):
-                    yield one
+                    yield workload
 
     def has_room(self, name: str, workload: Json, held: list[Json]) -> bool:
         """Whether a worker has room for a Workload that is held, when all that may be ahead have got theirs."""
         worker = self.world.workers[name]
         taken = sum(cpu(copy) for copy in objects(worker, WORKLOAD) if _holds(copy))
-        pending = (one for one in self.ours(name) if not _holds(find(worker, WORKLOAD, ObjectKey.of(one)) or {}))
-        ahead = (one for one in held if one is not workload and _may_be_ahead(one, workload))
+        pending = (other for other in self.ours(name) if not _holds(find(worker, WORKLOAD, ObjectKey.of(other)) or {}))
+        ahead = (other for other in held if other is not workload and _may_be_ahead(other, workload))
         claims = sum(map(cpu, pending)) + sum(map(cpu, ahead))
         return not self._uses[name][-1].waiting and taken + claims + cpu(workload) <= self.world.quota * MILLI
 
@@ -140,12 +140,12 @@ class Rooms:
         free = self.choosing.quota(name, self.world.quota)
         for flavor in free:
             free[flavor] -= min(use.cpu[flavor] for use in lately)
-        for one in self.ours(name):
-            copy = find(worker, WORKLOAD, ObjectKey.of(one)) or {}
-            if uid(one) != uid(workload) and has_quota(copy):
+        for other in self.ours(name):
+            copy = find(worker, WORKLOAD, ObjectKey.of(other)) or {}
+            if uid(other) != uid(workload) and has_quota(copy):
                 free.subtract(by_flavor(copy))
-            elif uid(one) != uid(workload) and self.offered.get((uid(one), name), late) >= late:
-                pending += cpu(one)
+            elif uid(other) != uid(workload) and self.offered.get((uid(other), name), late) >= late:
+                pending += cpu(other)
         return min(max(free.values()), free.total() - pending)
 
     def can_go(self, workload: Json, name: str) -> bool:
@@ -155,7 +155,10 @@ class Rooms:
             self.choosing.wish_of(find(self.world.manager, JOB, ObjectKey(workload["metadata"]["namespace"], job))),
             anyio.current_time(),
         )
-        if any(find(worker, kind, one) for kind, one in ((WORKLOAD, key), (JOB, ObjectKey(key.namespace, job)))):
+        if any(
+            find(worker, kind, object_key)
+            for kind, object_key in ((WORKLOAD, key), (JOB, ObjectKey(key.namespace, job)))
+        ):
             self._taken[key, name] = now
         cluster = find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", name))
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
@@ -169,7 +172,7 @@ class Rooms:
             and name not in self.choosing.shut
             and self._is_called_as_its_queue(name)
             and now - self._taken.get((key, name), -REMEMBERED) >= REMEMBERED
-            and all(one.get("worker") != name for one in placements(workload))
+            and all(placement.get("worker") != name for placement in placements(workload))
             and self.is_steady(name)
         )
 
@@ -199,12 +202,15 @@ class Rooms:
 
     def _note(self, worker: SimCluster, copy: Json | None) -> None:
         """Note what others have there now, and since when a copy of ours has quota."""
-        now, others = anyio.current_time(), [one for one in objects(worker, WORKLOAD) if not is_ours(one)]
+        now, others = (
+            anyio.current_time(),
+            [workload for workload in objects(worker, WORKLOAD) if not is_ours(workload)],
+        )
         if copy is not None and has_quota(copy):
             self._copies.setdefault(uid(copy), now)
         elif copy is not None:
             self._copies.pop(uid(copy), None)
-        used = sum((by_flavor(one) for one in others if _holds(one)), Counter[str]())
+        used = sum((by_flavor(workload) for workload in others if _holds(workload)), Counter[str]())
         self._uses[worker.name].append(Use(now, used, any(map(_waits, others))))
         self.lately(worker.name)
 
@@ -216,8 +222,8 @@ def rank(workload: Json) -> tuple[str, str]:
 
 def job_of(workload: Json) -> str:
     """The name of the Job that it is of; empty: it is of something else."""
-    found = owner(workload)
-    return found.name if found is not None and found.gvk == JOB.gvk else ""
+    its_owner = owner(workload)
+    return its_owner.name if its_owner is not None and its_owner.gvk == JOB.gvk else ""
 
 
 def cpu(workload: Json) -> int:
@@ -230,10 +236,10 @@ def by_flavor(workload: Json) -> Counter[str]:
     return Counter({flavor: amount for (flavor, resource), amount in used_by(workload).items() if resource == "cpu"})
 
 
-def _may_be_ahead(one: Json, workload: Json) -> bool:
+def _may_be_ahead(other: Json, workload: Json) -> bool:
     """Whether its claim may come first: it is older, or has its quota for as long."""
-    mine, theirs = reserved_at(workload), reserved_at(one)
-    return rank(one) < rank(workload) or mine is None or theirs is None or theirs <= mine
+    mine, theirs = reserved_at(workload), reserved_at(other)
+    return rank(other) < rank(workload) or mine is None or theirs is None or theirs <= mine
 
 
 def _holds(copy: Json) -> bool:

@@ -48,9 +48,9 @@ def test_a_split_worker_that_is_opened_has_room_in_each_flavor_and_no_more() -> 
             tasks.start_soon(Offering(world, world.choosing, rooms, promises).run)
             await anyio.sleep(200.0)
             await world.choosing.open(world)
-            told = [await _offer(world, promises, cpu, number) for number, cpu in enumerate(("2", "1", "1"))]
+            offers = [await _offer(world, promises, cpu, number) for number, cpu in enumerate(("2", "1", "1"))]
             tasks.cancel_scope.cancel()
-        return told
+        return offers
 
     first, second, third = _beside(look)
 
@@ -186,9 +186,9 @@ def _beside(look: Callable[[World, Promises], Awaitable[T]]) -> T:
             await tasks.start(world.run)
             status = {"status": {"conditions": [_active()]}}
             await world.manager.api.merge_patch(ADMISSION_CHECK, ObjectKey("", CHECK), status, subresource="status")
-            found = await look(world, Promises(world, reach, lost_timeout=900.0))
+            seen = await look(world, Promises(world, reach, lost_timeout=900.0))
             tasks.cancel_scope.cancel()
-        return found
+        return seen
 
     return run_on_virtual_time(run)
 
@@ -198,7 +198,11 @@ async def _offer(world: World, promises: Promises, cpu: str, number: int) -> lis
     before = len(promises.broken)
     await world.manager.api.create(JOB, _job(cpu, number))
     await anyio.sleep(5.0)
-    made = next(one for one in objects(world.manager, WORKLOAD) if f"job-job-{number}-" in one["metadata"]["name"])
+    made = next(
+        workload
+        for workload in objects(world.manager, WORKLOAD)
+        if f"job-job-{number}-" in workload["metadata"]["name"]
+    )
     patch = {"status": {"nominatedClusterNames": [SPLIT]}}
     await world.manager.api.merge_patch(WORKLOAD, ObjectKey.of(made), patch, subresource="status")
     return promises.broken[before:]
