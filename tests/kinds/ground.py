@@ -292,7 +292,7 @@ class Ground:
             lambda: self.story(kind, name),
         )
 
-    async def told(self, kind: SandboxKind, name: str, what: str) -> None:
+    async def until_told(self, kind: SandboxKind, name: str, what: str) -> None:
         """Wait until an event on a Workload of a job says something."""
 
         def look() -> bool:

@@ -260,7 +260,7 @@ async def keeps_its_size(ground: Ground, case: Case) -> None:
     if kind.course.ends:
         (shown,) = await ground.ended(kind, name, "Succeeded")
     else:
-        await ground.told(kind, name, "cannot change")
+        await ground.until_told(kind, name, "cannot change")
         (shown,) = ground.jobs(ground.manager, kind, name)
         await ground.delete(kind, jobs)
     assert dig(shown, "status", *SIZE_SHOWN[case.name]) == 1
