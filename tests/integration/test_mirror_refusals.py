@@ -134,7 +134,7 @@ async def test_a_quota_on_pods_keeps_a_mirror_out_until_it_has_room(clusters: Cl
 
         async def is_shown() -> bool:
             await here.reconciler.reconcile(key)
-            return any(one["metadata"]["name"] == "one" for one in (await here.admin.list(POD)).items)
+            return any(pod["metadata"]["name"] == "one" for pod in (await here.admin.list(POD)).items)
 
         await until(is_shown, 30)
         mirror = await here.mirror("one")
