@@ -87,7 +87,7 @@ async def test_a_manager_whose_version_lacks_managed_by_refuses_its_jobs(
         assert _dispatched(ground) == []
 
 
-@pytest.mark.parametrize("case", [one for one in SAYING if one.id != "pipelinerun"])
+@pytest.mark.parametrize("case", [case for case in SAYING if case.id != "pipelinerun"])
 async def test_a_manager_whose_controller_ignores_managed_by_gets_no_job_twice(case: Case) -> None:
     """The API has the field. A controller that acts on the job writes its status, before Kueue lets anything run.
 
@@ -124,8 +124,8 @@ async def test_what_a_workers_version_drops_of_a_job_is_told_and_the_job_runs(mo
         await ground.submit(case.kind, "s", spec={"failurePolicy": {"maxRestarts": 3}})
         await ground.ended(case.kind, "s", "Succeeded")
         (worker,) = ground.ran_on(case.kind, "s")
-        told = f'worker cluster "{worker}" has left .spec.failurePolicy out of JobSet "s", which runs there without'
-        await ground.until_told(case.kind, "s", told)
+        words = f'worker cluster "{worker}" has left .spec.failurePolicy out of JobSet "s", which runs there without'
+        await ground.until_told(case.kind, "s", words)
 
 
 async def test_a_worker_whose_version_refuses_a_value_is_told_of_and_another_runs_the_job(
