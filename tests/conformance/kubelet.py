@@ -51,8 +51,8 @@ class PlayedKubelet:
         """The Node whose kubelet this is."""
         addresses = [{"type": "ExternalIP", "address": "192.0.2.1"}, {"type": "InternalIP", "address": "127.0.0.1"}]
         endpoint = {"kubeletEndpoint": {"Port": self.port}}
-        told = {"addresses": addresses, "daemonEndpoints": endpoint, **status}
-        return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": told}
+        whole_status = {"addresses": addresses, "daemonEndpoints": endpoint, **status}
+        return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": whole_status}
 
 
 @asynccontextmanager
