@@ -106,7 +106,7 @@ def _run(scenario: Scenario, options: Options) -> Measured:
 
 
 def _message_of(error: BaseException) -> str | None:
-    """The message of an error that is told in one, be it alone or in groups of task groups."""
+    """The message of an error whose message is all that is printed, be it alone or in groups of task groups."""
     if isinstance(error, BaseExceptionGroup):
         return _message_of(error.exceptions[0]) if len(error.exceptions) == 1 else None
     return str(error) if isinstance(error, ControlPlaneError) else None

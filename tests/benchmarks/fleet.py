@@ -50,7 +50,7 @@ class Fleet:
     proxy: Child | None
     children: Mapping[str, Child]
     kueues: Mapping[str, Controller]
-    """Real ones, by worker."""
+    """Real Kueues, by worker."""
     tasks: anyio.abc.TaskGroup
 
     @property

@@ -161,7 +161,7 @@ async def dispatched(sandbox: Sandbox) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def fleet(programs: Path, *, mirrors: bool) -> AsyncIterator[Fleet]:
-    """One with two workers and our daemon."""
+    """A sandbox with two workers and our daemon."""
     async with (
         Sandbox(workers=2, options=SandboxOptions(pods=True), kinds=map(kind_of, PROGRAMS), crds=[RUNTIMES]) as sandbox,
         mirrored(sandbox, FRAMEWORKS) if mirrors else dispatched(sandbox),

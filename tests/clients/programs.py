@@ -245,7 +245,7 @@ PROGRAMS = {
 
 
 def main() -> None:
-    """Run one; what it raises is its answer, too."""
+    """Run a program; what it raises is its answer, too."""
     name, deed, job = sys.argv[1:]
     logging.disable()
     begin = time.monotonic()

@@ -47,7 +47,7 @@ async def test_get_tells_what_explain_finds(name: str) -> None:
 
 
 def _workload(name: str, minute: int, *, active: bool = True) -> Json:
-    """One that waits for quota, or was deactivated."""
+    """A Workload that waits for quota, or was deactivated."""
     local = workload()
     local["metadata"] |= {"name": name, "uid": name, "creationTimestamp": f"2026-11-29T10:{minute:02}:00Z"}
     local["spec"]["active"] = active

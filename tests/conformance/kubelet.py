@@ -57,7 +57,7 @@ class PlayedKubelet:
 
 @asynccontextmanager
 async def played_kubelet(client_ca: str = "") -> AsyncIterator[PlayedKubelet]:
-    """One that runs, with a certificate that nobody trusts; with `client_ca` it serves only clients of that CA."""
+    """A kubelet that runs with a certificate that nobody trusts; with `client_ca` it serves only clients of that CA."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     if client_ca:

@@ -92,7 +92,7 @@ class Place:
 
 @asynccontextmanager
 async def place(namespaced: OpenNamespace, **status: object) -> AsyncIterator[Place]:
-    """One with the pod `a` on the node."""
+    """A place with the pod `a` on the node."""
     async with namespaced() as (cluster, namespace), played_kubelet() as kubelet:
         here = Place(cluster, kubelet, namespace, f"node-of-{namespace}")
         await here.add_node(kubelet.node(here.node, **status))

@@ -86,7 +86,7 @@ def asking_kubelets(folder: Path, callers: trustme.CA) -> list[str]:
 
 @asynccontextmanager
 async def asking(folder: Path, *flags: str, shows_itself: bool = True) -> AsyncIterator[AskingKubelets]:
-    """Start one; each account may do what it is granted.
+    """Start such kubelets; each account may do what it is granted.
 
     Args:
         folder: for its certificates.

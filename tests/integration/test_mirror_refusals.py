@@ -45,7 +45,7 @@ class One:
     pods: dict[ObjectKey, Json] = attrs.field(factory=dict)
 
     def pod(self, name: str, **status: Any) -> ObjectKey:
-        """There is one that says so."""
+        """There is a pod that says so."""
         made = worker_pod(**status)
         made["metadata"] |= {"name": name, "uid": f"uid-of-{name}"}
         key = ObjectKey.of(made)

@@ -116,7 +116,7 @@ async def it_runs_elsewhere(real: Fleet) -> None:
 
 
 async def only_worker2_has_room_in_the_flavor_it_selects(real: Fleet) -> None:
-    """The others have room in another one."""
+    """The others have room in another flavor."""
     for name, view in real.workers.items():
         queue = await view.client.get(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME))
         group, flavors = queue["spec"]["resourceGroups"][0], list[Json]()

@@ -27,7 +27,7 @@ PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
 def kubeconfig(
     cluster: Json | None = None, user: Json | None = None, whole: Json | None = None, **section: Any
 ) -> Json:
-    """A good one, with changes."""
+    """A good kubeconfig, with changes."""
     good: Json = {
         "apiVersion": "v1",
         "kind": "Config",

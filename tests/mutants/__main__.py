@@ -74,7 +74,7 @@ class Report:
     began_at: float = attrs.field(factory=time.monotonic)
 
     def tell(self, mutant: Mutant, outcome: Outcome, seconds: float) -> None:
-        """One was tried."""
+        """A mutant was tried."""
         self.counts[outcome.word] += 1
         row = {"mutant": str(mutant), "outcome": outcome.word, "failed": outcome.failed, "diff": _diff(mutant)}
         self.rows.append({**row, "tests": outcome.tests, "seconds": round(seconds, 1)})

@@ -70,7 +70,7 @@ def test_in_a_queue_by_priority_and_between_queues_by_who_has_had_quota_longest(
 
 
 def late(minutes: int) -> Json:
-    """One that got its quota so many minutes ago and has started."""
+    """A Workload that got its quota so many minutes ago and has started."""
     made = ended(minutes)
     for condition in made["status"]["conditions"]:
         if condition["type"] in ("QuotaReserved", "Admitted"):

@@ -87,7 +87,7 @@ class Daemon:
     _absences: list[tuple[float, float]] = attrs.field(factory=list)
     """From when to when none ran."""
     _led_until: datetime | None = None
-    """What its Lease says of the last one."""
+    """What its Lease says of the last process."""
     absent_until: float = 0.0
     """Until when none comes back."""
     _ended_at: float = 0.0

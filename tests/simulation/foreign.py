@@ -23,7 +23,7 @@ class Foreigners:
     _planted: list[tuple[SimCluster, Resource, Json]] = attrs.field(factory=list)
 
     async def plant_first(self, *, in_the_way: bool) -> None:
-        """Before anything happens: one with the name of a job to come, and others that never meet one of ours."""
+        """Before anything happens: a job with the name of a job to come, and others that never meet any of ours."""
         if in_the_way:
             await self.plant(next(iter(self.world.workers.values())), JOB, _job("job-2", {}))
         for worker in self.world.workers.values():

@@ -63,7 +63,7 @@ class Apart(list[Listener]):
     """The listeners to the manager: what is in the namespace for copies is not the manager's."""
 
     def append(self, listener: Listener) -> None:
-        """Add one."""
+        """Add a listener."""
 
         def filtered(row: ResourceType, old: Json | None, new: Json | None) -> None:
             if not is_there(new or old):

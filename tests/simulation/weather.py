@@ -107,7 +107,7 @@ class Link:
     token: str
     """The credential the cluster accepts."""
     former: str = ""
-    """One that it accepts still; empty: none."""
+    """A token that it accepts still; empty: none."""
     weather: Weather = FINE
     requests: collections.Counter[str] = attrs.field(factory=collections.Counter)
     """How many of each were sent: `create workloads.v1beta2.kueue.x-k8s.io`."""

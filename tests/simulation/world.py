@@ -146,7 +146,7 @@ class World:
     retention: float = 0.0
     """Seconds for which the daemon keeps the copies of what has finished."""
     runners: dict[str, JobRunner] = attrs.field(factory=dict)
-    """Those of the clusters that have one, by cluster."""
+    """The job runners of the clusters that have one, by cluster."""
     away: dict[str, anyio.Event] = attrs.field(factory=dict)
     """The Kueues that are away, by cluster: until when."""
     kueue_faults: Faults = attrs.field(factory=Faults)

@@ -31,7 +31,7 @@ class Soak:
     """What became of one."""
 
     samples: tuple[dict[str, float], ...]
-    """One for each hour."""
+    """A sample for each hour."""
     left_over: tuple[str, ...]
     """What users deleted and was still there at the end of the hour after. (A worker that is removed while it cannot be
     reached keeps what it has, until the same server is connected again.)"""

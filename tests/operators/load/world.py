@@ -45,7 +45,7 @@ class LoadedCluster:
         }
 
     def see(self, job: Json) -> None:
-        """Take a Job as one that a watch has told."""
+        """Take a Job as if a watch had shown it."""
         self._informers[JOB].put(ObjectKey.of(job), job)
         self.last[uid(job)] = job
 

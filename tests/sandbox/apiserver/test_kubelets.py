@@ -42,7 +42,7 @@ class Place:
 
 @asynccontextmanager
 async def place() -> AsyncIterator[Place]:
-    """One with the pod `a` on the node."""
+    """A place with the pod `a` on the node."""
     async with ApiServer("a", tokens={"t": "admin"}) as server:
         server.access.enforce_roles()
         trusted = ssl.create_default_context(cadata=server.ca_pem)
