@@ -125,7 +125,7 @@ DENIED = (
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "told"),
     [
         (
             Forbidden(f"manager: list workloads.kueue.x-k8s.io: {DENIED} at the cluster scope"),
@@ -154,10 +154,10 @@ DENIED = (
         (ServerFault("500"), "the manager at https://m answers with an error: 500"),
     ],
 )
-def test_errors_of_the_manager_say_what_to_do(error: ApiError, words: str) -> None:
+def test_errors_of_the_manager_say_what_to_do(error: ApiError, told: str) -> None:
     with pytest.raises(CommandError) as caught, for_people("https://m"):
         raise error
-    assert str(caught.value).startswith(words)
+    assert str(caught.value).startswith(told)
     assert caught.value.exit_code == NOT_REACHABLE
 
 

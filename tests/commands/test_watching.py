@@ -166,8 +166,8 @@ async def test_a_worker_that_is_back_is_looked_at_again() -> None:
         assert (await here.published()).keys() == {"worker1"}
 
 
-@pytest.mark.parametrize(("grace", "overdue"), [(30, ["job"]), (3600, [])])
-async def test_a_job_copy_that_should_have_ended_is_published(grace: int, overdue: list[str]) -> None:
+@pytest.mark.parametrize(("grace", "told"), [(30, ["job"]), (3600, [])])
+async def test_a_job_copy_that_should_have_ended_is_published(grace: int, told: list[str]) -> None:
     """Of a job that was deleted on the manager nobody else tells, but who may read the worker. The cache knows no
     grace period: it is read with the copy."""
     async with scene("worker1") as here:
@@ -185,7 +185,7 @@ async def test_a_job_copy_that_should_have_ended_is_published(grace: int, overdu
         await there.delete(JOB, ObjectKey("default", "job"), propagation="Background")
         await anyio.sleep(INTERVAL + EVERY)
         (published,) = (await here.published()).values()
-    assert [copy.key.name for copy in published.facts.overdue or ()] == overdue
+    assert [copy.key.name for copy in published.facts.overdue or ()] == told
     assert all("example.com/slow" in copy.finalizers for copy in published.facts.overdue or ())
 
 

@@ -30,7 +30,7 @@ def refusal(tmp_path: Path, *texts: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "told"),
     [
         ("a: .nan", '1.yaml: not valid YAML in line 1, column 4: ".nan" is no number that JSON has'),
         ("{~: a}", "1.yaml: not valid YAML in line 1, column 2: this cannot be a key: put it in quotes"),
@@ -73,11 +73,11 @@ def refusal(tmp_path: Path, *texts: str) -> str:
         (f"{JOB}---\n---\n{JOB}", '1.yaml, document 3: jobs.batch "mine" already exists'),
     ],
 )
-def test_what_the_clusters_would_refuse_is_reported_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+def test_what_the_clusters_would_refuse_is_reported_with_its_place(tmp_path: Path, text: str, told: str) -> None:
     """Before anything is started."""
     message = refusal(tmp_path, text)
 
-    assert message.startswith(words)
+    assert message.startswith(told)
     assert "\n" not in message
 
 

@@ -257,7 +257,7 @@ async def test_a_replica_is_not_ready_before_its_webhook_has_a_certificate(tmp_p
 
 @pytest.mark.gate
 @pytest.mark.parametrize(
-    ("webhook", "message"),
+    ("webhook", "told"),
     [
         (
             {"certDir": "/nowhere"},
@@ -272,7 +272,7 @@ async def test_a_replica_is_not_ready_before_its_webhook_has_a_certificate(tmp_p
     ],
 )
 async def test_a_webhook_that_cannot_be_served_ends_it_with_one_line(
-    tmp_path: Path, webhook: dict[str, str], message: str
+    tmp_path: Path, webhook: dict[str, str], told: str
 ) -> None:
     async with Sandbox(workers=1) as sandbox:
         (tmp_path / "kubeconfig").write_text(yaml.safe_dump(sandbox.manager.kubeconfig))
@@ -282,4 +282,4 @@ async def test_a_webhook_that_cannot_be_served_ends_it_with_one_line(
 
     assert result.returncode == 2
     last = result.stderr.decode().splitlines()[-1]
-    assert last == f"multikueue: error: {message}"
+    assert last == f"multikueue: error: {told}"

@@ -66,15 +66,15 @@ MANAGER = [
 
 
 @pytest.mark.parametrize(
-    ("rules", "expected", "words"),
+    ("rules", "expected", "told"),
     [
         (rules, expected, words)
         for rules, rows in ((WORKER_RULES, WORKERS), (MANAGER_RULES, MANAGER))
         for expected, words in rows
     ],
 )
-def test_words_lead_to_their_row(rules: tuple[RemedyRule, ...], expected: str, words: str) -> None:
-    finding = found_by(rules, "w1", words, CONTEXT)
+def test_words_lead_to_their_row(rules: tuple[RemedyRule, ...], expected: str, told: str) -> None:
+    finding = found_by(rules, "w1", told, CONTEXT)
 
     assert finding is not None
     assert finding.id == expected

@@ -104,7 +104,7 @@ def test_other_builtin_kinds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "values"),
+    ("path", "found"),
     [
         (".a.b", [1]),
         ("{.a.b}", [1]),
@@ -119,10 +119,10 @@ def test_other_builtin_kinds() -> None:
         (".list[", []),
     ],
 )
-def test_json_paths(path: str, values: list[Any]) -> None:
+def test_json_paths(path: str, found: list[Any]) -> None:
     """The forms that printer columns of real CRDs use."""
     conditions = [{"type": "X", "status": "False"}, {"type": "Y", "status": "True"}]
-    assert find({"a": {"b": 1}, "list": conditions, "labels": {"kueue.x-k8s.io/name": "n"}}, path) == values
+    assert find({"a": {"b": 1}, "list": conditions, "labels": {"kueue.x-k8s.io/name": "n"}}, path) == found
 
 
 def test_custom_columns_are_shown_by_their_type() -> None:
