@@ -28,7 +28,7 @@ from multikueue.core.model.workloads import (
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.choosing import Choosing
-from tests.simulation.objects import find, is_of_present_attempt, objects
+from tests.simulation.objects import find, has_ended, is_of_present_attempt, objects
 from tests.simulation.promises import Promises
 from tests.simulation.room import BEFORE, Rooms, cpu, job_of, rank
 from tests.simulation.world import World
@@ -121,7 +121,7 @@ class Offering:
             self.promises.broken.append(f"{text}, where it may not go")
         if wish.together and name not in self._companies.get(wish.together, ()):
             self.promises.broken.append(f"{text}, and {wish.together} is not there")
-        if not self.rooms.is_steady(name) or self._has_it(name, workload) or self._follows(workload, name):
+        if not self.rooms.is_steady(name) or self._has_it(name, workload, job) or self._follows(workload, name):
             return
         if now - self.choosing.shut.get(name, now) > BEFORE:
             self.promises.broken.append(f"{text}, whose queue is shut")
@@ -131,11 +131,20 @@ class Offering:
             self._offered_with_room(workload, name, text)
             self._suspect(workload, name)
 
-    def _has_it(self, name: str, workload: Json) -> bool:
-        """Whether a worker has given it quota: somebody has erased the record, and what is there may run."""
-        worker = self.world.workers[name]
-        copy = find(worker, WORKLOAD, ObjectKey.of(workload))
-        return copy is not None and has_quota(copy) and is_of_present_attempt(worker, copy, workload)
+    def _has_it(self, name: str, workload: Json, job: str) -> bool:
+        """Whether a worker has given it quota, or its job has ended there: somebody has erased the record.
+
+        What has quota may run; what has ended, with a Workload copy or without one, takes no room.
+        """
+        worker, key = self.world.workers[name], ObjectKey.of(workload)
+        copies = (
+            (find(worker, WORKLOAD, key), has_quota),
+            (find(worker, JOB, ObjectKey(key.namespace, job)), has_ended),
+        )
+        return any(
+            copy is not None and counts(copy) and is_of_present_attempt(worker, copy, workload)
+            for copy, counts in copies
+        )
 
     def _follows(self, workload: Json, name: str) -> bool:
         """Whether it is a slice of an elastic job that is there: nobody chooses a worker for that."""

@@ -19,6 +19,7 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of, uid
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     OWNER_NOT_FOUND,
+    SLICE_REPLACED,
     check,
     cluster_name,
     finish_reason,
@@ -131,6 +132,8 @@ class Promises:
         Raises:
             BrokenPromise: with everything that was.
         """
+        now = anyio.current_time()
+        self._refused_at |= {name: now for name, worker in self.world.workers.items() if worker.link.weather.keeps}
         for item, places in self.running.items():
             lasting = [
                 name
@@ -152,8 +155,6 @@ class Promises:
 
     def _cannot_stop(self, worker: str, item: Item, place: Place) -> bool:
         """Whether it is a former pod of that name, and a webhook there refuses its deletion, or did a moment ago."""
-        if item.plural in self.world.workers[worker].link.weather.keeps:
-            self._refused_at[worker] = anyio.current_time()
         refused = anyio.current_time() - self._refused_at.get(worker, -math.inf) < GRACE
         is_former = find(self.world.manager, WORKLOAD, place.workload) is None
         return refused and is_former and item.plural == POD_RESOURCE.plural
@@ -299,8 +300,8 @@ class Promises:
         copy = find(worker, WORKLOAD, ObjectKey(item.key.namespace, prebuilt_workload(job)))
         if copy is None or item.plural != JOB.plural or not is_finished(copy):
             return
-        if finish_reason(copy) in (OUT_OF_SYNC, OWNER_NOT_FOUND):
-            return
+        if finish_reason(copy) in (OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED):
+            return  # no end of the job
         made_for = (annotations_of(obj).get(ATTEMPT_ANNOTATION) for obj in (copy, job))
         if len(set(made_for)) == 1:
             self.broken.append(f"{item.key} is made again on {worker.name}, where it has ended")

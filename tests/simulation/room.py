@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.machinery.backoff import REFUSED_BACKOFF
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
@@ -35,6 +36,7 @@ from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
 from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import Daemon
 from tests.simulation.holding import SETTLED
+from tests.simulation.needing import needs_others
 from tests.simulation.objects import IMPOSTOR_LABEL, find, is_ours, objects
 from tests.simulation.reach import Reach
 from tests.simulation.remapping import READ
@@ -45,6 +47,8 @@ BEFORE: Final = 20.0
 """Seconds for which something must have been so for the daemon to have seen it, and what it did then to be over."""
 REMEMBERED: Final = 600.0
 """Seconds for which a worker may be remembered to have refused a job whose name was taken there."""
+ASKED_AGAIN: Final = REFUSED_BACKOFF.cap * (1 + REFUSED_BACKOFF.jitter) + BEFORE
+"""Seconds after which a kind that a worker did not serve is listed again: somebody has to install it first."""
 
 
 @attrs.frozen
@@ -72,7 +76,9 @@ class Rooms:
     _copies: dict[str, float] = attrs.field(factory=dict)
     """Since when copies of ours have quota, by UID."""
     _taken: dict[tuple[ObjectKey, str], float] = attrs.field(factory=dict)
-    """When the name of a Workload was taken on a worker last."""
+    """When the name of a Workload was taken on a worker last, or what its job needs was somebody else's there."""
+    _without_jobs: dict[str, float] = attrs.field(factory=dict)
+    """When a worker served no Jobs last."""
 
     def listen(self) -> None:
         """Begin to watch the workers."""
@@ -150,16 +156,15 @@ class Rooms:
 
     def can_go(self, workload: Json, name: str) -> bool:
         """Whether nothing is known that keeps it from a worker, room apart."""
-        job, key, worker = job_of(workload), ObjectKey.of(workload), self.world.workers[name]
-        wish, now = (
-            self.choosing.wish_of(find(self.world.manager, JOB, ObjectKey(workload["metadata"]["namespace"], job))),
-            anyio.current_time(),
-        )
-        if any(
-            find(worker, kind, object_key)
-            for kind, object_key in ((WORKLOAD, key), (JOB, ObjectKey(key.namespace, job)))
-        ):
+        key, worker = ObjectKey.of(workload), self.world.workers[name]
+        job = ObjectKey(key.namespace, job_of(workload))
+        local, now = find(self.world.manager, JOB, job), anyio.current_time()
+        wish = self.choosing.wish_of(local)
+        taken = any(find(worker, kind, named) for kind, named in ((WORKLOAD, key), (JOB, job)))
+        if taken or needs_others(self.world, worker, local):
             self._taken[key, name] = now
+        if JOB in worker.link.weather.hidden or not worker.serves(JOB):
+            self._without_jobs[name] = now
         cluster = find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", name))
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
         return (
@@ -172,6 +177,7 @@ class Rooms:
             and name not in self.choosing.shut
             and self._is_called_as_its_queue(name)
             and now - self._taken.get((key, name), -REMEMBERED) >= REMEMBERED
+            and now - self._without_jobs.get(name, -ASKED_AGAIN) >= ASKED_AGAIN
             and all(placement.get("worker") != name for placement in placements(workload))
             and self.is_steady(name)
         )

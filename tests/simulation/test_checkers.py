@@ -58,6 +58,33 @@ def test_a_split_worker_that_is_opened_has_room_in_each_flavor_and_no_more() -> 
     assert [said.endswith("needs 1000 and 0 are free there") for said in third] == [True]
 
 
+@pytest.mark.parametrize(("ended", "blamed"), [(True, False), (False, True)])
+def test_a_worker_where_its_job_has_ended_is_recorded_whatever_is_free_there(ended: bool, blamed: bool) -> None:
+    """Its Workload copy is gone, and somebody has erased the record (seed 10252): what has ended takes no room."""
+
+    async def look(world: World, promises: Promises) -> list[str]:
+        assert world.choosing is not None
+        rooms = Rooms(world, world.choosing, promises.reach, Daemon(world))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Offering(world, world.choosing, rooms, promises).run)
+            await anyio.sleep(200.0)
+            await world.manager.api.create(JOB, _job("3", 0))
+            await anyio.sleep(5.0)
+            (workload,) = objects(world.manager, WORKLOAD)
+            marks = {ATTEMPT_ANNOTATION: MARKS.of(workload, attempt(workload), LEFT)}
+            metadata = {"name": "job-0", "namespace": "default", "annotations": marks}
+            copy = {**_job("3", 0), "metadata": metadata, "spec": {"template": template("3")}}
+            await world.workers[LEFT].api.create(JOB, copy)
+            if ended:
+                patch = {"status": _complete()}
+                await world.workers[LEFT].api.merge_patch(JOB, ObjectKey.of(copy), patch, subresource="status")
+            blames = await _nominate(world, promises, workload, LEFT)
+            tasks.cancel_scope.cancel()
+        return blames
+
+    assert bool(_beside(look)) is blamed
+
+
 @pytest.mark.parametrize(("user", "blamed"), [("user", False), (DAEMON, True)])
 def test_a_worker_without_a_readable_mapping_gets_nothing_from_the_daemon(user: str, blamed: bool) -> None:
     """What an impostor makes there is not the daemon's, whatever its label; what the daemon makes is, unmarked too."""
@@ -195,7 +222,6 @@ def _beside(look: Callable[[World, Promises], Awaitable[T]]) -> T:
 
 async def _offer(world: World, promises: Promises, cpu: str, number: int) -> list[str]:
     """What is said of it once a job is offered to the split worker."""
-    before = len(promises.broken)
     await world.manager.api.create(JOB, _job(cpu, number))
     await anyio.sleep(5.0)
     made = next(
@@ -203,9 +229,25 @@ async def _offer(world: World, promises: Promises, cpu: str, number: int) -> lis
         for workload in objects(world.manager, WORKLOAD)
         if f"job-job-{number}-" in workload["metadata"]["name"]
     )
-    patch = {"status": {"nominatedClusterNames": [SPLIT]}}
-    await world.manager.api.merge_patch(WORKLOAD, ObjectKey.of(made), patch, subresource="status")
+    return await _nominate(world, promises, made, SPLIT)
+
+
+async def _nominate(world: World, promises: Promises, workload: Json, worker: str) -> list[str]:
+    """What is said of it."""
+    before = len(promises.broken)
+    patch = {"status": {"nominatedClusterNames": [worker]}}
+    await world.manager.api.merge_patch(WORKLOAD, ObjectKey.of(workload), patch, subresource="status")
     return promises.broken[before:]
+
+
+def _complete() -> Json:
+    """The status of a Job that has ended."""
+    now = timestamp(wall_clock()())
+    conditions = [
+        {"type": name, "status": "True", "reason": "Done", "lastTransitionTime": now}
+        for name in ("SuccessCriteriaMet", "Complete")
+    ]
+    return {"startTime": now, "completionTime": now, "succeeded": 1, "conditions": conditions}
 
 
 def _active() -> Json:
