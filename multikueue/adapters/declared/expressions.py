@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import attrs
 import cel
 from cel.stdlib import STDLIB_FUNCTIONS
 
-from multikueue.adapters.declared.costs import MAX_RANGE, MAX_STEPS, degree, exceeds
+from multikueue.adapters.declared.costs import LITERAL, MACRO, MAX_RANGE, MAX_STEPS, degree, exceeds
 from multikueue.adapters.declared.key_order import IN_ORDER, in_order, ordered
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import json_fault, shortened
 from multikueue.errors import RuleError
 
-_MACRO_VARIABLE: Final = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([A-Za-z_]\w*)\s*,")
+_TEXTS: Final = frozenset(("workload", "origin"))
+"""Variables that are texts; all others are objects."""
+_ZONED: Final = re.compile(r"\.\s*(get[A-Z]\w*)\s*\(\s*[^)\s]")
 _TYPES: Final = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"))
 _NATIVE: Final = _TYPES.union(
     ("size", "contains", "startsWith", "endsWith", "matches", "duration", "timestamp", "dyn"),
@@ -32,6 +36,13 @@ _NATIVE: Final = _TYPES.union(
 _OF_TYPES: Final = ("No such overload", "Unsupported operation", "Undefined variable or function")
 """How the library begins to say that a value is of another type than what it is used for."""
 _POSITION: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.*)")
+
+_MATCHES: Final = cel.compile("text.matches(pattern)")
+"""The library knows it as a method alone."""
+_FLAGS: Final = {
+    **dict.fromkeys(("true", "True", "TRUE", "t", "T", "1"), True),
+    **dict.fromkeys(("false", "False", "FALSE", "f", "F", "0"), False),
+}
 
 MAX_TOLD: Final = 100
 """Bytes of what a failure says: it may show a value, and what else is in a job belongs in no log."""
@@ -87,13 +98,15 @@ class Expression:
             program = cel.compile(text)
         except ValueError as error:
             raise ValueError(f"{text!r} is not an expression in CEL{_cause(str(error))}") from None
+        if zoned := _ZONED.search(LITERAL.sub("''", text)):
+            raise ValueError(f"{text!r}: {zoned[1]}() takes no time zone here: its value is that of UTC")
         functions = libraries(program)
         provided = _NATIVE.union(full.rpartition(".")[2] for full in functions)
         for name in filter(str.isidentifier, program.functions()):  # others are operators, `_&&_`
             if name not in provided:
                 raise ValueError(f"{text!r}: there is no function {name!r}")
         namespaces = {name.partition(".")[0] for name in functions if "." in name}
-        known = {*variables, *_TYPES, *_MACRO_VARIABLE.findall(text), *namespaces}
+        known = {*variables, *_TYPES, *(variable for _, variable in MACRO.findall(text)), *namespaces}
         for name in program.variables():
             if name not in known:
                 raise ValueError(f"{text!r}: there is no variable {name!r}; there is {' and '.join(variables)}")
@@ -107,7 +120,7 @@ class Expression:
     def _try_on_nothing(self, wanted: type | None) -> None:
         """Refuse what fails already for objects with nothing in them, by no fault of what is not in them."""
         try:
-            result = self._evaluated({name: "" if name == "origin" else _filled({}) for name in self._reads})
+            result = self._evaluated({name: "" if name in _TEXTS else _filled({}) for name in self._reads})
         except LookupError:
             return
         except Exception as error:  # whatever the library raises
@@ -198,7 +211,28 @@ def _string(value: Any) -> str:
 
 
 def _bool(text: Any) -> bool:
-    return bool({"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}[text.lower()])
+    if text not in _FLAGS:
+        raise ValueError("bool takes true, t, 1, false, f and 0 alone")
+    return _FLAGS[text]
+
+
+def _int(value: Any) -> int:
+    """Of a time the seconds since 1970, of a duration its nanoseconds."""
+    if isinstance(value, datetime):
+        return math.floor(value.timestamp())
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1) * 1000
+    raise TypeError("int takes numbers, texts, times and durations")
+
+
+def _timestamp(seconds: Any) -> datetime:
+    if type(seconds) is not int:
+        raise TypeError("timestamp takes texts and numbers")
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _matches(text: Any, pattern: Any) -> bool:
+    return bool(_MATCHES.execute({"text": text, "pattern": pattern}))
 
 
 def _is_sorted(items: list[Any]) -> bool:
@@ -228,6 +262,9 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "lists.range": _range,
     "string": _string,
     "bool": _bool,
+    "int": _int,
+    "timestamp": _timestamp,
+    "matches": _matches,
     "isSorted": _is_sorted,
     "indexOf": _index_of,
     "lastIndexOf": _last_index_of,

@@ -49,6 +49,8 @@ class Operation:
         expression, when = raw.pop("valueExpression", None), raw.pop("when", None)
         _check_fields(raw, has_expression=expression is not None)
         _check_pointer("path", raw["path"], written=True)
+        if raw.get("value") is not None and (why := _no_text(raw["path"], raw["value"])):
+            raise ValueError(f"value: {why}: put it in quotes")
         if "from" in raw:
             _check_pointer("from", raw["from"], written=raw["op"] == "move")
         return cls(raw, _compiled("valueExpression", expression, variables), _compiled("when", when, variables, bool))
@@ -67,6 +69,9 @@ class Operation:
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, LookupError) as error:
             raise RuleError(f"{self.raw['op']} {self.raw['path']} does not apply: {_reason(error)}") from None
         assert isinstance(changed, dict), "a step below the root leaves an object an object"
+        value = jsonpointer.resolve_pointer(changed, self.raw["path"], None)
+        if value is not None and (why := _no_text(self.raw["path"], value)):
+            raise RuleError(f"{self.raw['op']} {self.raw['path']} does not apply: {why}")
         return changed
 
 
@@ -147,6 +152,13 @@ def _forbidden(steps: Sequence[str]) -> str:
     if tuple(steps[:2]) not in MAPS or len(steps) != 3:
         return "is not ours to change: of the metadata only single labels and annotations are"
     return "marks the copy as ours" if steps[2] in MARKS_OF_COPIES else ""
+
+
+def _no_text(pointer: str, value: Any) -> str:
+    """Why no server would take a copy with this value there; empty if it is no label or annotation, or a text."""
+    if tuple(jsonpointer.JsonPointer(pointer).parts[:2]) not in MAPS or isinstance(value, str):
+        return ""
+    return f"labels and annotations are texts, and this is {shortened(repr(value), MAX_TOLD)}"
 
 
 def _reason(error: Exception) -> str:
