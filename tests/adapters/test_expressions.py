@@ -320,3 +320,45 @@ def test_what_cannot_be_converted_is_an_error_and_not_a_field_that_is_not_there(
     with pytest.raises(EvaluationError) as failed:
         compiled(text).holds(object={"status": {"word": "yes", "flag": True}})
     assert not isinstance(failed.value, MissingError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.status.state in 'Done'",
+        "object.status.count.startsWith(1)",
+        "object.status.state > 'a' + 1",
+        "object.status.at.getHours() > 3",
+        "object.spec.list.exists(x, x == 1) + 1 > 2",
+        "object.status.state.endsWith(1) || object.status.state == 'x'",
+    ],
+)
+def test_what_no_value_of_a_field_could_be_used_with_is_refused(text: str) -> None:
+    """It failed for every job as soon as the job had the field."""
+    with pytest.raises(ValueError, match="cannot hold for any job: "):
+        compiled(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.status.state in ['Done']",
+        "object.status.conditions.exists(c, c.type == 'X' && c.count + 1 > 2)",
+        "object.status.conditions[0].type.startsWith('a')",
+        "timestamp(object.status.at).getHours() > 3",
+        "duration(object.spec.limit) > duration('1h')",
+        "object.metadata.labels['a.b/c'].contains('x')",
+        "size(object.status.list) > 3",
+        "object.status.flag ? 'a' : 'b'",
+        "!object.status.flag",
+        "object.status.list.filter(x, x > 1).map(x, x * 2)[0] == 4",
+        "base64.decode(object.spec.secret) == b'x'",
+        "object.spec.when.matches('^[0-9]+$') && int(object.spec.when) > 3",
+        "object.status.map.all(k, k.startsWith('a'))",
+        "math.greatest(object.spec.list) > 3",
+        "sets.contains(object.spec.list, ['a'])",
+        "object.spec.words.join(',') == 'a,b'",
+    ],
+)
+def test_what_some_value_can_be_used_with_is_taken(text: str) -> None:
+    compiled(text)

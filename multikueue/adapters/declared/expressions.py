@@ -20,7 +20,7 @@ from cel.stdlib import STDLIB_FUNCTIONS
 from multikueue.adapters.declared.costs import LITERAL, MACRO, MAX_RANGE, MAX_STEPS, degree, exceeds
 from multikueue.adapters.declared.key_order import IN_ORDER, in_order, ordered
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import json_fault, shortened
+from multikueue.core.model.objects import json_fault, shortened, with_value
 from multikueue.errors import RuleError
 
 _TEXTS: Final = frozenset(("workload", "origin"))
@@ -33,6 +33,7 @@ _NATIVE: Final = _TYPES.union(
     ("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
 )
 """Functions of the language itself; those of the extension libraries are in `STDLIB_FUNCTIONS`."""
+_OF_EACH_TYPE: Final = ("", "1", 1, 1.5, True, None, [], [1], ["1"], [{}], {}, {"1": 1})
 _OF_TYPES: Final = ("No such overload", "Unsupported operation", "Undefined variable or function")
 """How the library begins to say that a value is of another type than what it is used for."""
 _POSITION: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.*)")
@@ -115,6 +116,7 @@ class Expression:
             program, functions = cel.compile(looping), {**functions, IN_ORDER: in_order}
         made = cls(text, where, program, reads, functions, degree(text, variables))
         made._try_on_nothing(wanted)
+        made._try_on_values()
         return made
 
     def _try_on_nothing(self, wanted: type | None) -> None:
@@ -131,6 +133,26 @@ class Expression:
         if wanted is not None and not isinstance(result, wanted):
             name = {bool: "neither true nor false", str: "no text"}[wanted]
             raise ValueError(f"{self.text!r} gives {shortened(repr(result), MAX_TOLD)}, which is {name}")
+
+    def _try_on_values(self) -> None:
+        """Refuse what reads one field, and cannot be used with a value of any type that JSON has there.
+
+        Not with functions of Python: the library logs each of their failures.
+        """
+        path, why = _only_path(self._reads), ""
+        for value in _OF_EACH_TYPE if path and self._functions.keys() <= {IN_ORDER} else ():
+            try:
+                self._evaluated({path[0]: _filled(with_value({}, path[1:], value))})
+            except LookupError:
+                return
+            except Exception as error:  # whatever the library raises
+                why = _first_sentence(str(error))
+                if not why.startswith(_OF_TYPES):
+                    return
+            else:
+                return
+        if why:
+            raise ValueError(f"{self.text!r} cannot hold for any job: {why}")
 
     def _evaluated(self, known: Mapping[str, Any]) -> Any:
         context: Any = cel.Context(variables=dict(known), functions=dict(self._functions)) if self._functions else known
@@ -292,6 +314,18 @@ def _fields_read(text: str, name: str) -> _Fields | None:
 def _reads_of(name: str) -> re.Pattern[str]:
     """`object.a.b`, of which `object.a.b.exists(...)` reads a and b."""
     return re.compile(rf"(?<![\w.])\b{name}\b((?:\.[A-Za-z_]\w*\b(?!\s*\())*)")
+
+
+def _only_path(reads: Mapping[str, _Fields | None]) -> tuple[str, ...]:
+    """The only field that is read, after its variable; empty where that is none, several, or all of an object."""
+    path, fields = (), dict[str, Any](reads)
+    while len(fields) == 1:
+        ((name, inner),) = fields.items()
+        path = (*path, name)
+        if inner is None:
+            return path if len(path) > 1 else ()
+        fields = inner
+    return ()
 
 
 def _part(value: Any, fields: _Fields | None) -> Any:
