@@ -33,7 +33,7 @@ _NATIVE: Final = _TYPES.union(
     ("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
 )
 """Functions of the language itself; those of the extension libraries are in `STDLIB_FUNCTIONS`."""
-_OF_EACH_TYPE: Final = ("", "1", 1, 1.5, True, None, [], [1], ["1"], [{}], {}, {"1": 1})
+_OF_EACH_TYPE: Final[tuple[Any, ...]] = ("", "1", 1, 1.5, True, None, [], [1], ["1"], [{}], {}, {"1": 1})
 _OF_TYPES: Final = ("No such overload", "Unsupported operation", "Undefined variable or function")
 """How the library begins to say that a value is of another type than what it is used for."""
 _POSITION: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.*)")
@@ -318,14 +318,12 @@ def _reads_of(name: str) -> re.Pattern[str]:
 
 def _only_path(reads: Mapping[str, _Fields | None]) -> tuple[str, ...]:
     """The only field that is read, after its variable; empty where that is none, several, or all of an object."""
-    path, fields = (), dict[str, Any](reads)
-    while len(fields) == 1:
-        ((name, inner),) = fields.items()
+    path: tuple[str, ...] = ()
+    fields: Mapping[str, Any] | None = reads
+    while fields is not None and len(fields) == 1:
+        ((name, fields),) = fields.items()
         path = (*path, name)
-        if inner is None:
-            return path if len(path) > 1 else ()
-        fields = inner
-    return ()
+    return path if fields is None and len(path) > 1 else ()
 
 
 def _part(value: Any, fields: _Fields | None) -> Any:
