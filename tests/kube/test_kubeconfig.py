@@ -80,9 +80,26 @@ def test_a_text_of_a_kubeconfig_is_no_path_and_is_not_shown(text: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("given", [None, 5, {"users": []}, [None]])
-def test_what_is_no_path_names_the_parameter(given: Any) -> None:
-    with pytest.raises(TypeError, match="path: a path or several"):
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (None, "NoneType"),
+        (5, "int"),
+        ({"users": []}, "dict"),
+        ([None], "NoneType"),
+        (b"/k", "bytes"),
+        ([b"/k"], "bytes"),
+    ],
+)
+def test_what_is_no_path_names_the_parameter(given: Any, named: str) -> None:
+    with pytest.raises(TypeError, match=f"path: a path or several, not {named}"):
+        load_kubeconfig(given)
+
+
+@pytest.mark.parametrize("given", ["", [""]])
+def test_an_empty_path_names_no_file(given: Any) -> None:
+    """What `os.environ.get("KUBECONFIG", "")` gives: it was the working directory."""
+    with pytest.raises(KubeconfigError, match="path is empty: name a file"):
         load_kubeconfig(given)
 
 

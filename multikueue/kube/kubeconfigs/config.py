@@ -155,7 +155,7 @@ def load_kubeconfig(
         KubeconfigError: it cannot be read or lacks something. The message names file and field, and no secret.
         TypeError: `path` is something else.
     """
-    given = path if isinstance(path, Sequence) and not isinstance(path, str) else [path]
+    given = path if isinstance(path, Sequence) and not isinstance(path, str | bytes) else [path]
     with refused_as(REASON):
         paths = [_path(name) for name in given]
     if len(paths) > 1:
@@ -173,6 +173,8 @@ def _path(given: object) -> Path:
     if not isinstance(given, str | os.PathLike):
         raise TypeError(f"path: a path or several, not {type(given).__name__}")
     path = Path(given)
+    if not os.fspath(given):  # as an empty KUBECONFIG is
+        refuse("path is empty: name a file")
     if "\n" in str(path) or str(path).startswith("{"):
         refuse("path is the text of a kubeconfig, not where it is: parse_worker_kubeconfig reads texts")
     return path
