@@ -307,3 +307,34 @@ def test_workers_have_as_much_as_the_largest_job_asks_for(tmp_path: Path) -> Non
 
     assert room_for(load_files([file]).jobs) == {"cpu": "4", "memory": "120Gi", "example.com/gpu": "12"}
     assert room_for([]) == ROOM
+
+
+def test_what_several_files_hold_belongs_together_whichever_comes_first(tmp_path: Path) -> None:
+    """As samples have it: queues, classes and a program in files of their own."""
+    group, version = "kueue.x-k8s.io", "kueue.x-k8s.io/v1beta2"
+    labelled = f"name: mine, namespace: team, labels: {{{group}/queue-name: own, {group}/priority-class: high}}"
+    texts = {
+        "a-job.yaml": JOB.replace(f"name: mine, {LABELS}", labelled),
+        "b-queue.yaml": f"{{apiVersion: {version}, kind: LocalQueue, metadata: {{name: own, namespace: team}}}}",
+        "c-class.yml": f"{{apiVersion: {version}, kind: WorkloadPriorityClass, metadata: {{name: high}}, value: 7}}",
+        "d-code.json": '{\n\t"apiVersion": "v1",\n\t"kind": "ConfigMap",\n\t"metadata": {"name": "code"}\n}',
+        "README.md": "# no YAML: {",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    files = [tmp_path / name for name in texts if not name.endswith(".md")]
+    for given in (files, files[::-1], [tmp_path]):
+        loaded = load_files(given)
+        assert [job.name for job in loaded.jobs] == ["mine"]
+        assert sorted(obj["kind"] for obj in loaded.beside) == ["ConfigMap", "WorkloadPriorityClass"]
+        assert loaded.notes == (), "nothing had to be made up"
+
+
+def test_files_without_any_job_are_all_named(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("{apiVersion: v1, kind: Secret, metadata: {name: x}}")
+    (tmp_path / "b.yaml").write_text("")
+    with pytest.raises(SettingsError, match=r"a\.yaml, .*b\.yaml: holds no job"):
+        load_files([tmp_path])
+    (empty := tmp_path / "empty").mkdir()
+    with pytest.raises(SettingsError, match="empty: holds no job"):
+        load_files([empty])
