@@ -45,7 +45,12 @@ _STATES = [str(state) for state in JobState]
     callback=checked_selector,
     help="Only jobs with these labels, as for kubectl.",
 )
-@click.option("--queue", default="", help="Only jobs of this LocalQueue or ClusterQueue.")
+@click.option(
+    "--queue",
+    default="",
+    shell_complete=completed_by("queues"),
+    help="Only jobs of this LocalQueue or ClusterQueue.",
+)
 @click.option(
     "--worker",
     default="",
