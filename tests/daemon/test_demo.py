@@ -322,3 +322,15 @@ def test_what_is_drawn_has_no_place_beside_a_file(option: tuple[str, str], tmp_p
     file = tmp_path / "job.yaml"
     file.write_text(JOB % "succeed")
     assert f"leave {option[0]} out" in refused("-f", str(file), *option)
+
+
+@pytest.mark.gate
+@pytest.mark.timeout(120)
+def test_what_serves_moves_as_well() -> None:
+    """It was deleted, as having run for long enough, while its worker was out of reach."""
+    done = run("--break", "worker1", "--kind", "raycluster", "--jobs", "6", "--json")
+    outcome = orjson.loads(done.stdout.splitlines()[-1])
+
+    assert done.returncode == 0, done.stderr
+    assert (outcome["finished"], outcome["leftovers"], outcome["ended_out_of_reach"]) == (6, 0, 0)
+    assert outcome["moved"] > 0
