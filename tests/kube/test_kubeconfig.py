@@ -283,3 +283,19 @@ def test_outside_of_a_pod_it_says_what_to_do(tmp_path: Path, missing: str) -> No
     environment = {} if missing == "host" else {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
     with pytest.raises(KubeconfigError, match="--kubeconfig or KUBECONFIG"):
         load_incluster(environment, root=tmp_path)
+
+
+def test_a_context_that_is_not_there_is_told_with_those_that_may_be_meant(tmp_path: Path) -> None:
+    """Of the operator's own kubeconfig; what somebody else has written is not quoted further."""
+    contexts = [{"name": name, "context": {"cluster": "c"}} for name in ("kind-manager", "oslo", *"fedcba")]
+    path = tmp_path / "config"
+    path.write_text(json.dumps({"contexts": contexts, "current-context": "kind-manger"}))
+    for wanted, told in (
+        ("kind-manger", ": did you mean kind-manager?"),
+        ("zzz", "; there are a, b, c, d, e and more"),
+    ):
+        with pytest.raises(KubeconfigError) as refused:
+            load_kubeconfig(path, wanted)
+        assert str(refused.value).endswith(f'context "{wanted}" does not exist{told}')
+    with pytest.raises(KubeconfigError, match=r'context "kind-manger" does not exist$'):
+        load_kubeconfig(path)
