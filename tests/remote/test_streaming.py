@@ -299,7 +299,8 @@ async def test_of_what_begins_while_it_is_followed_all_is_shown() -> None:
     assert [query.tail for query in worker.asked] == [1, None]
 
     worker = Worker({"a": ONE}, [pod("a", COPY, phase="Succeeded")])
-    moved = LogShower(WorkerPods(worker, SOUGHT), Screen().wanted(tail=1), is_over=lambda: True, is_late=True)
+    moved = shower(worker, Screen(), lambda: True, tail=1)
+    moved.is_late = True
     await moved.follow()
     assert [query.tail for query in worker.asked] == [None]
 
