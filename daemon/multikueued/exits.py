@@ -114,6 +114,12 @@ def permission(error: Forbidden) -> str:
     return f"you may not {verb} {resource}{f'.{group}' if group else ''} on {on}{where}"
 
 
+def not_everywhere(error: Forbidden) -> CommandError:
+    """What to do who may not list something of all namespaces."""
+    advice = "name a namespace with -n, without -A, or ask for a role that allows it"
+    return CommandError(f"{permission(error)}: {advice}", NOT_REACHABLE)
+
+
 def known_error(error: BaseException) -> MultiKueueError | None:
     """The first of our own errors, also inside exception groups; None if there is none."""
     return next((inner for inner in ungrouped(error) if isinstance(inner, MultiKueueError)), None)

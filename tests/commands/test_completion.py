@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
-from click.shell_completion import ShellComplete
+from click.shell_completion import CompletionItem, ShellComplete
 
 from multikueue.core.model.kinds import NAMESPACE, WORKLOAD
 from multikueue.sandbox.apiserver import Hang, Match, Refuse
@@ -74,3 +75,75 @@ async def test_names_alone_are_for_loops(tmp_path: Path) -> None:
     assert jobs.stdout == "job/train\njob/tune\n"
     assert workers.stdout == "worker1\n"
     assert [worker["name"] for worker in json.loads(listed.stdout)["workers"]] == ["worker1"]
+
+
+async def test_queues_and_configs_are_completed_too(tmp_path: Path) -> None:
+    """Wherever a command takes a name that the manager knows; ClusterQueues also where no LocalQueue may be listed."""
+    async with shell(tmp_path) as person:
+        for command in (("get", "jobs"), ("usage",)):
+            assert await completed(person, *command, "--queue", "") == ["cluster-queue", "user-queue"], command
+            assert await completed(person, *command, "--worker", "wor") == ["worker1"], command
+        assert await completed(person, "queues", "mirror", "us") == ["user-queue"]
+        assert await completed(person, "queues", "mirror", "user-queue", "--worker", "") == ["worker1"]
+        assert await completed(person, "queues", "mirror", "user-queue", "-n", "de") == ["default"]
+        assert await completed(person, "worker", "add", "new", "--multikueue-config", "") == ["multikueue"]
+        person.server.faults.add(Refuse(403), on=Match(verbs=("list",), resource="localqueues"))
+        assert await completed(person, "get", "jobs", "--queue", "") == ["cluster-queue"]
+
+
+def offered(*words: str, **environment: str) -> list[CompletionItem]:
+    """What is offered for the last word where no cluster is asked."""
+    *before, incomplete = words
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in environment.items():
+            patched.setenv(name, value)
+        return ShellComplete(main, {}, "multikueue", "_X").get_completions(before, incomplete)
+
+
+def kubeconfig(file: Path, *contexts: str) -> Path:
+    """A file with contexts that lead nowhere."""
+    listed = [{"name": name, "context": {"cluster": "none"}} for name in contexts]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "contexts": listed}))
+    return file
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("status", "--context"),
+        ("run", "--context"),
+        ("api-server", "--context"),
+        ("worker", "add", "oslo", "--worker-context"),
+        ("worker", "drain", "oslo", "--manager-context"),
+        ("worker", "remove", "oslo", "--worker-context"),
+        ("worker", "rotate", "oslo", "--worker-context"),
+        ("worker", "grant-logs", "oslo", "--worker-context"),
+        ("queues", "mirror", "q", "--worker-context"),
+    ],
+    ids=" ".join,
+)
+def test_contexts_are_those_of_the_kubeconfigs_that_are_named(command: tuple[str, ...], tmp_path: Path) -> None:
+    """Of several files as of one; no cluster is asked, so one that is away, or has no server, is offered as well."""
+    files = [kubeconfig(tmp_path / "a", "oslo", "rome"), kubeconfig(tmp_path / "b", "orly"), tmp_path / "missing"]
+    named = os.pathsep.join(map(str, files))
+    assert [item.value for item in offered(*command, "o", KUBECONFIG=named)] == ["orly", "oslo"]
+    assert offered(*command, "o", KUBECONFIG=str(tmp_path)) == []
+
+
+def test_contexts_of_a_workers_own_file_are_offered_beside(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path / "there", "theirs")
+    manager = str(kubeconfig(tmp_path / "here", "ours"))
+    command = ("worker", "add", "oslo", "--worker-kubeconfig", str(file), "--worker-context", "")
+    assert [item.value for item in offered(*command, KUBECONFIG=manager)] == ["ours", "theirs"]
+
+
+def test_a_kubeconfig_that_is_none_completes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text("a: [")
+    assert offered("status", "--context", "", KUBECONFIG=str(tmp_path / "broken")) == []
+
+
+def test_files_and_kinds_are_completed() -> None:
+    for command in (("status",), ("run",), ("worker", "list"), ("worker", "drain", "x"), ("queues", "mirror", "q")):
+        assert [item.type for item in offered(*command, "--kubeconfig", "~/.k")] == ["file"], command
+    assert [item.value for item in offered("demo", "--kind", "ray")] == ["raycluster", "rayjob", "rayservice"]
+    assert [item.value for item in offered("sandbox", "--kind", "al")] == ["all"]

@@ -311,3 +311,28 @@ def test_the_table_has_a_column_for_each() -> None:
 def test_options_that_have_no_place_beside_it_are_refused_in_one_line(option: str, value: str) -> None:
     message = refused("--policy", option, *([value] if value else []))
     assert "--policy" in message or "--ocm" in message
+
+
+@pytest.mark.parametrize("story", ["--policy", "--ocm"])
+def test_the_page_is_of_the_jobs_alone(story: str) -> None:
+    """It was left out without a word."""
+    assert "leave --dashboard out" in refused(story, "--dashboard")
+
+
+@pytest.mark.parametrize("option", [("--jobs", "3"), ("--kind", "rayjob")])
+def test_what_is_drawn_has_no_place_beside_a_file(option: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB % "succeed")
+    assert f"leave {option[0]} out" in refused("-f", str(file), *option)
+
+
+@pytest.mark.gate
+@pytest.mark.timeout(120)
+def test_what_serves_moves_as_well() -> None:
+    """It was deleted, as having run for long enough, while its worker was out of reach."""
+    done = run("--break", "worker1", "--kind", "raycluster", "--jobs", "6", "--json")
+    outcome = orjson.loads(done.stdout.splitlines()[-1])
+
+    assert done.returncode == 0, done.stderr
+    assert (outcome["finished"], outcome["leftovers"], outcome["ended_out_of_reach"]) == (6, 0, 0)
+    assert outcome["moved"] > 0

@@ -12,7 +12,7 @@ from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueued.demo.gantt import MOST_ROWS, gantt
 from multikueued.demo.jobs import drawn_job, kinds_named
-from multikueued.demo.output import print_table, progress_line, ran, render, summary
+from multikueued.demo.output import print_table, progress_line, ran, render, sentences_of, summary
 from multikueued.demo.run import check_broken
 from multikueued.demo.tally import Tally
 
@@ -137,3 +137,27 @@ def test_a_worker_that_cannot_be_taken_away_is_refused() -> None:
     with pytest.raises(SettingsError, match="raise --workers"):
         check_broken("worker1", 1)
     check_broken("worker2", 2)
+
+
+def failed(job: str) -> Json:
+    status = {"conditions": [{"type": "Failed", "status": "True"}], "failed": 1}
+    return {"metadata": {"namespace": "default", "name": job}, "spec": {"completions": 1}, "status": status}
+
+
+def test_the_sum_is_of_the_jobs_that_have_finished() -> None:
+    """One that has failed, or runs still when the demo gives up, was counted as finished on its worker."""
+    tally, workers = tally_of(3), ["worker1", "worker2"]
+    assert sentences_of(tally, workers) == ["0 of 3 jobs finished."]
+    tally.saw_job(BATCH_JOB, failed("a-job-with-a-name-00"), "a-job-with-a-name-00", 5.0)
+    tally.saw_job(BATCH_JOB, ended("a-job-with-a-name-01"), "a-job-with-a-name-01", 6.0)
+    assert sentences_of(tally, workers) == ["1 of 3 jobs finished: 0 on worker1, 1 on worker2."]
+
+
+def test_a_worker_that_was_to_be_taken_away_and_had_no_job_is_told() -> None:
+    tally = tally_of(1)
+    (said,) = sentences_of(tally, ["worker1", "worker2"], broken="worker2")[1:]
+    assert said.startswith("The way to worker2 was not cut: it had no job")
+    tally.saw_worker("worker2", False, 3.0)
+    assert len(sentences_of(tally, ["worker1", "worker2"], broken="worker2")) == 1
+    tally.saw_worker("worker2", True, 4.0)
+    assert len(sentences_of(tally, ["worker1", "worker2"], broken="worker2")) == 1

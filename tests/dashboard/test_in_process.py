@@ -100,3 +100,17 @@ async def test_who_may_list_no_workloads_is_told_that(tmp_path: Path) -> None:
         with pytest.raises(CommandError, match="you may not list workloads"):
             async with dashboard_of(target_as(here, tmp_path, "nobody"), "default"):
                 pass
+
+
+@pytest.mark.timeout(60)
+async def test_who_may_list_those_of_one_namespace_is_told_to_name_it(tmp_path: Path) -> None:
+    """Whatever asks for all namespaces: the page, what was used, a list."""
+    advice = "name a namespace with -n, without -A"
+    async with people(tmp_path) as here:
+        here.serves = False
+        with pytest.raises(CommandError, match=advice):
+            async with dashboard_of(target_as(here, tmp_path, "submitter")):
+                pass
+        for command in (("usage", "-A"), ("get", "jobs", "-A")):
+            done = await here.run("submitter", *command)
+            assert (done.exit_code, advice in done.stderr) == (4, True), command

@@ -32,13 +32,15 @@ from multikueued.reports.chain import ChainLink
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Unqueued
 from multikueued.reports.jobs import JobReport, JobState
+from multikueued.reports.pod_reasons import PodReason
 from multikueued.reports.queues import QueueReport
+from multikueued.reports.quotas import FlavorQuota, WorkerQuota
 from multikueued.reports.remedies.next_steps import NextStep
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
 from multikueued.reports.usage import UsageReport, Use
 from multikueued.reports.worker_answers import WorkerAnswer
-from multikueued.reports.worker_facts import NotChecked
+from multikueued.reports.worker_facts import NotChecked, ShownPods
 from multikueued.reports.workers import WorkerReport
 from multikueued.settings.values import camel
 from tests.docs.marked import replaced
@@ -67,6 +69,9 @@ PRINTED: Final = (
 PARTS: Final = (
     DaemonReport,
     WorkerReport,
+    WorkerQuota,
+    FlavorQuota,
+    ShownPods,
     Use,
     QueueReport,
     JobReport,
@@ -79,22 +84,26 @@ PARTS: Final = (
     NotChecked,
     Measured,
     PodReport,
+    PodReason,
 )
 """What stands in them."""
 _TYPES: Final = {
     "str": "text",
     "int": "number",
-    "float | None": "number or null",
+    "float": "number",
     "bool": "true or false",
     "datetime": "time",
-    "datetime | None": "time or null",
     "JobState": "state",
     "Severity": "severity",
     "Side": "`manager` or `worker`",
     "tuple[str, ...]": "list of texts",
     "Mapping[str, str]": "texts by name",
     "Mapping[str, int]": "numbers by state",
+    "Mapping[str, float]": "numbers by name",
+    "Audience": "`operator` or `submitter`",
 }
+
+_OR_NONE: Final = " | None"
 
 
 def pages() -> dict[Path, str]:
@@ -232,6 +241,8 @@ def _fields(report: type) -> list[str]:
 def _type(name: str) -> str:
     if name in _TYPES:
         return _TYPES[name]
+    if name.endswith(_OR_NONE):
+        return f"{_type(name.removesuffix(_OR_NONE))} or null"
     inner = name.removeprefix("tuple[").removesuffix(", ...]")
     return f"list of {inner}" if inner != name else name
 

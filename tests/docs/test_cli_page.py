@@ -92,3 +92,13 @@ def test_each_break_has_a_finding_that_the_tests_of_breaks_produce() -> None:
     on_page = set(re.findall(r"^\| .+ \| `([a-z-]+)` \|$", OVERVIEW, re.MULTILINE))
     ten = {finding for case in TEN for command, (finding, _) in case.expected.items() if command == "explain"}
     assert on_page == {case.id for case in BREAKS} | ten | {"clock-skew"}
+
+
+def test_the_output_for_programs_describes_whatever_stands_in_it() -> None:
+    """Types of which nothing was said, and rows that a `|` had split."""
+    page = (DOCS / "cli/output.md").read_text()
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    assert [row for row in rows if len(row) != 3] == []
+    kinds = {kind.removeprefix("list of ").removesuffix(" or null") for _, kind, _ in rows}
+    described = set(re.findall(r"^\*\*(\w+)\*\*: ", page, re.MULTILINE))
+    assert {kind for kind in kinds if re.fullmatch(r"[A-Z]\w+", kind)} <= described

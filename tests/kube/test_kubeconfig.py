@@ -332,3 +332,19 @@ def test_a_file_without_end_is_refused_and_not_read(tmp_path: Path, large: Path,
 async def test_nor_is_a_token_without_end(large: Path) -> None:
     with pytest.raises(Unauthorized, match="cannot be read"):
         await TokenFile(large).credential()
+
+
+def test_a_context_that_is_not_there_is_told_with_those_that_may_be_meant(tmp_path: Path) -> None:
+    """Of the operator's own kubeconfig; what somebody else has written is not quoted further."""
+    contexts = [{"name": name, "context": {"cluster": "c"}} for name in ("kind-manager", "oslo", *"fedcba")]
+    path = tmp_path / "config"
+    path.write_text(json.dumps({"contexts": contexts, "current-context": "kind-manger"}))
+    for wanted, told in (
+        ("kind-manger", ": did you mean kind-manager?"),
+        ("zzz", "; there are a, b, c, d, e and more"),
+    ):
+        with pytest.raises(KubeconfigError) as refused:
+            load_kubeconfig(path, wanted)
+        assert str(refused.value).endswith(f'context "{wanted}" does not exist{told}')
+    with pytest.raises(KubeconfigError, match=r'context "kind-manger" does not exist$'):
+        load_kubeconfig(path)

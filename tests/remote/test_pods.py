@@ -98,3 +98,18 @@ def test_why_a_pod_does_not_run(shown: Json, reason: str, code: int | None) -> N
     report = pod_report({**pod("a"), "status": {"phase": "Failed", **shown}})
 
     assert (report.reason, report.why.exit_code) == (reason, code)
+
+
+def test_restarts_of_init_containers_count() -> None:
+    """One that fails again and again is all that its pod does: it had no restarts."""
+    made = pod("a")
+    made["status"]["initContainerStatuses"] = [{"name": "setup", "restartCount": 4}]
+    made["status"]["containerStatuses"] = [{"name": "main", "restartCount": 0}]
+    assert pod_report(made).restarts == 4
+
+
+def test_a_container_that_is_not_there_is_told_with_those_that_are() -> None:
+    made = pod("a")
+    made["spec"]["initContainers"] = [{"name": "setup"}]
+    with pytest.raises(CommandError, match=r'no container "man", but main, setup \(init\)'):
+        container_of(made, "man")

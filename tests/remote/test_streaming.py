@@ -270,3 +270,63 @@ async def test_a_last_line_without_a_newline_gets_one_only_where_more_may_follow
     for all_pods in (False, True):
         await LogShower(WorkerPods(worker, SOUGHT), LogSelection(all_pods, show=shown.append)).show()
     assert shown == ["100 %", "[worker1/a] 100 %\n"]
+
+
+async def test_what_is_written_before_a_silent_log_is_asked_for_again_is_shown() -> None:
+    """Of no line that there is, and of what is not older than a minute: asked for again it counts from its opening."""
+    silent: list[list[str | ApiError]] = [[DeadlineExceeded("silent")], ["05Z one"]]
+    worker = Worker({"a": [*silent]}, [pod("a", COPY)])
+    assert (await followed(worker, tail=0)).lines == ["one"]
+    assert [(query.tail, query.since_seconds > 2) for query in worker.asked[:2]] == [(0, False), (None, True)]
+    worker = Worker({"a": [*silent]}, [pod("a", COPY)])
+    await followed(worker, since_seconds=60, tail=5)
+    assert [(query.tail, query.since_seconds > 62) for query in worker.asked[:2]] == [(5, False), (None, True)]
+
+
+async def test_of_what_begins_while_it_is_followed_all_is_shown() -> None:
+    """A container that starts later, a pod that is made later, and one on a worker to which the job moves."""
+    worker = Worker({"a": [[Invalid("waiting to start")], ["00Z one"]]}, [pod("a", COPY, phase="Pending")])
+    await followed(worker, tail=1, since_seconds=5)
+    assert [(query.tail, query.since_seconds) for query in worker.asked[:2]] == [(1, 5), (None, 0)]
+
+    worker, screen, over = Worker({"a": ONE, "b": ONE}, [pod("a", COPY, phase="Failed")]), Screen(), False
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shower(worker, screen, lambda: over, tail=1).follow)
+        await anyio.sleep(10)
+        worker.pods.append(pod("b", COPY, phase="Succeeded", at=5))
+        await anyio.sleep(10)
+        over = True
+    assert [query.tail for query in worker.asked] == [1, None]
+
+    worker = Worker({"a": ONE}, [pod("a", COPY, phase="Succeeded")])
+    moved = shower(worker, Screen(), lambda: True, tail=1)
+    moved.is_late = True
+    await moved.follow()
+    assert [query.tail for query in worker.asked] == [None]
+
+
+def restarted(times: int) -> Json:
+    made = pod("a", COPY)
+    made["status"]["containerStatuses"] = [{"name": "main", "restartCount": times}]
+    return made
+
+
+@pytest.mark.parametrize("broke", [False, True])
+async def test_the_first_line_of_a_container_that_was_started_again_ends_no_gap(broke: bool) -> None:
+    """Unless the former one's log could not be read to its end."""
+    ends: list[str | ApiError] = [Unreachable("worker1: the connection broke")] if broke else []
+    worker = Worker({"a": [["00Z one", *ends], ["09Z two"], []]}, [restarted(0)])
+
+    def restart() -> None:
+        worker.pods = [restarted(len(worker.asked) - 1)]
+
+    worker.before_open = restart
+    screen = await followed(worker)
+    assert screen.lines == ["one", "two"]
+    assert any("lines may be missing" in note for note in screen.told) is broke
+
+
+async def test_logs_that_wait_for_others_to_end_are_told() -> None:
+    worker = Worker(dict.fromkeys("abc", ONE), [pod(name, COPY) for name in "abc"])
+    screen = await followed(worker, all_pods=True, max_streams=2)
+    assert screen.told == ["2 logs are followed at a time; 1 more wait until others end"]

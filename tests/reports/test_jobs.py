@@ -326,3 +326,12 @@ def without_checks(queue: Json) -> Json:
         **queue,
         "spec": {name: field for name, field in queue["spec"].items() if name != "admissionChecksStrategy"},
     }
+
+
+def test_why_a_quota_is_not_known_is_told_of_a_worker_that_is_connected() -> None:
+    """The list said "not checked", and its JSON why."""
+    lost = worker("worker2", "connect: connection refused", reason="ClientConnectionFailed")
+    lines = workers_table(worker_reports(fleet(workers=(worker("worker1"), lost))), NOW, None, wide=False)
+
+    told = "its quota: the daemon has not published it, or you may not read that"
+    assert [told in line for line in lines[1:]] == [True, False]

@@ -1,4 +1,5 @@
-"""What a shell completes: names of jobs, workers and namespaces, as the manager has them at that moment.
+"""What a shell completes: names of jobs, workers, queues and namespaces, as the manager has them then; contexts, as the
+kubeconfig has them.
 
 A manager that does not answer in time, or refuses, completes nothing: no message may stand in somebody's command line.
 """
@@ -6,20 +7,31 @@ A manager that does not answer in time, or refuses, completes nothing: no messag
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 import anyio
 import click
 
-from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, NAMESPACE, WORKLOAD
+from multikueue.core.model.kinds import (
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    NAMESPACE,
+    WORKLOAD,
+)
 from multikueue.core.model.objects import name_of
-from multikueue.errors import Forbidden, MultiKueueError
+from multikueue.errors import Forbidden, KubeconfigError, MultiKueueError
 from multikueue.kube import ClusterConfig, KubeClient
+from multikueue.kube.kubeconfigs.kubeconfig_document import Document, refused_as
 from multikueued.clusters import ClusterClient
-from multikueued.commands.options import CLIENT, manager_config
+from multikueued.commands.options import CLIENT, kubeconfig_files, manager_config
 from multikueued.reading.through_api import NAMESPACES, ThroughApi
 from multikueued.reports.typenames import jobs_in
 
+Completion: TypeAlias = Callable[[click.Context, str], list[str]]
+"""The names that begin with what stands there: of a command, as far as it is written."""
 Named: TypeAlias = Callable[[ClusterClient, str], Awaitable[Iterable[str]]]
 """Reads names from the manager, of a namespace."""
 
@@ -27,6 +39,34 @@ PATIENCE: Final = 3.0
 """Seconds for the manager to answer: somebody waits at a prompt."""
 
 
+def of_manager(read: Named) -> Completion:
+    """Complete what the manager tells."""
+
+    def complete(context: click.Context, incomplete: str) -> list[str]:
+        options: dict[str, Any] = context.params
+        named = options.get("context") or options.get("manager_context")
+        try:
+            manager = manager_config(options.get("kubeconfig"), named)
+            namespace = options.get("namespace") or manager.namespace or "default"
+            return anyio.run(_read, read, manager, namespace, incomplete)
+        except (MultiKueueError, ExceptionGroup):
+            return []
+
+    return complete
+
+
+async def _read(read: Named, manager: ClusterConfig, namespace: str, incomplete: str) -> list[str]:
+    with anyio.move_on_after(PATIENCE):
+        async with KubeClient(manager, name="manager", options=CLIENT) as client:
+            return _beginning(await read(client, namespace), incomplete)
+    return []
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted({name for name in names if name.startswith(incomplete)})
+
+
+@of_manager
 async def jobs(client: ClusterClient, namespace: str) -> Iterable[str]:
     """TYPE/NAME of the jobs of a namespace."""
     try:
@@ -35,11 +75,19 @@ async def jobs(client: ClusterClient, namespace: str) -> Iterable[str]:
         return [report.job for report in await ThroughApi(client).all_jobs(namespace)]
 
 
+@of_manager
 async def workers(client: ClusterClient, _namespace: str) -> Iterable[str]:
     """The names of the MultiKueueClusters."""
     return map(name_of, (await client.list(MULTIKUEUE_CLUSTER)).items)
 
 
+@of_manager
+async def configs(client: ClusterClient, _namespace: str) -> Iterable[str]:
+    """The names of the MultiKueueConfigs."""
+    return map(name_of, (await client.list(MULTIKUEUE_CONFIG)).items)
+
+
+@of_manager
 async def namespaces(client: ClusterClient, _namespace: str) -> Iterable[str]:
     """The namespaces of the manager; those with jobs where no others may be listed."""
     try:
@@ -48,24 +96,37 @@ async def namespaces(client: ClusterClient, _namespace: str) -> Iterable[str]:
         return map(name_of, (await client.list(NAMESPACES)).items)
 
 
-def completions(read: Named, context: click.Context, incomplete: str) -> list[str]:
-    """The names that begin with what stands there.
+@of_manager
+async def local_queues(client: ClusterClient, namespace: str) -> Iterable[str]:
+    """The LocalQueues of a namespace."""
+    return map(name_of, (await client.list(LOCAL_QUEUE, namespace=namespace)).items)
 
-    Args:
-        read: which names.
-        context: of the command, as far as it is written.
-        incomplete: the beginning.
-    """
-    options: dict[str, Any] = context.params
+
+@of_manager
+async def queues(client: ClusterClient, namespace: str) -> Iterable[str]:
+    """The LocalQueues of a namespace, and the ClusterQueues, as far as each may be listed."""
+    names: list[str] = []
+    for resource, within in ((LOCAL_QUEUE, namespace), (CLUSTER_QUEUE, "")):
+        with suppress(Forbidden):
+            names += map(name_of, (await client.list(resource, namespace=within)).items)
+    return names
+
+
+def contexts(context: click.Context, incomplete: str) -> list[str]:
+    """The contexts of the kubeconfigs that the command names: no cluster is asked."""
+    named = [context.params.get(option) for option in ("kubeconfig", "worker_kubeconfig")]
     try:
-        manager = manager_config(options.get("kubeconfig"), options.get("context") or options.get("manager_context"))
-        return anyio.run(_read, read, manager, options.get("namespace") or manager.namespace or "default", incomplete)
-    except (MultiKueueError, ExceptionGroup):
+        with refused_as(""):
+            files = [file for given in named for file in kubeconfig_files(given) if file.is_file()]
+            return _beginning(
+                (name for file in files for name in Document.parse(file.read_bytes()).contexts), incomplete
+            )
+    except (KubeconfigError, OSError):
         return []
 
 
-async def _read(read: Named, manager: ClusterConfig, namespace: str, incomplete: str) -> list[str]:
-    with anyio.move_on_after(PATIENCE):
-        async with KubeClient(manager, name="manager", options=CLIENT) as client:
-            return sorted(name for name in await read(client, namespace) if name.startswith(incomplete))
-    return []
+def kinds(_context: click.Context, incomplete: str) -> list[str]:
+    """The kinds of jobs that a sandbox knows, and the word for all of them."""
+    from multikueue.sandbox.kinds import AVAILABLE
+
+    return _beginning(("all", *(kind.name for kind in AVAILABLE)), incomplete)

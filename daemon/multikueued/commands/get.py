@@ -22,7 +22,7 @@ from multikueued.commands.options import (
 )
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import jobs_table, not_checked_lines, workers_table
-from multikueued.exits import NOT_REACHABLE, USAGE, CommandError, permission
+from multikueued.exits import USAGE, CommandError, not_everywhere
 from multikueued.reading.api_first import ask
 from multikueued.reading.manager_lists import read_objects
 from multikueued.reading.own_words import own_words, with_words
@@ -45,7 +45,12 @@ _STATES = [str(state) for state in JobState]
     callback=checked_selector,
     help="Only jobs with these labels, as for kubectl.",
 )
-@click.option("--queue", default="", help="Only jobs of this LocalQueue or ClusterQueue.")
+@click.option(
+    "--queue",
+    default="",
+    shell_complete=completed_by("queues"),
+    help="Only jobs of this LocalQueue or ClusterQueue.",
+)
 @click.option(
     "--worker",
     default="",
@@ -120,8 +125,7 @@ async def gather_jobs(client: ClusterClient, wanted: JobsWanted) -> JobList:
     except Forbidden as error:
         if wanted.chosen.namespace:
             raise
-        advice = "name a namespace with -n, without -A, or ask for a role that allows it"
-        raise CommandError(f"{permission(error)}: {advice}", NOT_REACHABLE) from error
+        raise not_everywhere(error) from error
 
 
 @click.command("workers")

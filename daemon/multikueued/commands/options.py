@@ -36,33 +36,59 @@ def completed_by(names: str) -> Callable[[click.Context, click.Parameter, str], 
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
         from multikueued.commands import completion
 
-        return completion.completions(getattr(completion, names), context, incomplete)
+        offered: list[str] = getattr(completion, names)(context, incomplete)
+        return offered
 
     return complete
 
 
+FILES: Final = click.Path().shell_complete
+"""Completes paths, of options that take several files in one text as well."""
 JOB_NAME: Final = click.argument("job", shell_complete=completed_by("jobs"))
 WORKER_NAME: Final = click.argument("name", shell_complete=completed_by("workers"))
 
 
 def kind_option(text: str) -> Callable[[F], F]:
     """The option that names kinds of jobs for the sandbox; `text`: what is done with them."""
-    return click.option("--kind", "kind_names", multiple=True, show_default="job", metavar="KIND", help=text)
+    kinds = completed_by("kinds")
+    return click.option(
+        "--kind", "kind_names", multiple=True, show_default="job", metavar="KIND", help=text, shell_complete=kinds
+    )
 
 
 MANAGER_CONTEXT: Final = click.option(
     *("--context", "--manager-context", "manager_context"),
+    shell_complete=completed_by("contexts"),
     help="The manager's context. Without it: the kubeconfig's current one.",
 )
 """Of commands that ask a worker as well, whose own context is --worker-context."""
+WORKER_CONTEXT: Final = click.option(
+    "--worker-context",
+    required=True,
+    shell_complete=completed_by("contexts"),
+    help="The worker's context in the kubeconfig.",
+)
+KUBECONFIGS: Final = click.option(
+    "--kubeconfig", envvar="KUBECONFIG", show_envvar=True, shell_complete=FILES, help="A file, or several, merged."
+)
+WORKER_KUBECONFIG: Final = click.option(
+    "--worker-kubeconfig",
+    shell_complete=FILES,
+    help="With the worker's context, if --kubeconfig does not have it.",
+)
 MANAGER_OPTIONS: Final = (
     click.option(
         "--kubeconfig",
         envvar="KUBECONFIG",
         show_envvar=True,
+        shell_complete=FILES,
         help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
     ),
-    click.option("--context", help="The context of the kubeconfig, if not its current one."),
+    click.option(
+        "--context",
+        shell_complete=completed_by("contexts"),
+        help="The context of the kubeconfig, if not its current one.",
+    ),
 )
 """Options that name the manager cluster."""
 
@@ -132,8 +158,13 @@ def named_cluster(kubeconfig: str | None, context: str | None) -> ClusterConfig:
     Raises:
         KubeconfigError: there is no such context, or it cannot be used.
     """
+    return load_kubeconfig(kubeconfig_files(kubeconfig), context)
+
+
+def kubeconfig_files(kubeconfig: str | None) -> list[Path]:
+    """The files that `--kubeconfig` or KUBECONFIG names; kubectl's own if none is."""
     named = [Path(part) for part in (kubeconfig or "").split(os.pathsep) if part]
-    return load_kubeconfig(named or [Path.home() / DEFAULT_KUBECONFIG], context)
+    return named or [Path.home() / DEFAULT_KUBECONFIG]
 
 
 def manager_config(kubeconfig: str | None, context: str | None) -> ClusterConfig:

@@ -76,8 +76,14 @@ def workers_table(workers: Sequence[WorkerReport], now: datetime, width: int | N
         row += [quota(worker, now)]
         row += [",".join(worker.checks) or "-", str(worker.attempts)] if wide else []
         twin = f"the same cluster as {', '.join(worker.same_as)}" if worker.same_as and not worker.cordoned else ""
-        rows.append([*row, "; ".join(filter(None, (worker.error, worker.cordon, twin)))])
+        rows.append([*row, "; ".join(filter(None, (worker.error, worker.cordon, twin))) or _quota_unseen(worker)])
     return table([*columns, "WHY"], rows, width)
+
+
+def _quota_unseen(worker: WorkerReport) -> str:
+    """Why nobody knows the quota of a worker that is connected; empty: somebody does."""
+    unknown = worker.state == "Connected" and worker.quota.at is None and worker.quota.not_checked
+    return f"its quota: {worker.quota.not_checked}" if unknown else ""
 
 
 def quota(worker: WorkerReport, now: datetime) -> str:

@@ -13,9 +13,10 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.quantities import is_in_bytes
 from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
-from multikueued.commands.options import Duration, Format, output_option, target_of, target_options
+from multikueued.commands.options import Duration, Format, completed_by, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import table
+from multikueued.exits import not_everywhere
 from multikueued.reports.usage import UsageReport, costs_of, usage_report
 
 _HOUR = 3600
@@ -26,8 +27,13 @@ _GI = 2**30
 @target_options
 @output_option
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Of jobs of all namespaces.")
-@click.option("--queue", default="", help="Only of jobs of this LocalQueue or ClusterQueue.")
-@click.option("--worker", default="", help="Only of this worker.")
+@click.option(
+    "--queue",
+    default="",
+    shell_complete=completed_by("queues"),
+    help="Only of jobs of this LocalQueue or ClusterQueue.",
+)
+@click.option("--worker", default="", shell_complete=completed_by("workers"), help="Only of this worker.")
 @click.option("--last", type=Duration(), help="Only what was used in this time, as 24h. Without it: all that is known.")
 def usage(output: Format, everywhere: bool, queue: str, worker: str, last: float | None, **options: Any) -> None:
     """Sum up what jobs have used of workers, in resource-hours, by namespace, queue, worker and cost.
@@ -39,7 +45,12 @@ def usage(output: Format, everywhere: bool, queue: str, worker: str, last: float
     namespace = "" if everywhere else target.namespace
 
     async def make(client: ClusterClient, now: datetime) -> UsageReport:
-        listed = (await client.list(WORKLOAD, namespace=namespace)).items
+        try:
+            listed = (await client.list(WORKLOAD, namespace=namespace)).items
+        except Forbidden as error:
+            if namespace:
+                raise
+            raise not_everywhere(error) from error
         clusters: list[Json] = []
         with suppress(Forbidden):  # who submits jobs may not read them: then the costs are not known
             clusters = list((await client.list(MULTIKUEUE_CLUSTER)).items)

@@ -32,7 +32,7 @@ from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import REMOTE_JOB
 from multikueued.commands.options import CLIENT, target_of, target_options
 from multikueued.dashboard.local_port import LocalPort, PassedOn
-from multikueued.exits import for_people
+from multikueued.exits import for_people, not_everywhere
 from multikueued.logserver.access import Slots
 from multikueued.page.port import Source
 from multikueued.reading.asked import Asked, ReportTarget
@@ -106,8 +106,14 @@ async def unreadable(client: KubeClient, namespace: str) -> frozenset[Resource]:
 
     Raises:
         Forbidden: Workloads may not be listed: there is nothing to show.
+        CommandError: those of all namespaces may not.
     """
-    await client.list(WORKLOAD, namespace=namespace, limit=1)
+    try:
+        await client.list(WORKLOAD, namespace=namespace, limit=1)
+    except Forbidden as error:
+        if namespace:
+            raise
+        raise not_everywhere(error) from error
     refused: set[Resource] = set()
 
     async def look(resource: Resource) -> None:

@@ -28,7 +28,7 @@ from multikueued.demo.jobs import ROOM, drawn_jobs, room_for, with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import watch
 from multikueued.demo.ocm.command import tell_stories
-from multikueued.demo.output import giving_up, print_problems, print_table, problems, summary
+from multikueued.demo.output import giving_up, print_problems, print_table, problems, sentences_of, summary
 from multikueued.demo.own_kinds import OwnKinds, config_option
 from multikueued.demo.policies import WORKERS, compare
 from multikueued.demo.run import Demo, break_worker, check_broken, with_short_patience
@@ -53,14 +53,17 @@ _NOT_WITH_OCM: Final = {
     "config": "--config",
     "broken": "--break",
     "policy": "--policy",
+    "page": "--dashboard",
 }
 _NOT_WITH_POLICY: Final = {
     "broken": "--break",
     "config": "--config",
     "files": "-f",
     "keep_up": "--keep",
+    "page": "--dashboard",
     "port": "--port",
 }
+_NOT_WITH_FILES: Final = {"jobs": "--jobs", "kind_names": "--kind"}
 
 
 @click.command("demo")
@@ -119,6 +122,8 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], config: Path | No
         raise SystemExit(
             anyio.run(compare, _DAEMON, OwnKinds().named(kind_names), LiveConsole(stderr=options["as_json"]), options)
         )
+    if files:
+        _check_alone(_NOT_WITH_FILES, "-f: the jobs are those of the file")
     own = OwnKinds.declared_in(config)
     loaded = load_files(files, own.available) if files else Files()
     if options["broken"] is not None:
@@ -166,7 +171,7 @@ async def _demo(
         running.lay_out(loaded)
         in_time = await watch(running, loaded.jobs, options["timeout"], console)
         outcome = summary(running.tally, list(running.sandbox.workers), running.elapsed)
-        _report(running, outcome, console, in_time=in_time)
+        _report(running, console, broken=options["broken"] or "", in_time=in_time)
         if options["as_json"]:
             click.echo(orjson.dumps(outcome).decode())
         if options["keep_up"]:
@@ -177,20 +182,15 @@ async def _demo(
     return 1 if problems(running.tally) or running.tally.leftovers else 0
 
 
-def _report(running: Demo, outcome: Mapping[str, Any], console: Console, *, in_time: bool) -> None:
+def _report(running: Demo, console: Console, *, broken: str, in_time: bool) -> None:
     tally = running.tally
     print_table(console, tally)
     for line in gantt(tally, list(running.sandbox.workers), console.width, colours=console.color_system is not None):
         console.print(line, no_wrap=True, crop=True)
-    spread = ", ".join(f"{count} on {worker}" for worker, count in outcome["per_cluster"].items())
-    spread += f", {outcome['on_several']} with pods on several" if outcome["on_several"] else ""
-    console.print(f"{outcome['finished']} of {outcome['jobs']} jobs finished: {spread}.")
-    if outcome["ended_out_of_reach"]:
-        console.print(f"{outcome['ended_out_of_reach']} ended on a worker while it could not be reached.")
-    if outcome["moved"]:
-        console.print(f"{outcome['moved']} moved to another worker: theirs could not be reached.")
+    for sentence in sentences_of(tally, list(running.sandbox.workers), broken=broken):
+        console.print(sentence)
     if not in_time:
         console.print(giving_up(tally), style="red")
     print_problems(console, problems(tally))
-    if outcome["leftovers"]:
-        console.print(f"{outcome['leftovers']} objects are still on workers.", style="red")
+    if tally.leftovers:
+        console.print(f"{tally.leftovers} objects are still on workers.", style="red")

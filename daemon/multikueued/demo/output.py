@@ -176,6 +176,29 @@ def problems(tally: Tally) -> list[str]:
     return [_problem(story) for story in tally.stories.values() if not story.went_well]
 
 
+def sentences_of(tally: Tally, workers: Iterable[str], *, broken: str = "") -> list[str]:
+    """What became of the jobs, a sentence each.
+
+    Args:
+        tally: the jobs.
+        workers: all of them, for the sum.
+        broken: the worker that was to be taken away; empty: none.
+    """
+    ended = [story for story in tally.stories.values() if story.stage in (Stage.FINISHED, Stage.SERVED)]
+    counts = [f"{sum(story.cluster == name for story in ended)} on {name}" for name in workers]
+    if several := sum(len(story.clusters) > 1 for story in ended):
+        counts.append(f"{several} with pods on several")
+    spread = f": {', '.join(counts)}" if ended else ""
+    sentences = [f"{len(ended)} of {len(tally.stories)} jobs finished{spread}."]
+    if out_of_reach := sum(bool(story.ended_out_of_reach) for story in tally.stories.values()):
+        sentences.append(f"{out_of_reach} ended on a worker while it could not be reached.")
+    if moved := sum(story.moves for story in tally.stories.values()):
+        sentences.append(f"{moved} moved to another worker: theirs could not be reached.")
+    if broken and broken not in {*tally.lost, *(loss.worker for loss in tally.losses)}:
+        sentences.append(f"The way to {broken} was not cut: it had no job for long enough. More --jobs give it some.")
+    return sentences
+
+
 def print_problems(console: Console, lines: Iterable[str]) -> None:
     """Print what is wrong."""
     for line in lines:

@@ -96,7 +96,8 @@ class Demo:
                 await anyio.sleep(pace)
 
     async def retire(self) -> None:
-        """Delete jobs that do not end by themselves, `SERVING_TIME` after they run; until cancelled."""
+        """Delete jobs that do not end by themselves, `SERVING_TIME` after they run, on a worker in reach; until
+        cancelled."""
         async with self.user() as client, anyio.create_task_group() as tasks:
             while True:
                 changed = self._changed
@@ -108,6 +109,10 @@ class Demo:
 
     async def _delete(self, client: KubeClient, story: JobRecord) -> None:
         await anyio.sleep(SERVING_TIME)
+        while not story.clusters or story.clusters & self.tally.lost.keys():
+            while not story.clusters or story.clusters & self.tally.lost.keys():
+                await self.changed()
+            await anyio.sleep(SERVING_TIME)  # where it has moved, it is seen to run, too
         for name in list(story.objects):
             key = ObjectKey(story.key.namespace, name)
             with suppress(NotFound):

@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 import attrs
 
 from multikueue import Json, ObjectKey, Resource
-from multikueue.core.model.conditions import condition
-from multikueue.core.model.workloads import CheckState, checks, cluster_name, has_quota
+from multikueue.core.model.workloads import cluster_name, has_quota
 from multikueue.sandbox.kinds import SandboxKind
 from multikueued.demo.jobs import Submission
+from multikueued.workers.jobs import obstacle
 
 Place: TypeAlias = tuple[Resource, str]
 """A job's kind and its name; for a group of pods the group's name."""
@@ -295,12 +295,3 @@ class Tally:
             if owner["name"] in self.owned:
                 return self.owned[owner["name"]]
         return None
-
-
-def obstacle(workload: Json) -> str:
-    """What a Workload waits for, by its messages; empty: there is none."""
-    for check in checks(workload):
-        if check.get("state") != CheckState.READY and check.get("message"):
-            return str(check["message"])
-    reserved = condition(workload, "QuotaReserved")
-    return "" if reserved is None or reserved["status"] == "True" else str(reserved.get("message") or "")

@@ -7,21 +7,38 @@ import click
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueued.commands.options import CLIENT, MANAGER_CONTEXT, named_cluster
+from multikueued.commands.options import (
+    CLIENT,
+    KUBECONFIGS,
+    MANAGER_CONTEXT,
+    WORKER_CONTEXT,
+    WORKER_KUBECONFIG,
+    completed_by,
+    named_cluster,
+)
 from multikueued.queues.mirror import Twin, mirror, planned
 from multikueued.workers.places import tell
 from multikueued.yaml_output import to_yaml
 
 
 @click.command("mirror")
-@click.argument("name")
-@click.option("--worker-context", required=True, help="The worker's context in the kubeconfig.")
-@click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged.")
+@click.argument("name", shell_complete=completed_by("local_queues"))
+@WORKER_CONTEXT
+@KUBECONFIGS
 @MANAGER_CONTEXT
-@click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
-@click.option("-n", "--namespace", help="Of the LocalQueue. Without it: that of the manager's context, or default.")
+@WORKER_KUBECONFIG
+@click.option(
+    *("-n", "--namespace"),
+    shell_complete=completed_by("namespaces"),
+    help="Of the LocalQueue. Without it: that of the manager's context, or default.",
+)
 @click.option("--cluster-queue", default="", help="Of the worker. Without it: the one with the name it has here.")
-@click.option("--worker", default="", help="Its MultiKueueCluster, if namespaces or queues have other names there.")
+@click.option(
+    "--worker",
+    default="",
+    shell_complete=completed_by("workers"),
+    help="Its MultiKueueCluster, if namespaces or queues have other names there.",
+)
 @click.option("--print", "only_print", is_flag=True, help="Print the YAML of what is lacking, and change nothing.")
 def mirror_command(
     name: str, namespace: str | None, cluster_queue: str, worker: str, only_print: bool, **contexts: str | None

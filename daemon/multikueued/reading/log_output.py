@@ -6,6 +6,7 @@ pod has been seen with the same UID after the stream was opened: a request for a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -20,7 +21,7 @@ from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, at_once
 from multikueued.exits import NOT_FOUND, NOT_REACHABLE, CommandError
 from multikueued.reading.pod_lookup import WorkerPods, why_no_pods
-from multikueued.reading.pods import container_of, has_ended, held_up_by, in_order, next_shown
+from multikueued.reading.pods import container_of, has_ended, held_up_by, in_order, next_shown, restarts_of
 from multikueued.reading.worker_access import told_of
 
 POLL: Final = 2.0
@@ -67,6 +68,8 @@ class Position:
 
     time: str = ""
     """Of the last line, as the server wrote it."""
+    is_whole: bool = attrs.field(default=False, init=False)
+    """Whether all of it is shown, however many lines were asked for: it began while the job was followed."""
     misses_lines: bool = attrs.field(default=False, init=False)
     """Whether the last line shown was not there any more when the log was asked for again: those after it may not be
     there either."""
@@ -75,13 +78,36 @@ class Position:
     _same: int = attrs.field(default=0, init=False)
     """How many lines of that time have been shown."""
     _skip: int = attrs.field(default=0, init=False)
+    _opened: float | None = attrs.field(default=None, init=False)
+    """When it could be read first, by the loop's clock; None: it could not yet."""
+    _restarts: int = attrs.field(default=0, init=False)
+    """How often its container had been started again when it was opened last."""
+    _is_cut: bool = attrs.field(default=False, init=False)
+    """Whether it was opened, and has not been read to its end."""
 
     def query(self, wanted: LogSelection, container: str, *, follow: bool) -> LogQuery:
         """What to ask for."""
         self._skip, self._resumes = self._same, bool(self.time)
         if self.time:
             return LogQuery(container, follow, since=f"{self.time[:19]}{_zone(self.time)}")
-        return LogQuery(container, follow, wanted.since_seconds, tail=wanted.tail, previous=wanted.previous)
+        if self.is_whole:
+            return LogQuery(container, follow, previous=wanted.previous)
+        if self._opened is None:
+            return LogQuery(container, follow, wanted.since_seconds, tail=wanted.tail, previous=wanted.previous)
+        # There was nothing that was wanted then: all that has come since is.
+        passed = math.ceil(anyio.current_time() - self._opened) + 1
+        since = wanted.since_seconds + passed if wanted.since_seconds or wanted.tail == 0 else 0
+        return LogQuery(container, follow, since, previous=wanted.previous)
+
+    def opened(self, restarts: int) -> None:
+        """It can be read, of a container that has been started again so often: a new one's first line ends no gap."""
+        self._opened = anyio.current_time() if self._opened is None else self._opened
+        self._resumes = self._resumes and (restarts == self._restarts or self._is_cut)
+        self._restarts, self._is_cut = restarts, True
+
+    def ended(self) -> None:
+        """It was read to its end, as it is now."""
+        self._is_cut = False
 
     def is_new(self, line: LogLine) -> bool:
         """Whether a line has not been shown yet; it counts as shown from now on."""
@@ -122,6 +148,8 @@ class LogShower:
     """By the pod's UID."""
     is_over: Callable[[], bool] = lambda: False
     """Whether the job goes on nowhere: what is there is shown, and then it ends."""
+    is_late: bool = False
+    """Whether the job came to this worker while it was followed."""
     _shown: list[Json] = attrs.field(factory=list, init=False)
     _open: set[str] = attrs.field(factory=set, init=False)
     """UIDs of the pods whose logs are being shown."""
@@ -131,6 +159,8 @@ class LogShower:
     """Set once none of them is shown any more."""
     _away: bool = attrs.field(default=False, init=False)
     """Whether it was told that the worker does not answer, since it last did."""
+    _full: bool = attrs.field(default=False, init=False)
+    """Whether it was told that some logs wait for others to end."""
 
     async def show(self) -> None:
         """Show what there is, pod by pod.
@@ -175,6 +205,7 @@ class LogShower:
                 else:
                     self._away = False
                     self._start(pods, tasks)
+                    self.is_late = True  # what comes now was not there when this began
                     if over and not self._open:
                         self._check_something_was_there()
                         return
@@ -197,8 +228,15 @@ class LogShower:
         room = self.wanted.max_streams - len(self._open)
         if self._open and not self.wanted.all_pods:
             return
-        for pod in next_shown(pods, self._shown, all_pods=self.wanted.all_pods)[:room]:
+        wanted = next_shown(pods, self._shown, all_pods=self.wanted.all_pods)
+        if len(wanted) > room and not self._full:
+            self._full = True
+            most = f"{self.wanted.max_streams} logs are followed at a time"
+            self.wanted.tell(f"{most}; {len(wanted) - room} more wait until others end")
+        for pod in wanted[:room]:
             self._shown.append(pod)
+            if self.is_late:
+                self._position(pod).is_whole = True
             self._open.add(uid(pod))
             self._quiet = anyio.Event()
             tasks.start_soon(self._follow, pod)
@@ -214,6 +252,7 @@ class LogShower:
                 except (NotFound, ReplacedError):
                     return
                 except Invalid as error:  # it has not started yet
+                    self._position(pod).is_whole = True
                     held_up = self._held_up(pod)
                     if ended:
                         self.wanted.tell(held_up or str(error))
@@ -260,13 +299,15 @@ class LogShower:
             ReplacedError: the pod is not there any more.
             ApiError: the stream broke.
         """
-        position = self.positions.setdefault(uid(pod), Position())
+        position = self._position(pod)
         container = container_of(pod, self.wanted.container)
         prefix = f"[{self.pods.sought.worker}/{name_of(pod)}] " if self.wanted.all_pods else ""
 
         async def check() -> None:
             if not await self.pods.is_still_there(pod):
                 raise ReplacedError
+            seen = next((newer for newer in self.pods.latest.pods if uid(newer) == uid(pod)), pod)
+            position.opened(restarts_of(seen, container))
 
         def show(line: LogLine) -> None:
             before = position.time
@@ -280,3 +321,7 @@ class LogShower:
 
         query = position.query(self.wanted, container, follow=follow)
         await self.pods.client.pod_log(ObjectKey.of(pod), query, show, on_open=check, pause=self.wanted.pause)
+        position.ended()
+
+    def _position(self, pod: Json) -> Position:
+        return self.positions.setdefault(uid(pod), Position())

@@ -25,6 +25,8 @@ class Follower:
     _over: bool = attrs.field(default=False, init=False)
     """Whether it has ended, or is gone."""
     _told: str = attrs.field(default="", init=False)
+    _looks: int = attrs.field(default=0, init=False)
+    """How often it was asked where the job goes on."""
 
     async def run(self) -> None:
         """Follow the job.
@@ -38,7 +40,8 @@ class Follower:
                 self.wanted.tell(f'{sought.job} has moved from worker cluster "{self._worker}" to "{sought.worker}"')
             self._worker = sought.worker
             async with self.places.client(sought.worker) as client:
-                shower = LogShower(WorkerPods(client, sought), self.wanted, self._positions, lambda: self._over)
+                pods, late = WorkerPods(client, sought), self._looks > 1
+                shower = LogShower(pods, self.wanted, self._positions, lambda: self._over, is_late=late)
                 if await self._follow_there(shower):
                     return
 
@@ -54,6 +57,7 @@ class Follower:
         """Wait until a worker has the job; None: it is over."""
         while True:
             job = await self.places.look()
+            self._looks += 1
             if isinstance(job, PlacedJob):
                 self._over = workloads.is_finished(job.workload)
                 return job

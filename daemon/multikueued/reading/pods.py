@@ -72,12 +72,27 @@ def pod_report(pod: Json) -> PodReport:
         phase="Terminating" if is_terminating(pod) else phase_of(pod),
         ready=sum(bool(status.get("ready")) for status in statuses),
         containers=containers_of(pod),
-        restarts=sum(int(status.get("restartCount") or 0) for status in statuses),
+        restarts=sum(_restarts(status) for status in _all_statuses(pod)),
         node=str(dig(pod, "spec", "nodeName") or ""),
         created=parse_timestamp(dig(pod, "metadata", "creationTimestamp")),
         reason=_reason(why),
         why=why,
     )
+
+
+def restarts_of(pod: Json, container: str) -> int:
+    """How often one of its containers has been started again."""
+    return sum(_restarts(status) for status in _all_statuses(pod) if status.get("name") == container)
+
+
+def _all_statuses(pod: Json) -> list[Json]:
+    """Those of init containers, too: one that fails again and again is all that its pod does."""
+    fields = ("initContainerStatuses", "containerStatuses")
+    return [status for field in fields for status in dig(pod, "status", field) or []]
+
+
+def _restarts(status: Json) -> int:
+    return int(status.get("restartCount") or 0)
 
 
 def _reason(why: PodReason) -> str:
@@ -117,7 +132,8 @@ def container_of(pod: Json, wanted: str) -> str:
     listed = containers_of(pod)
     inits = tuple(str(container.get("name")) for container in dig(pod, "spec", "initContainers") or [])
     if wanted and wanted not in (*listed, *inits):
-        raise CommandError(f'pod {name_of(pod)} has no container "{wanted}", but {", ".join(listed)}', NOT_FOUND)
+        named = ", ".join((*listed, *(f"{name} (init)" for name in inits)))
+        raise CommandError(f'pod {name_of(pod)} has no container "{wanted}", but {named}', NOT_FOUND)
     noted = annotations_of(pod).get(DEFAULT_CONTAINER, "")
     return wanted or (noted if noted in listed else listed[0])
 

@@ -13,7 +13,7 @@ import click
 import structlog
 
 from multikueue.kube import load_incluster
-from multikueued.commands.options import named_cluster
+from multikueued.commands.options import FILES, completed_by, named_cluster
 from multikueued.exits import known_error
 from multikueued.run.daemon import serve
 from multikueued.run.leadership import collected_rarely
@@ -33,9 +33,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--kubeconfig",
     envvar="KUBECONFIG",
     show_envvar=True,
+    shell_complete=FILES,
     help="How to reach the manager cluster: a file, or several, merged. Without it: the pod's service account.",
 )
-@click.option("--context", help="The context of the kubeconfig, if not its current one.")
+@click.option(
+    "--context", shell_complete=completed_by("contexts"), help="The context of the kubeconfig, if not its current one."
+)
 @click.option("--check", is_flag=True, help="Only say what is wrong with the settings: no cluster is needed.")
 def run(config: Path | None, kubeconfig: str | None, context: str | None, check: bool) -> None:
     """Dispatch the jobs of a manager cluster until told to stop.

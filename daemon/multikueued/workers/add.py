@@ -6,6 +6,7 @@ connected. Each step can be repeated, so the same command again goes on where it
 
 from __future__ import annotations
 
+import difflib
 import shlex
 from collections.abc import Iterator
 
@@ -281,7 +282,11 @@ async def introduce(
 async def enlist(manager: ManagerAccess, config: str, listing: Json | None, worker: str) -> None:
     """List the worker in the MultiKueueConfig, which is made if there is none."""
     if listing is None:
+        others = map(name_of, (await manager.client.list(MULTIKUEUE_CONFIG)).items)
+        close = difflib.get_close_matches(config, others, 1)
+        meant = f"; if you meant {close[0]}, delete it and name that with --multikueue-config" if close else ""
         await manager.client.create(MULTIKUEUE_CONFIG, objects.multikueue_config(config, [worker]))
+        manager.say(f"manager: made MultiKueueConfig {config}, as there was none of that name{meant}")
     else:
         key = ObjectKey("", config)
         await change_list(manager.client, MULTIKUEUE_CONFIG, key, lambda now: objects.with_entry(now, worker))

@@ -13,7 +13,17 @@ import click
 
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
-from multikueued.commands.options import MANAGER_CONTEXT, WORKER_NAME, Duration, completed_by, confirmed, named_cluster
+from multikueued.commands.options import (
+    KUBECONFIGS,
+    MANAGER_CONTEXT,
+    WORKER_CONTEXT,
+    WORKER_KUBECONFIG,
+    WORKER_NAME,
+    Duration,
+    completed_by,
+    confirmed,
+    named_cluster,
+)
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide
@@ -73,7 +83,7 @@ def manager_options(command: Callable[..., None]) -> Callable[..., None]:
         command(clusters=clusters, **others)
 
     options = (
-        click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged."),
+        KUBECONFIGS,
         MANAGER_CONTEXT,
         click.option(
             "--config", "--config-file", "config_file", type=FILE, help="The daemon's settings: kinds, namespace."
@@ -100,26 +110,27 @@ def side_options(command: Callable[..., None], account: str = WorkerSide().accou
     called = click.option("--account", default=account, show_default=True, help="The service account there.")(called)
     where = click.option("--worker-namespace", default=side.namespace, show_default=True, help="Of the account there.")
     called = where(called)
-    files = click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
-    return files(called)
+    return WORKER_KUBECONFIG(called)
 
 
 _BOUND = click.option("--bound", is_flag=True, help="With a token that ends, which the daemon renews (boundTokens).")
 _LIFE = click.option("--life", type=Duration(), help="Of a bound token, at least 10m. Without it: 168h.")
 NAME = click.argument("name")
 """Of a worker that need not be there yet."""
-worker_context = click.option("--worker-context", required=True, help="The worker's context in the kubeconfig.")
-"""The option that names the worker's context, as an argument `context`."""
 
 
 @click.command()
 @NAME
-@worker_context
+@WORKER_CONTEXT
 @manager_options
 @side_options
 @click.option("--server", default="", help="The worker's address for the daemon, if it is not the context's.")
 @click.option("--ca", type=FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
-@click.option("--multikueue-config", "config", help="The MultiKueueConfig to list it in. Needed if there are several.")
+@click.option(
+    *("--multikueue-config", "config"),
+    shell_complete=completed_by("configs"),
+    help="The MultiKueueConfig to list it in. Needed if there are several.",
+)
 @click.option("--namespaces", default="", help='How they are called there: \'{"team-a": "local-team-a"}\'.')
 @click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
 @click.option(
@@ -172,7 +183,11 @@ def add(
 
 @click.command()
 @WORKER_NAME
-@click.option("--worker-context", help="The worker's context: remove its account there, too.")
+@click.option(
+    "--worker-context",
+    shell_complete=completed_by("contexts"),
+    help="The worker's context: remove its account there, too.",
+)
 @manager_options
 @side_options
 @click.option("--timeout", type=Duration(), default="0s", show_default=True, help="For its jobs to end.")
@@ -194,7 +209,7 @@ def remove(
 
 @click.command()
 @WORKER_NAME
-@worker_context
+@WORKER_CONTEXT
 @manager_options
 @side_options
 @click.option(

@@ -24,6 +24,7 @@ from multikueued.workers.jobs import (
     cordon,
     known_kinds,
     never_ends,
+    obstacle,
     pods_of,
     running_on,
     why_not_moved,
@@ -33,6 +34,12 @@ from multikueued.workers.places import ManagerAccess
 
 INTERVAL: Final = 1.0
 """Seconds between two looks."""
+STANDS: Final = 5.0
+"""Seconds for which what a moved job waits for has to be the same before it is told."""
+ACTS: Final = 15.0
+"""Seconds that the daemon may take to send a job back before it is told that it has not."""
+MOST_NAMED: Final = 5
+"""Jobs that are named where they are counted."""
 
 
 @attrs.frozen
@@ -133,12 +140,34 @@ async def _move_all(
             raise
 
 
+@attrs.define
+class _Waiting:
+    """Tells what a job that is moved waits for, when that has been so for a while and again when it changes."""
+
+    manager: ManagerAccess
+    worker: str
+    _why: str = attrs.field(default="", init=False)
+    _since: float = attrs.field(factory=time.monotonic, init=False)
+    _told: bool = attrs.field(default=False, init=False)
+
+    def tell(self, workload: Json) -> None:
+        """Look at its Workload as it is now."""
+        here = workloads.cluster_name(workload) == self.worker
+        unheard = f"is still on {self.worker}: does the daemon run? Its Workload's events say why else"
+        why = unheard if here else f"waits for another worker: {obstacle(workload) or 'nothing says for what'}"
+        if why != self._why:
+            self._why, self._since, self._told = why, time.monotonic(), False
+        if not self._told and time.monotonic() - self._since >= (ACTS if here else STANDS):
+            self._told = True
+            self.manager.say(f"{title(workload)} {why}")
+
+
 async def _move(manager: ManagerAccess, worker: str, workload: Json, deadline: float | None) -> None:
     """Move one job, and wait until another worker has it, or it has ended."""
     key = ObjectKey.of(workload)
     await ask_to_leave(manager, workload, worker)
     manager.say(f"moving {title(workload)}")
-    ending = EndingWait(manager, worker)
+    ending, waiting = EndingWait(manager, worker), _Waiting(manager, worker)
     while True:
         now = await read(manager.client, WORKLOAD, key)
         if now is None or uid(now) != uid(workload) or workloads.is_finished(now):
@@ -151,6 +180,7 @@ async def _move(manager: ManagerAccess, worker: str, workload: Json, deadline: f
             return
         if deadline is not None and time.monotonic() > deadline:
             raise WorkerError("\n  ".join([await _unmoved(manager, worker, now), *ending.what_ends]))
+        waiting.tell(now)
         await ending.tell_what_ends()
         await anyio.sleep(INTERVAL)
 
@@ -174,7 +204,9 @@ async def _until_empty(manager: ManagerAccess, worker: str, deadline: float | No
     while left := await running_on(manager, worker):
         over = deadline is not None and time.monotonic() > deadline
         if len(left) != last_count:
-            manager.say(f"{worker} has {len(left)} job{'' if len(left) == 1 else 's'} left")
+            named = ", ".join(map(title, left[:MOST_NAMED]))
+            rest = f" and {more} more" if (more := len(left) - MOST_NAMED) > 0 else ""
+            manager.say(f"{worker} has {len(left)} job{'' if len(left) == 1 else 's'} left: {named}{rest}")
             last_count = len(left)
             stay = (await sort(manager, worker, can_move=False)).stay
             if stay and not any(unmoved.ends for unmoved in stay):

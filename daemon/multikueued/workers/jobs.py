@@ -14,6 +14,7 @@ from multikueue import AVAILABLE, GVK, JobKind
 from multikueue.adapters.pod import PODS
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.model import workloads
+from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
@@ -113,6 +114,15 @@ def why_not_moved(workload: Json, kind: JobKind | None, check: str | None) -> st
     if kind.keeps_check_pending and workloads.check_state(workload, check) is CheckState.READY:
         return "Kueue deletes pods that it evicts once their check is Ready, and nobody makes them again"
     return ""
+
+
+def obstacle(workload: Json) -> str:
+    """What a Workload waits for, in the words of its checks or of Kueue; empty: nothing says that."""
+    for check in workloads.checks(workload):
+        if check.get("state") != CheckState.READY and check.get("message"):
+            return str(check["message"])
+    reserved = condition(workload, "QuotaReserved")
+    return "" if reserved is None or reserved["status"] == "True" else str(reserved.get("message") or "")
 
 
 IGNORED: Final = "Kueue's built-in MultiKueue controller ignores a cordon: it takes multikueue's daemon."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import difflib
 import errno
 import ipaddress
 import os
@@ -45,6 +46,9 @@ class _ForeignLoader(_Loader):
 FLAGS: Final = ("insecure-skip-tls-verify", "disable-compression", "provideClusterInfo")
 """Of a kubeconfig's clusters and users, and of an exec plugin: all that we read and that is true or false. None that we
 read is a number."""
+
+MOST_NAMED: Final = 5
+"""Contexts that are named where none is like the one that is not there."""
 
 
 @attrs.frozen
@@ -91,7 +95,7 @@ class Document:
             refuse("no current-context is set")
         section = self.contexts.get(name)
         if section is None:
-            refuse(f'context "{name}" does not exist')
+            refuse(f'context "{name}" does not exist{self._meant(name) if context else ""}')
         cluster = self.clusters.get(text(section, "cluster"))
         if cluster is None or not cluster.get("server"):
             refuse(f'context "{name}" names no cluster with a server')
@@ -102,6 +106,14 @@ class Document:
         selection = ContextSelection(cluster, self.users.get(user_name, {}), namespace)
         selection.check()
         return selection
+
+    def _meant(self, name: str) -> str:
+        """Which contexts may be meant by one that is not there; empty: there are none."""
+        close = difflib.get_close_matches(name, self.contexts)
+        if close:
+            return f": did you mean {' or '.join(close)}?"
+        known = sorted(self.contexts)
+        return f"; there are {', '.join(known[:MOST_NAMED])}{' and more' * (len(known) > MOST_NAMED)}" if known else ""
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, uid
 from multikueue.sandbox.apiserver.faults import Match, Refuse
 from multikueue.sandbox.jobs import TRAP_ANNOTATION
-from multikueued.workers import ending_wait
+from multikueued.workers import drain, ending_wait
 from tests.daemon.workers.ground import Ground, ground, until
 
 pytestmark = pytest.mark.timeout(120)
@@ -148,3 +148,42 @@ async def test_a_worker_that_cannot_be_looked_at_is_not_drained(
         assert "the manager has no job on worker1, but what runs there could not be looked at" in error
         assert "it stays cordoned" in error
         assert away or "may not list jobs" in error
+
+
+async def test_a_moved_job_that_no_worker_takes_is_told_with_what_it_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other worker could take it, and is full: it waited without end and without a word."""
+    monkeypatch.setattr(drain, "STANDS", 0.2)
+    async with ground(tmp_path, joined=["worker1"]) as here:
+        await here.submit("long", cpu="4")
+        await until(here.runs_on, lambda places: places == {"long": ["worker1"]})
+        await here.join("worker2")
+        await here.submit("other", cpu="4")
+        await until(here.runs_on, lambda places: places.get("other") == ["worker2"])
+        result = await here.run("worker", "drain", "worker1", "--move", "--yes", "--timeout", "4s")
+        assert result.exit_code == 1, result.output
+        assert "default/job/long waits for another worker: Offered to worker2" in result.stderr
+
+
+@pytest.mark.gate
+async def test_a_job_that_nobody_moves_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where no daemon runs."""
+    monkeypatch.setattr(drain, "ACTS", 0.2)
+    async with ground(tmp_path, joined=["worker1"]) as here:
+        await runs_on_worker1(here, held=False)
+        await here.join("worker2")
+        refused = Match(user="multikueue", verbs=("patch",), resource="workloads")
+        here.sandbox.manager.server.faults.add(Refuse(503), on=refused)
+        result = await here.run("worker", "drain", "worker1", "--move", "--yes", "--timeout", "2s")
+        assert result.exit_code == 1, result.output
+        assert "default/job/long is still on worker1: does the daemon run?" in result.stderr
+        assert "default/job/long did not leave worker1 in time" in result.stderr
+
+
+async def test_what_is_left_is_named(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
+        await here.submit("one", "two")
+        await until(here.runs_on, lambda places: len(places) == 2)
+        result = await here.run("worker", "drain", "worker1", "--timeout", "1s")
+    assert "worker1 has 2 jobs left: default/job/one, default/job/two" in result.stderr

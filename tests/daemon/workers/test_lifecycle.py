@@ -256,3 +256,12 @@ def _complete(job: Json, status: Json) -> Json:
         {"type": kind, "status": "True", "lastTransitionTime": at} for kind in ("SuccessCriteriaMet", "Complete")
     ]
     return {**status, "startTime": at, "completionTime": at, "ready": 0, "terminating": 0, "conditions": conditions}
+
+
+async def test_a_config_that_is_made_is_told_with_one_that_may_have_been_meant(tmp_path: Path) -> None:
+    """A mistyped name made another one without a word."""
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
+        command = ("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
+        said = await here.done(*command, "--multikueue-config", "multikeue")
+        assert "made MultiKueueConfig multikeue, as there was none of that name; if you meant multikueue," in said
+        assert "made MultiKueueConfig" not in await here.done(*command, "--multikueue-config", "multikueue")

@@ -64,7 +64,7 @@ def why_rejected(workload: Json, job: Json | None, where: str, message: str, con
     if owner is None:
         return REJECTED_SOMEHOW.about(where, message, context)
     words = {
-        "refusal": refusal or "it names somebody else",
+        "refusal": refusal or "it names nobody, or somebody else",
         "unfit": (kind.refused(behind) if kind is not None else "") or "a rule of the job's kind fails for it",
         "acting": acting or "a controller of the manager acts on the job, and would run it here, too",
         "gvk": str(owner.gvk),
