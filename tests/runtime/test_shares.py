@@ -177,3 +177,27 @@ async def test_so_it_does_where_all_was_deleted_while_nobody_watched() -> None:
         async with fleet.dispatching(fleet.build(worker_limits=LIMITS)):
             await anyio.sleep(60)
             assert await none_left(fleet)
+
+
+async def test_what_grows_behind_its_offer_has_its_share_as_well() -> None:
+    """Small jobs were offered, got annotations of a megabyte in all, and then quota: the Jobs there were unreadable."""
+    fleet = await two_tenants()
+    async with fleet.kueues(), fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+        for number in range(FLOOD):
+            await fleet.submit(f"grows-{number}", namespace="attacker", template={"containers": [CONTAINER]})
+        await anyio.sleep(30)
+        assert [len(await copies(fleet, worker, "attacker")) for worker in fleet.workers] == [FLOOD, FLOOD]
+        for number in range(FLOOD):
+            bulk = {"metadata": {"annotations": {"bulk": "x" * 40_000}}}
+            await fleet.admin.merge_patch(JOB, ObjectKey("attacker", f"grows-{number}"), bulk)
+        roomy = {"spec": cluster_queue({"cpu": "1000"}, [], "attack")["spec"]}
+        for server in fleet.workers.values():
+            await DirectClient(server).merge_patch(CLUSTER_QUEUE, ObjectKey("", "attack"), roomy)
+        await anyio.sleep(60)
+        for worker in fleet.workers:
+            jobs = await copies(fleet, worker, "attacker", JOB)
+            assert 100_000 < sum(len(orjson.dumps(job)) for job in jobs) < LIMITS.list_bytes * 3 // 4
+            assert (await fleet.active(worker))["status"] == "True"
+        assert any("workerLimits.listSize" in message for message in await word(fleet, "attacker"))
+        await fleet.submit("small", namespace="victim")
+        await until(lambda: ready(fleet))

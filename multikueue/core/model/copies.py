@@ -114,6 +114,26 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
     return _placed(bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"]), stamp)
 
 
+def unlabelled(spec: Json) -> Json:
+    """The spec of a job copy in which nothing but the copy itself has our origin label.
+
+    What a worker's controllers make of a template has the template's labels, and its user says how much that is: with
+    ours it would be read, and kept, as copies are.
+    """
+    return dict(_unlabelled(spec)) if labels.ORIGIN_LABEL in repr(spec) else spec
+
+
+def _unlabelled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unlabelled(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {field: _unlabelled(item) for field, item in value.items()}
+    if isinstance(made.get("labels"), dict):
+        made["labels"].pop(labels.ORIGIN_LABEL, None)
+    return made
+
+
 def _link(stamp: Stamp) -> Json:
     """What a job copy says of its Workload; a name that is too long for a label takes the label away."""
     label = stamp.workload if len(stamp.workload) <= labels.MAX_LABEL_VALUE else None
