@@ -10,7 +10,7 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, NAMESPA
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import check, check_state
 from multikueue.kube.http.response_limits import AnswerLimits
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, cluster_queue, local_queue, namespace
 from tests.examples import shared
 from tests.runtime.fleet import Fleet, until
@@ -201,3 +201,21 @@ async def test_what_grows_behind_its_offer_has_its_share_as_well() -> None:
         assert any("workerLimits.listSize" in message for message in await word(fleet, "attacker"))
         await fleet.submit("small", namespace="victim")
         await until(lambda: ready(fleet))
+
+
+async def test_nothing_stays_of_refusals_once_their_workloads_are_gone() -> None:
+    """Each was remembered for an hour: whoever made and deleted jobs that a worker refuses chose how many."""
+    fleet = await Fleet.connected("worker1")
+    refused = Match(verbs=("create",), resource=WORKLOAD.plural, user="multikueue")
+    fleet.workers["worker1"].faults.add(Refuse(403), on=refused)
+    async with fleet.kueues(), fleet.dispatching() as manager:
+        for number in range(4):
+            await fleet.submit(f"job-{number}")
+        await anyio.sleep(30)
+        (worker,) = manager.workers
+        assert worker.known is not None
+        assert len(worker.known.create_conflicts) == 4
+        for job in (await fleet.admin.list(JOB)).items:
+            await fleet.admin.delete(JOB, ObjectKey.of(job), propagation="Background")
+        await anyio.sleep(30)
+        assert len(worker.known.create_conflicts) == 0

@@ -22,6 +22,8 @@ LEFT: Final = 4 << 10
 """Bytes that are left of a body, about: of each pod template, or of a job's spec."""
 WORD: Final = 256
 """Characters of a text that is left as it is."""
+LONGEST: Final = LARGE // 2
+"""Characters of an annotation that is read, at most."""
 _OTHERS: Final = 2
 _PARTS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 SLIMMED_LATELY: Final = 1_024
@@ -60,14 +62,17 @@ def small_metadata(metadata: Json, lists: Iterable[str] = ("finalizers", "ownerR
 
 
 def _read_first(values: Mapping[str, str]) -> Json:
-    """Labels or annotations of `LARGE` bytes at most: our own, then Kueue's, then short ones; small ones first."""
+    """Labels or annotations of `LARGE` bytes at most: our own, then Kueue's, then short ones; small ones first.
+
+    Of a text that is longer than any that is read its beginning is kept, so that it still cannot be read.
+    """
     ranks = {name: _rank(name) for name in values if _rank(name) < _OTHERS or len(values[name]) <= WORD}
-    sizes = {name: len(name) + len(values[name]) for name in ranks}
     kept: Json = {}
     left = LARGE
-    for name in sorted(ranks, key=lambda name: (ranks[name], sizes[name])):
-        if sizes[name] <= left:
-            kept[name], left = values[name], left - sizes[name]
+    for name in sorted(ranks, key=lambda name: (ranks[name], len(name) + len(values[name]))):
+        value = values[name][:LONGEST]
+        if len(name) + len(value) <= left:
+            kept[name], left = value, left - len(name) - len(value)
     return kept
 
 

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multikueue.core.dispatchers.scored.job_annotations import LONGEST as LONGEST_WISH
+from multikueue.core.dispatchers.scored.job_annotations import SELECTOR
 from multikueue.core.model.copies import spec_digests
 from multikueue.core.model.names import Json
 from multikueue.core.model.slimmed import (
@@ -129,3 +131,9 @@ def test_what_is_beside_spec_and_status_is_small_as_well() -> None:
     """Kinds without a schema of their own may have any field."""
     whole = {**large(), "data": {"text": "x" * LARGE, "short": "kept"}}
     assert job_slimmer()(whole, 2 * LARGE)["data"] == {"text": "", "short": "kept"}
+
+
+def test_what_is_too_long_to_be_read_stays_so() -> None:
+    """A selector that cannot be read holds its job; without any it would go anywhere."""
+    slim = job_slimmer()(large(annotations={SELECTOR: "x" * 100_000}), 2 * LARGE)
+    assert len(slim["metadata"]["annotations"][SELECTOR]) > LONGEST_WISH
