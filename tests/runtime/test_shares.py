@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, NAMESPACE, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import check, check_state
 from multikueue.kube.http.response_limits import AnswerLimits
@@ -219,3 +220,29 @@ async def test_nothing_stays_of_refusals_once_their_workloads_are_gone() -> None
             await fleet.admin.delete(JOB, ObjectKey.of(job), propagation="Background")
         await anyio.sleep(30)
         assert len(worker.known.create_conflicts) == 0
+
+
+async def test_nobody_on_a_worker_uses_up_the_share_of_another_namespace() -> None:
+    """Workloads that somebody made in any namespace there said that they were the victim's: nobody was offered its jobs."""
+    fleet = await two_tenants()
+    async with fleet.kueues(), fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+        for server in fleet.workers.values():
+            for number in range(12):
+                claims = {ORIGIN_NAMESPACE_ANNOTATION: "victim", "bulk": "x" * 20_000}
+                server.registry.create_object(
+                    {
+                        "apiVersion": WORKLOAD.gvk.api_version,
+                        "kind": WORKLOAD.gvk.kind,
+                        "metadata": {
+                            "name": f"claim-{number}",
+                            "namespace": "attacker",
+                            "labels": {ORIGIN_LABEL: "multikueue"},
+                            "annotations": claims,
+                            "finalizers": ["example.com/stays"],
+                        },
+                        "spec": {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": []}}}]},
+                    }
+                )
+        await anyio.sleep(5)
+        await fleet.submit("small", namespace="victim")
+        await until(lambda: ready(fleet))

@@ -63,6 +63,10 @@ class Shares(Generic[K]):
         """How much a key has."""
         return self._kept[key][1] if key in self._kept else 0
 
+    def flow_of(self, key: K) -> Hashable | None:
+        """Whose a key is; None: it has nothing."""
+        return self._kept[key][0] if key in self._kept else None
+
     def largest(self) -> Hashable | None:
         """The flow that has most; None: nobody has anything."""
         return max(self._by_flow, key=self.of, default=None)

@@ -153,7 +153,7 @@ class WorkerCopies(Target):
                         self.shares.gone(workload)
                     continue
                 objects = 1 if own else max(1, len(of_kind.keys_by("workload", str(workload))))
-                self.shares.shown(workload, Need(of_kind.size_of(key) * objects, objects))
+                self.shares.shown(workload, Need(of_kind.size_of(key) * objects, objects), namespace_of(obj))
 
     def owner_of(self, key: ObjectKey) -> Owner | None:
         """The job behind a Workload, from its copy, or from a job that names it."""

@@ -43,6 +43,8 @@ class CopyShares:
     limits: AnswerLimits = LISTS_UNLIMITED
     need_of: Callable[[ObjectKey], Need | None] = _nobody
     """What a Workload would need that is to be offered, or that the worker has; None: neither."""
+    is_gone: Callable[[ObjectKey], bool] = lambda _: False
+    """Whether the manager is known to have no Workload of that name."""
     wake: Callable[[ObjectKey, float], object] = lambda _key, _after: None
     """Has a Workload planned again after some seconds."""
     _bytes: Shares[ObjectKey] = attrs.field(init=False)
@@ -106,11 +108,22 @@ class CopyShares:
             self.expected[key] = need
             self.shown(key, need)
 
-    def shown(self, key: ObjectKey, need: Need) -> None:
-        """So much of it is there."""
+    def shown(self, key: ObjectKey, need: Need, there: str | None = None) -> None:
+        """So much of it is there.
+
+        What says that it is of another namespace, and of a Workload that nobody here knows, counts for the one that it
+        is in: anybody there could use up another's share.
+
+        Args:
+            key: the Workload.
+            need: how much.
+            there: the namespace there in which it was seen; None: it is being made.
+        """
         self._forget(key)
-        self._bytes.keep(key, key.namespace, need.bytes)
-        self._objects.keep(key, key.namespace, need.objects)
+        unknown = there is not None and self.is_gone(key)
+        flow = self._bytes.flow_of(key) or (there if unknown else key.namespace)
+        self._bytes.keep(key, flow, need.bytes)
+        self._objects.keep(key, flow, need.objects)
 
     def made(self, key: ObjectKey) -> None:
         """It is not being made any more."""

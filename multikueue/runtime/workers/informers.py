@@ -152,7 +152,12 @@ class WorkerInformers(WorkerCopies):
             full=full,
             identity=IdentityCheck(client, settings.manager, report),
             stored=kueue.stored,
-            shares=CopyShares(settings.limits, partial(settings.need_of, name), partial(settings.on_workload, name)),
+            shares=CopyShares(
+                settings.limits,
+                partial(settings.need_of, name),
+                settings.is_gone,
+                partial(settings.on_workload, name),
+            ),
         )
 
     def __attrs_post_init__(self) -> None:
