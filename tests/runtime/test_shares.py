@@ -223,7 +223,7 @@ async def test_nothing_stays_of_refusals_once_their_workloads_are_gone() -> None
 
 
 async def test_nobody_on_a_worker_uses_up_the_share_of_another_namespace() -> None:
-    """Workloads that somebody made in any namespace there said that they were the victim's: nobody was offered its jobs."""
+    """Workloads in any namespace there said that they were the victim's: none of its jobs was offered."""
     fleet = await two_tenants()
     async with fleet.kueues(), fleet.dispatching(fleet.build(worker_limits=LIMITS)):
         for server in fleet.workers.values():

@@ -17,6 +17,7 @@ from multikueue.core.model.objects import (
     is_terminating,
     labels_of,
     merge_patch,
+    names_any,
     pruned,
     uid,
     with_value,
@@ -120,7 +121,7 @@ def unlabelled(spec: Json) -> Json:
     What a worker's controllers make of a template has the template's labels, and its user says how much that is: with
     ours it would be read, and kept, as copies are.
     """
-    return dict(_unlabelled(spec)) if labels.ORIGIN_LABEL in repr(spec) else spec
+    return dict(_unlabelled(spec)) if names_any(spec, (labels.ORIGIN_LABEL,)) else spec
 
 
 def _unlabelled(value: Any) -> Any:
