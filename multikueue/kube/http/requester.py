@@ -169,12 +169,12 @@ class Requester:
         begin = where(self.name, request)
 
         async def send(tls: ssl.SSLContext, headers: dict[str, str]) -> Answer:
-            async with (
-                self.turns.of(request.namespace),
-                await self._request(self.sessions.calls, tls, request, headers, None, time) as response,
-            ):
-                body = await read_body(response.content, limit, begin, self.large_answers)
-                return Answer(response.status, response.headers, body)
+            async with self.turns.of(request.namespace):
+                if self.closed:  # meanwhile
+                    raise NotSent(f"{begin}: the connection was given up")
+                async with await self._request(self.sessions.calls, tls, request, headers, None, time) as response:
+                    body = await read_body(response.content, limit, begin, self.large_answers)
+                    return Answer(response.status, response.headers, body)
 
         credential = await self.credentials.credential()
         answer = await self._send(request, credential, send, time)

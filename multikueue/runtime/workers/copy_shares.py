@@ -120,8 +120,9 @@ class CopyShares:
             there: the namespace there in which it was seen; None: it is being made.
         """
         self._forget(key)
-        unknown = there is not None and self.is_gone(key)
-        flow = self._bytes.flow_of(key) or (there if unknown else key.namespace)
+        flow = self._bytes.flow_of(key)
+        if flow is None:
+            flow = there if there is not None and self.is_gone(key) else key.namespace
         self._bytes.keep(key, flow, need.bytes)
         self._objects.keep(key, flow, need.objects)
 

@@ -152,12 +152,7 @@ class WorkerInformers(WorkerCopies):
             full=full,
             identity=IdentityCheck(client, settings.manager, report),
             stored=kueue.stored,
-            shares=CopyShares(
-                settings.limits,
-                partial(settings.need_of, name),
-                settings.is_gone,
-                partial(settings.on_workload, name),
-            ),
+            shares=_shares(name, settings),
         )
 
     def __attrs_post_init__(self) -> None:
@@ -289,6 +284,10 @@ def _limited(
 
 def _is_used(settings: WorkerSettings, name: ClusterName, workloads: Informer, gvk: GVK) -> bool:
     return settings.is_used(name, gvk, workloads.values())
+
+
+def _shares(name: ClusterName, to: WorkerSettings) -> CopyShares:
+    return CopyShares(to.limits, partial(to.need_of, name), to.is_gone, partial(to.on_workload, name))
 
 
 def _full(name: ClusterName, client: ApiClient, settings: WorkerSettings) -> FullWorker:
