@@ -84,7 +84,7 @@ def walk(action: Callable[[], object]) -> Walk:
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         file, name = frame.f_code.co_filename, frame.f_code.co_qualname
-        root = next((one for one in (LIBRARY, DAEMON) if file.startswith(f"{one}/")), None)
+        root = next((folder for folder in (LIBRARY, DAEMON) if file.startswith(f"{folder}/")), None)
         if event == "call" and root is not None and "<" not in name:
             entered.add((file.removeprefix(f"{root}/"), name))
 

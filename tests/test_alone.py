@@ -24,13 +24,13 @@ UP = re.compile(r"__file__\)(?:\.resolve\(\))?(?:\.parents\[(\d+)\]|((?:\.parent
 def files() -> Iterator[Path]:
     """Everything that a test or the package can be made of."""
     for place in map(ROOT.joinpath, CHECKED):
-        found = sorted(place.rglob("*")) if place.is_dir() else [place]
-        yield from (path for path in found if path.suffix in TEXT and path != Path(__file__))
+        paths = sorted(place.rglob("*")) if place.is_dir() else [place]
+        yield from (path for path in paths if path.suffix in TEXT and path != Path(__file__))
 
 
 def paths_beside(text: str) -> list[str]:
     """Where a text mentions the folder `shared` beside the checkout."""
-    return [found.group() for found in BESIDE.finditer(text)]
+    return [match.group() for match in BESIDE.finditer(text)]
 
 
 def steps_up(text: str) -> list[int]:
@@ -42,7 +42,7 @@ def test_nothing_mentions_the_folder_beside_the_checkout() -> None:
     """Its schemas and traces that tests need are in `tests/data`."""
     mentioned = {str(path.relative_to(ROOT)): paths_beside(path.read_text()) for path in files()}
     assert len(mentioned) > 400
-    assert {path: found for path, found in mentioned.items() if found} == {}
+    assert {path: paths for path, paths in mentioned.items() if paths} == {}
 
 
 def test_no_path_begins_above_the_checkout() -> None:

@@ -59,8 +59,12 @@ def test_the_locks_of_the_image_have_what_the_project_asks_for(lock: str) -> Non
     entries = [line.split() for line in text.splitlines() if not line.startswith("#")]
     assert [name for name, *hashes in entries if not all(map(_HASH.fullmatch, hashes)) or not hashes] == []
     locked = {_normal(name): version for name, version in (entry[0].split("==") for entry in entries)}
-    wanted = [Requirement(one) for one in (build if "build" in lock else runs)]
-    assert [one for one in wanted if not one.specifier.contains(locked.get(_normal(one.name), "0"))] == []
+    wanted = [Requirement(text) for text in (build if "build" in lock else runs)]
+    assert [
+        requirement
+        for requirement in wanted
+        if not requirement.specifier.contains(locked.get(_normal(requirement.name), "0"))
+    ] == []
 
 
 def test_the_image_is_made_of_what_is_named_by_hash() -> None:

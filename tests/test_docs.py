@@ -78,8 +78,10 @@ def test_each_weakness_has_its_answer_and_a_test() -> None:
 
 def test_each_scenario_is_in_the_table_and_runs_where_it_says() -> None:
     """At least 25 of them on real API servers."""
-    told = dict(re.findall(r"^\| .*? \| `(.+?)` \| (yes|) ?\|$", (ROOT / "docs/testing.md").read_text(), re.MULTILINE))
-    real = {test for test, where in told.items() if where}
+    in_table = dict(
+        re.findall(r"^\| .*? \| `(.+?)` \| (yes|) ?\|$", (ROOT / "docs/testing.md").read_text(), re.MULTILINE)
+    )
+    real = {test for test, where in in_table.items() if where}
     scenarios = {
         f"scenarios/{module.name}::{name}": marks
         for module in sorted((TESTS / "scenarios").glob("test_*.py"))
@@ -87,6 +89,6 @@ def test_each_scenario_is_in_the_table_and_runs_where_it_says() -> None:
         if name.startswith("test_")
     }
     decisive = {test for test, marks in scenarios.items() if "pytest.mark.decisive" in marks}
-    assert set(scenarios) <= set(told)
-    assert real == decisive | {test for test in told if test.startswith("integration/")}
+    assert set(scenarios) <= set(in_table)
+    assert real == decisive | {test for test in in_table if test.startswith("integration/")}
     assert len(decisive) >= 25

@@ -75,13 +75,13 @@ def test_what_was_stored_is_compared_with(
     monkeypatch.setattr(durations, "STORED", tmp_path / "stored.json")
     (tmp_path / "nox-gate.json").write_text('{"sessions": [{"name": "lint", "duration": 2, "result": "success"}]}')
 
-    def told(*options: str) -> str:
+    def compared(*options: str) -> str:
         durations.main([str(tmp_path), *options])
         return capsys.readouterr().out.splitlines()[-1].strip()
 
-    assert told() == "2.0 s  lint (new)"
+    assert compared() == "2.0 s  lint (new)"
     monkeypatch.setattr(durations, "reference_cpu_ms", lambda: 1000.0)  # it does other things by now
-    assert [told("--store"), told()] == ["2.0 s  lint (new)", "2.0 s  lint (2.0 s)"]
+    assert [compared("--store"), compared()] == ["2.0 s  lint (new)", "2.0 s  lint (2.0 s)"]
     assert json.loads((tmp_path / "stored.json").read_text())["reference_cpu_ms"] < 1000
 
 

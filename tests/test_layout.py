@@ -39,9 +39,9 @@ def _names_imported_by(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Import(names=imported):
-                names.update(one.name for one in imported)
+                names.update(alias.name for alias in imported)
             case ast.ImportFrom(module=str(module), names=imported):
-                names.update(f"{module}.{one.name}" for one in imported)
+                names.update(f"{module}.{alias.name}" for alias in imported)
             case ast.Constant(value=str(name)) if name.startswith("multikueue."):
                 names.add(name)
     return names

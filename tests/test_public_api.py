@@ -74,9 +74,9 @@ def test_help_of_the_manager_explains_what_it_is_given() -> None:
 )
 def test_help_of_a_class_explains_its_fields(public: type[Any]) -> None:
     """As it stands below them in the source: `help(Candidate)` showed no field."""
-    told = inspect.getdoc(public) or ""
-    fields = [one for one in attrs.fields(public) if one.init and not one.name.startswith("_")]
-    missing = [one.name for one in fields if not re.search(rf"^ *{one.name}: \S", told, re.MULTILINE)]
+    help_text = inspect.getdoc(public) or ""
+    fields = [field for field in attrs.fields(public) if field.init and not field.name.startswith("_")]
+    missing = [field.name for field in fields if not re.search(rf"^ *{field.name}: \S", help_text, re.MULTILINE)]
     assert missing == []
 
 

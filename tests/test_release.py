@@ -15,6 +15,6 @@ def test_each_place_has_the_same_version() -> None:
 def test_a_person_is_told_each_file_and_where_it_goes(tmp_path: Path) -> None:
     for name in ("multikueue-1.2.3-py3-none-any.whl", "multikueue-1.2.3.tar.gz", "multikueued-1.2.3.tgz"):
         (tmp_path / name).write_bytes(b"")
-    told = steps(tmp_path, "1.2.3")
-    assert all(told.count(file.name) == 2 for file in tmp_path.iterdir()), "its sum, and where it goes"
-    assert "cosign sign REGISTRY/multikueue@sha256:" in told
+    listing = steps(tmp_path, "1.2.3")
+    assert all(listing.count(file.name) == 2 for file in tmp_path.iterdir()), "its sum, and where it goes"
+    assert "cosign sign REGISTRY/multikueue@sha256:" in listing

@@ -11,6 +11,7 @@ import attrs
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.managed_by_support import TEKTON
+from multikueue.adapters.rules import TTL
 from multikueue.adapters.words import Words
 from multikueue.core.model.names import GVK, Json
 
@@ -79,6 +80,8 @@ PROFILES: Final = {
 
 LEFT_OUT: Final = {("argoproj.io", "Workflow"): (("spec", "ttlStrategy"),)}
 """By group and kind, what copies do not have, see `rules.TTL`."""
+USUALLY_LEFT_OUT: Final = (("spec", TTL),)
+"""The same of all other kinds: many have this field, in Kubernetes' word for it."""
 
 HEEDING: Final = {("tekton.dev", "PipelineRun"): TEKTON, ("tekton.dev", "TaskRun"): TEKTON}
 """By group and kind, the versions that heed `.spec.managedBy`."""

@@ -6,7 +6,6 @@ KubeRay makes the cluster of a RayJob or RayService once, and passes no changed 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 import attrs
@@ -21,6 +20,7 @@ from multikueue.adapters.rules import (
     condition_at_false,
     ended,
     limits_at,
+    sized_there,
 )
 from multikueue.adapters.templates import EACH, PodTemplates
 from multikueue.adapters.words import Words
@@ -100,19 +100,6 @@ def _never_deletes_itself(spec: Json) -> Json:
 def _deletes_itself(job: Json) -> list[str]:
     ends = (("spec", "deletionStrategy", end, "policy") for end in ("onSuccess", "onFailure"))
     return [f"{'.'.join(path)}: DeleteSelf" for path in ends if dig(job, *path) == "DeleteSelf"]
-
-
-def _sized_there(*cluster: str) -> Callable[[Json], str]:
-    """Why a job is refused whose cluster KubeRay would size there: two who size one object, and its Workload has the
-    quota of neither."""
-    field = ".".join((*cluster, "enableInTreeAutoscaling"))
-
-    def refused(job: Json) -> str:
-        if not dig(job, *cluster, "enableInTreeAutoscaling"):
-            return ""
-        return f"{field} is true: the worker's KubeRay would change the sizes that the manager gave quota for"
-
-    return refused
 
 
 def _ray_cluster_status(local: Json, remote: Json, now: datetime) -> Json:
@@ -195,11 +182,12 @@ def _ray(
         PodTemplates(at=(*cluster, _GROUPS, EACH, "template"), named_by="groupName"),
         *others,
     )
+    refused = sized_there((*cluster, "enableInTreeAutoscaling"), "true", "the worker's KubeRay")
     return JobKind(
         resource=Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s"),
         framework=f"ray.io/{kind.lower()}",
         delegation=Delegation(own_controller="ray.io/kuberay-operator", heeding=heeding),
-        copies=attrs.evolve(copies, suspend=suspend, templates=templates, refused=_sized_there(*cluster)),
+        copies=attrs.evolve(copies, suspend=suspend, templates=templates, refused=refused),
         status=status,
         sync=sync,
     )

@@ -120,6 +120,20 @@ class FieldsSet:
         return [".".join(path) for path in self.paths if dig(job, *path) is not None]
 
 
+def sized_there(path: Path, said: str, by: str) -> Callable[[Json], str]:
+    """For `CopyRules.refused`: a job says itself that its copy is sized on its worker.
+
+    Two would size one object, its Workload has the quota of neither, and the worker's Kueue ends the run (`OutOfSync`).
+
+    Args:
+        path: where the job says it; `false` and an absent field say that it is not.
+        said: what it says there, in words.
+        by: who would change the sizes.
+    """
+    why = f"{'.'.join(path)} is {said}: {by} would change the sizes that the manager gave quota for"
+    return lambda job: "" if dig(job, *path) in (None, False) else why
+
+
 @attrs.frozen(kw_only=True)
 class CopyRules:
     """What a copy is made like, from the manager's job."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import JAX, JOBSET, MPI, TRAINER, TRAINING, ManagedBySupport
 from multikueue.adapters.rules import (
@@ -20,6 +22,7 @@ from multikueue.adapters.rules import (
     counters_at_zero,
     finished_by,
     limits_at,
+    sized_there,
 )
 from multikueue.adapters.templates import EACH, KEY, Path, PodTemplates
 from multikueue.adapters.words import SUSPENDED, Words
@@ -27,6 +30,13 @@ from multikueue.core.model.names import GVK, Json, Resource
 
 KUEUE_PATCHES: Final = "kueue.x-k8s.io/manager"
 """Whose runtime patches stay behind."""
+_PLAIN: Final = CopyRules()
+_AUTOSCALED: Final = CopyRules(
+    refused=sized_there(
+        ("spec", "elasticPolicy", "metrics"), "set", "an autoscaler that the worker's training operator makes of it"
+    )
+)
+"""For PyTorchJobs alone: of a PaddleJob's `elasticPolicy` the operator makes none (v1.9.3)."""
 
 
 def _without_kueues_patches(spec: Json) -> Json:
@@ -60,6 +70,7 @@ def _training(
     operator: str = "training",
     heeding: ManagedBySupport = TRAINING,
     completed: Path = ("status", "completionTime"),
+    copies: CopyRules = _PLAIN,
 ) -> JobKind:
     return JobKind(
         resource=Resource(GVK("kubeflow.org", version, kind), f"{kind.lower()}s"),
@@ -69,7 +80,8 @@ def _training(
             own_controller=f"kubeflow.org/{operator}-operator",
             heeding=heeding,
         ),
-        copies=CopyRules(
+        copies=attrs.evolve(
+            copies,
             time_to_live=TimeToLive(seconds=("spec", "runPolicy", TTL), completed=completed),
             suspend=("spec", "runPolicy", "suspend"),
             templates=(PodTemplates(at=("spec", replicas, EACH, "template"), named_by=KEY),),
@@ -105,7 +117,7 @@ KINDS = (
     ),
     _training("v1", "JAXJob", "jaxReplicaSpecs", heeding=JAX),
     _training("v1", "PaddleJob", "paddleReplicaSpecs"),
-    _training("v1", "PyTorchJob", "pytorchReplicaSpecs"),
+    _training("v1", "PyTorchJob", "pytorchReplicaSpecs", copies=_AUTOSCALED),
     _training("v1", "TFJob", "tfReplicaSpecs"),
     _training("v1", "XGBoostJob", "xgbReplicaSpecs"),
     _training("v2beta1", "MPIJob", "mpiReplicaSpecs", operator="mpi", heeding=MPI, completed=()),

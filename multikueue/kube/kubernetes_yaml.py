@@ -43,6 +43,9 @@ _WORDS: Final[Mapping[str, Scalar]] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
 }
+_BLANKS: Final = frozenset(" \t")
+_BREAKS: Final = frozenset("\r\n\x85\u2028\u2029")
+"""What ends a line."""
 _FIRST: Final = frozenset("+-0123456789.")
 """What a number begins with."""
 _INTEGERS: Final = tuple(
@@ -137,6 +140,35 @@ class KubernetesLoader(yaml.SafeLoader):
         self._read = _Extent()
         self._marked: dict[str, _Extent] = {}
         """By anchor of this document, what it marks."""
+
+    def scan_to_next_token(self) -> None:
+        """See `yaml.scanner.Scanner`. A tab is a space where it indents no block: people put it before a value or a
+        comment, and programs indent JSON with it."""
+        scanner: Any = self  # the stubs do not type its methods
+        super().scan_to_next_token()
+        while scanner.peek() == "\t" and (scanner.flow_level or not scanner.allow_simple_key):
+            scanner.forward()
+            super().scan_to_next_token()
+
+    def scan_plain_spaces(self, indent: int, start_mark: yaml.Mark) -> list[str]:
+        """See `yaml.scanner.Scanner`. Within a text without quotes tabs are spaces, too."""
+        scanner: Any = self
+        blanks, breaks = "", list[str]()
+        while (character := scanner.peek()) in _BLANKS or character in _BREAKS:
+            if character in _BREAKS:
+                breaks.append(scanner.scan_line_break())
+                scanner.allow_simple_key = True
+                if scanner.prefix(3) in ("---", "...") and scanner.peek(3) in _BLANKS | _BREAKS | {"\0"}:
+                    return []
+            elif breaks and character == "\t" and scanner.column < indent:
+                break  # it would indent a block: the next token cannot begin with it
+            else:
+                blanks += character
+                scanner.forward()
+        if not breaks:
+            return [blanks] if blanks else []
+        first, *others = breaks
+        return [*([first] if first != "\n" else [" "] if not others else []), *others]
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """See `yaml.composer.Composer`."""

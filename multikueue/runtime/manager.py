@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from functools import partial
@@ -84,8 +85,13 @@ class ManagerSettings:
 
 
 def as_client(given: ApiClient | Given) -> ApiClient:
-    """A client of what is given: itself, if it is one of ours."""
-    return KubeClient(given, name="manager") if is_configuration(given) else cast("ApiClient", given)
+    """A client of what is given: itself, if it is one of ours.
+
+    Raises:
+        TypeError: it is no more than a path, or the content of a file.
+    """
+    is_other = is_configuration(given) or isinstance(given, str | os.PathLike | Mapping)
+    return KubeClient(cast("Given", given), name="manager") if is_other else cast("ApiClient", given)
 
 
 @attrs.define(eq=False, repr=False)

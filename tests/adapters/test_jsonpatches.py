@@ -123,3 +123,37 @@ def test_a_failed_test_does_not_show_the_whole_job() -> None:
     with pytest.raises(RuleError) as caught:
         step.applied({"spec": {"note": "x" * 5000}}, {})
     assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+@pytest.mark.parametrize("value", [5, True, 1.5, {"a": "b"}, ["a"]])
+def test_a_label_that_is_no_text_is_refused_at_start(where: str, value: Any) -> None:
+    """YAML makes numbers of `2026` and `1e3`, and no server takes the copy: no job of the kind was ever made."""
+    for op in ("add", "replace"):
+        with pytest.raises(ValueError, match=r"value: labels and annotations are texts, .*: put it in quotes"):
+            patch({"op": op, "path": f"/metadata/{where}/a", "value": value})
+    patch({"op": "add", "path": f"/metadata/{where}/a", "value": f"a{type(value).__name__}"})
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"op": "add", "path": "/metadata/labels/a", "valueExpression": "object.spec.priority"},
+        {"op": "copy", "from": "/spec/list", "path": "/metadata/annotations/a"},
+        {"op": "move", "from": "/spec/a/b", "path": "/metadata/labels/a"},
+    ],
+)
+def test_one_that_is_none_for_a_job_is_told_with_the_setting(step: Json) -> None:
+    with pytest.raises(RuleError, match=r"creationPatches\[0\]: .* does not apply: labels and annotations are texts"):
+        patch(step).applied(target(), {"object": {"spec": {"priority": 3}}})
+
+
+@pytest.mark.parametrize("value", ["a b", "-a", "a.", "x" * 64, "é", "a/b", "a\n"])
+def test_nor_is_a_label_with_a_value_that_no_server_takes(value: str) -> None:
+    with pytest.raises(ValueError, match="is no value of a label: at most 63"):
+        patch({"op": "add", "path": "/metadata/labels/a", "value": value})
+    made = patch({"op": "add", "path": "/metadata/labels/a", "valueExpression": "object.spec.value"})
+    with pytest.raises(RuleError, match=r"does not apply: .* is no value of a label"):
+        made.applied(target(), {"object": {"spec": {"value": value}}})
+    patch({"op": "add", "path": "/metadata/annotations/a", "value": value})
+    patch({"op": "add", "path": "/metadata/labels/a", "value": ""})

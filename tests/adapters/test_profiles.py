@@ -208,3 +208,20 @@ def test_a_pipeline_run_that_is_held_shows_no_start_and_says_that_it_waits(
     remote = job("tekton.dev/v1", name, {}, status=status)
     patch = kind.status_patch(local, remote, NOW)
     assert (patch and patch["status"]) == shown
+
+
+def test_the_copy_of_any_kind_stays_until_the_manager_has_seen_its_end() -> None:
+    """`ttlSecondsAfterFinished` is Kubernetes' word for it, in many kinds. A copy that its worker deletes out of sight
+    would run again."""
+    spec = {"managedBy": CONTROLLER_NAME, "ttlSecondsAfterFinished": 5, "tasks": [{"replicas": 1}]}
+    made = job("batch.example.com/v1", "Batch", spec)
+    kind = row("Batch.v1.batch.example.com")
+    assert kind.copy(made, STAMP)["spec"] == {"tasks": [{"replicas": 1}]}
+    assert kind.unheeded(made) == ["spec.ttlSecondsAfterFinished"]
+
+
+def test_who_wants_a_copy_to_go_by_itself_says_so() -> None:
+    made = job("batch.example.com/v1", "Batch", {"ttlSecondsAfterFinished": 5})
+    said = {"op": "add", "path": "/spec/ttlSecondsAfterFinished", "value": 86_400}
+    kind = row("Batch.v1.batch.example.com", creation_patches=(said,))
+    assert kind.copy(made, STAMP)["spec"] == {"ttlSecondsAfterFinished": 86_400}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -420,6 +421,50 @@ def test_mpis_controller_deletes_no_mpi_job() -> None:
     del job["metadata"]["ownerReferences"]
     assert heeding.expires_at(job, datetime(2026, 1, 1, tzinfo=UTC)) is None
     assert heeding.unheeded(job) == ["spec.runPolicy.ttlSecondsAfterFinished"]
+
+
+@pytest.mark.parametrize("value", [[], [{"type": "Resource"}]])
+def test_a_pytorch_job_that_its_worker_would_size_is_refused_with_the_field(value: list[Json]) -> None:
+    """Its operator makes a HorizontalPodAutoscaler of it, and the worker's Kueue takes a copy with other sizes for
+    another job: OutOfSync, a new cluster, again and again."""
+    kind, policy = row("PyTorchJob"), ("spec", "elasticPolicy")
+    elastic = with_value(a_job(kind), policy, {"minReplicas": 1, "maxReplicas": 4, "rdzvBackend": "c10d"})
+    assert kind.refused(elastic) == ""
+    refused = kind.refused(with_value(elastic, (*policy, "metrics"), value))
+    assert refused.startswith("spec.elasticPolicy.metrics is set: ")
+    assert kind.refused(with_value(elastic, (*policy, "metrics"), None)) == ""
+
+
+SIZED = {"enableInTreeAutoscaling", "metrics"}
+"""Fields by which a job says that its own controller sizes it."""
+SIZES_NOTHING = {"PaddleJob": {"spec.elasticPolicy.metrics"}}
+"""Its controller has no right to make an autoscaler, up to v1.9.3."""
+
+
+def fields_below(schema: Json, at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Of the objects of a schema, but for what stands in lists and pod templates."""
+    for name, inner in (schema.get("properties") or {}).items():
+        yield (*at, name)
+        if name != "template":
+            yield from fields_below(inner, (*at, name))
+
+
+@rows
+def test_whatever_a_kind_may_say_of_who_sizes_it_is_refused(kind: JobKind) -> None:
+    """A definition that brings another such field fails here."""
+    name = kind.resource.gvk.kind
+    if kind.resource.gvk.group in BUILT_IN:
+        assert kind.refused(a_job(kind)) == ""
+        return
+    (schema,) = (
+        version["schema"]["openAPIV3Schema"]
+        for version in definition(kind)["spec"]["versions"]
+        if version["name"] == kind.resource.gvk.version
+    )
+    paths = [path for path in fields_below(schema["properties"]["spec"], ("spec",)) if path[-1] in SIZED]
+    taken = {".".join(path) for path in paths if not kind.refused(with_value(a_job(kind), path, True))}
+    assert taken == SIZES_NOTHING.get(name, set())
+    assert bool(paths) == (name in ("RayCluster", "RayJob", "RayService", "PyTorchJob", "PaddleJob"))
 
 
 def labelled(value: Any) -> Any:

@@ -99,16 +99,16 @@ def _run(scenario: Scenario, options: Options) -> Measured:
     try:
         return anyio.run(run, backend_options={"use_uvloop": importlib.util.find_spec("uvloop") is not None})
     except (ControlPlaneError, BaseExceptionGroup) as error:
-        told = _told(error)
-        if told is None:
+        message = _message_of(error)
+        if message is None:
             raise
-        raise click.ClickException(told) from error
+        raise click.ClickException(message) from error
 
 
-def _told(error: BaseException) -> str | None:
-    """The message of an error that is told in one, be it alone or in groups of task groups."""
+def _message_of(error: BaseException) -> str | None:
+    """The message of an error whose message is all that is printed, be it alone or in groups of task groups."""
     if isinstance(error, BaseExceptionGroup):
-        return _told(error.exceptions[0]) if len(error.exceptions) == 1 else None
+        return _message_of(error.exceptions[0]) if len(error.exceptions) == 1 else None
     return str(error) if isinstance(error, ControlPlaneError) else None
 
 

@@ -52,7 +52,7 @@ def condition(workload: Json, kind: str, reason: str, message: str) -> Json:
 
 @attrs.define(eq=False)
 class Acts:
-    """Starts each act once. One that fails is tried again; one whose object is gone is over."""
+    """Starts each act once. An act that fails is tried again; an act whose object is gone is over."""
 
     tasks: anyio.abc.TaskGroup
     _done: set[Hashable] = attrs.field(factory=set, init=False)

@@ -33,7 +33,7 @@ class AuditLog:
 
     file: Path
     _read: int = attrs.field(default=0, init=False)
-    _found: Requests = attrs.field(factory=Requests, init=False)
+    _counted: Requests = attrs.field(factory=Requests, init=False)
 
     def count(self) -> Requests:
         """All requests so far; a watch counts when it begins, everything else when it is answered."""
@@ -41,7 +41,7 @@ class AuditLog:
             with self.file.open("rb") as lines:
                 lines.seek(self._read)
                 self._read_on(lines)
-        return self._found.copy()
+        return self._counted.copy()
 
     def _read_on(self, lines: BinaryIO) -> None:
         for line in lines:
@@ -50,7 +50,7 @@ class AuditLog:
             self._read += len(line)
             key = _key(orjson.loads(line))
             if key is not None:
-                self._found[key] += 1
+                self._counted[key] += 1
 
 
 def _key(event: Json) -> tuple[str, str, str] | None:

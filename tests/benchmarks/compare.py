@@ -68,8 +68,8 @@ class Compared:
     @property
     def apart(self) -> bool:
         """Whether all of one are larger than all of the other: else the difference may be chance."""
-        one, other = self.before.values, self.after.values
-        return max(one) < min(other) or max(other) < min(one)
+        first, other = self.before.values, self.after.values
+        return max(first) < min(other) or max(other) < min(first)
 
 
 def read(where: Path) -> list[Json]:
@@ -86,19 +86,19 @@ def read(where: Path) -> list[Json]:
 
 def numbers(result: Json) -> dict[str, float]:
     """The numbers of a result by their dotted names, without those of the machine and those of a part of the jobs."""
-    found: dict[str, float] = {}
+    numbers_by_path: dict[str, float] = {}
 
     def walk(value: object, path: str) -> None:
         if isinstance(value, dict):
             for name, inner in value.items():
                 walk(inner, f"{path}.{name}" if path else name)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found[path] = float(value)
+            numbers_by_path[path] = float(value)
 
     walk({name: value for name, value in result.items() if name not in ("machine", "requests", *SAME)}, "")
     jobs = result.get("jobs", 0)
     partial = [name for seen, names in SEEN.items() if result.get(seen, jobs) < jobs for name in names]
-    return {name: number for name, number in found.items() if not name.startswith(tuple(partial))}
+    return {name: number for name, number in numbers_by_path.items() if not name.startswith(tuple(partial))}
 
 
 def compared(before: Sequence[Json], after: Sequence[Json]) -> list[Compared]:
@@ -108,13 +108,13 @@ def compared(before: Sequence[Json], after: Sequence[Json]) -> list[Compared]:
         click.ClickException: they are not of one scenario.
     """
     for field, usual in SAME.items():
-        seen = {str(one.get(field, usual)) for one in (*before, *after)}
+        seen = {str(run.get(field, usual)) for run in (*before, *after)}
         if len(seen) > 1:
             raise click.ClickException(f"runs with different {field} cannot be compared: {', '.join(sorted(seen))}")
-    one, other = [numbers(run) for run in before], [numbers(run) for run in after]
-    shared = [name for name in one[0] if all(name in run for run in (*one, *other))]
+    first, other = [numbers(run) for run in before], [numbers(run) for run in after]
+    shared = [name for name in first[0] if all(name in run for run in (*first, *other))]
     return [
-        Compared(name, Spread(tuple(run[name] for run in one)), Spread(tuple(run[name] for run in other)))
+        Compared(name, Spread(tuple(run[name] for run in first)), Spread(tuple(run[name] for run in other)))
         for name in shared
     ]
 
@@ -127,18 +127,18 @@ def main(before: Path, after: Path, plot: Path | None) -> None:
     """Compare the results of two sets of runs: files, or folders with a file per run."""
     if plot is not None:
         plotting.require()
-    one, other = read(before), read(after)
-    found = compared(one, other)
-    table = Table(title=f"{before} ({len(one)} runs) → {after} ({len(other)} runs)", title_justify="left")
+    first, other = read(before), read(after)
+    rows = compared(first, other)
+    table = Table(title=f"{before} ({len(first)} runs) → {after} ({len(other)} runs)", title_justify="left")
     for name in ("", "before", "after", "ratio", ""):
         table.add_column(name, justify="left" if not name else "right")
-    for row in found:
+    for row in rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
         table.add_row(row.name, str(row.before), str(row.after), ratio, "" if row.apart else "they overlap")
     Console().print(table)
     if plot is not None:
-        drawn = {row.name: row.ratio for row in found if row.ratio is not None}
-        plotting.draw_ratios(drawn, {row.name for row in found if row.apart}, plot)
+        drawn = {row.name: row.ratio for row in rows if row.ratio is not None}
+        plotting.draw_ratios(drawn, {row.name for row in rows if row.apart}, plot)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def _chosen(dispatcher: str, count: int, mirrors: bool) -> Json:
         names, declared = frameworks_of(kinds.first(count))
         settings |= {
             "integrations": {"frameworks": names},
-            "externalFrameworks": [{"name": one.name} for one in declared],
+            "externalFrameworks": [{"name": declaration.name} for declaration in declared],
         }
     return settings
 

@@ -63,9 +63,13 @@ async def _decisions(workers: int, *, cpu: int, until: str) -> Json:
 async def _settled(fleet: Fleet, manager: Manager, field: str) -> list[ObjectKey]:
     while True:
         await anyio.sleep(0.1)
-        found = (await fleet.admin.list(WORKLOAD)).items
-        if len(found) == JOBS and manager.idle and all((one.get("status") or {}).get(field) for one in found):
-            return [ObjectKey.of(one) for one in found]
+        workloads = (await fleet.admin.list(WORKLOAD)).items
+        if (
+            len(workloads) == JOBS
+            and manager.idle
+            and all((workload.get("status") or {}).get(field) for workload in workloads)
+        ):
+            return [ObjectKey.of(workload) for workload in workloads]
 
 
 def _timed(manager: Manager, keys: list[ObjectKey]) -> Json:
@@ -76,7 +80,9 @@ def _timed(manager: Manager, keys: list[ObjectKey]) -> Json:
     gc.disable()
     return {
         "snapshot": _best(lambda: [read(key) for key in keys]),
-        "plan": _best(lambda: [guarded_plan(one, moment, settings, reconciler.dispatcher) for one in snapshots]),
+        "plan": _best(
+            lambda: [guarded_plan(snapshot, moment, settings, reconciler.dispatcher) for snapshot in snapshots]
+        ),
     }
 
 

@@ -76,10 +76,10 @@ def table(folder: Path) -> str:
         for load in BUSY:
             both = [_runs(folder / f"{workers}-{load}-{name}") for name in DISPATCHERS]
             for what, target, figure in _FIGURES:
-                one, other = (median(map(figure, runs)) for runs in both)
+                first, other = (median(map(figure, runs)) for runs in both)
                 wanted = target.partition(": ")[2] if target.startswith(f"{workers}:") else ""
                 lines.append(
-                    f"| {workers} | {load} | {what} | {one:.4g} | {other:.4g} | {other / one:.2f} | {wanted} |"
+                    f"| {workers} | {load} | {what} | {first:.4g} | {other:.4g} | {other / first:.2f} | {wanted} |"
                 )
     return "\n".join(lines)
 

@@ -50,7 +50,7 @@ class Fleet:
     proxy: Child | None
     children: Mapping[str, Child]
     kueues: Mapping[str, Controller]
-    """Real ones, by worker."""
+    """Real Kueues, by worker."""
     tasks: anyio.abc.TaskGroup
 
     @property
@@ -64,16 +64,16 @@ class Fleet:
 
     def cpu(self) -> dict[str, float]:
         """CPU seconds so far of all that is not the controller."""
-        found = {"harness": usage.of_processes([os.getpid()]).cpu}
+        seconds = {"harness": usage.of_processes([os.getpid()]).cpu}
         for name, part in self.children.items():
-            found[name] = usage.of_processes([part.pid]).cpu
+            seconds[name] = usage.of_processes([part.pid]).cpu
         if self.kueues:
-            found["workers' Kueues"] = sum(kueue.usage().cpu for kueue in self.kueues.values())
+            seconds["workers' Kueues"] = sum(kueue.usage().cpu for kueue in self.kueues.values())
         for role, members in (("manager", [self.manager]), ("workers", self.workers)):
             for process in self.manager.pids():
                 pids = [plane.pids()[process] for plane in members if process in plane.pids()]
-                found[f"{role} {process}"] = usage.of_processes(pids).cpu
-        return found
+                seconds[f"{role} {process}"] = usage.of_processes(pids).cpu
+        return seconds
 
 
 @asynccontextmanager
@@ -110,7 +110,7 @@ async def fleet(
         stack.callback(tasks.cancel_scope.cancel)
         observer = Observer(observing[manager.name], {plane.name: observing[plane.name] for plane in workers})
         await observer.start(tasks)
-        ports = frozenset(urlsplit(_cluster(one)["server"]).port or 443 for one in kubeconfigs.values())
+        ports = frozenset(urlsplit(_cluster(kubeconfig)["server"]).port or 443 for kubeconfig in kubeconfigs.values())
         yield Fleet(manager, workers, ports, user, observer, proxy, children, kueues, tasks)
 
 
@@ -172,5 +172,5 @@ async def _proxied(
 
 
 def _cluster(kubeconfig: Json) -> Json:
-    found: Json = kubeconfig["clusters"][0]["cluster"]
-    return found
+    cluster: Json = kubeconfig["clusters"][0]["cluster"]
+    return cluster

@@ -38,8 +38,8 @@ _FULL: Final = 1000 * CPU
 def main(held: int, workers: int) -> None:
     """Print which share of a core it is, and how many decisions were made."""
     quiet()
-    found = anyio.run(_measure, held, workers, backend_options={"loop_factory": VirtualLoop})
-    click.echo(orjson.dumps(found).decode())
+    figures = anyio.run(_measure, held, workers, backend_options={"loop_factory": VirtualLoop})
+    click.echo(orjson.dumps(figures).decode())
 
 
 async def _measure(held: int, workers: int) -> Json:

@@ -25,7 +25,7 @@ def definitions(count: int) -> list[Json]:
 
 
 def _all() -> Iterator[SandboxKind]:
-    """One for each resource. Deployments are none: their pods are dispatched."""
+    """A kind for each resource. Deployments are none: their pods are dispatched."""
     yield from {kind.resource: kind for kind in AVAILABLE if kind.resource.gvk != DEPLOYMENT.gvk}.values()
     for number in numbers(1):
         yield SandboxKind(resource=Resource(GVK(_GROUP, "v1", f"Made{number}"), f"made{number}s"))

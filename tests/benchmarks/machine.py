@@ -28,7 +28,7 @@ def machine() -> Json:
         "reference_cpu_ms": reference_cpu_ms(),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "versions": {name: found for name in _PACKAGES if (found := _version(name))},
+        "versions": {name: version for name in _PACKAGES if (version := _version(name))},
         "commit": _commit(),
     }
 

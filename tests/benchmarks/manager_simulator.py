@@ -103,7 +103,7 @@ class Manager:
     def _newest(self, key: ObjectKey) -> Json | None:
         """The Workload as the watch or the answer to our last write has it, whichever is newer."""
         known = (self.workloads.get(key) if self.workloads is not None else None, self._written.get(key))
-        return max((one for one in known if one is not None), key=_version, default=None)
+        return max((version for version in known if version is not None), key=_version, default=None)
 
     async def _wait_for_newer(self, workload: Json) -> None:
         known, key = resource_version(workload), ObjectKey.of(workload)

@@ -116,7 +116,7 @@ async def spending(around: Fleet, tested: Controller, measured: Measured) -> Asy
     measured.controller_cpu, measured.peak_memory = spent.cpu - own.cpu, spent.peak_memory
     measured.controller_system = spent.system - own.system
     measured.cpu = {name: seconds - cpu[name] for name, seconds in around.cpu().items()}
-    measured.requests = {name: found - requests[name] for name, found in (await around.requests()).items()}
+    measured.requests = {name: count - requests[name] for name, count in (await around.requests()).items()}
 
 
 async def settled(around: Fleet, *, rest: float = 1.0, at_most: float = 15.0) -> None:

@@ -62,7 +62,7 @@ class Shown:
     @property
     def both(self) -> list[str]:
         """Pods that were mirrored."""
-        return [one for one in self.pods if one in self.mirrors]
+        return [pod for pod in self.pods if pod in self.mirrors]
 
     def pod(self, _key: ObjectKey, _old: Json | None, new: Json | None) -> None:
         """A pod of a worker has changed."""
@@ -80,7 +80,7 @@ class Shown:
         return {
             "pods": len(self.pods),
             "mirrored": len(both),
-            "pod_mirrored_ms": quantiles(self.mirrors[one] - self.pods[one] for one in both),
+            "pod_mirrored_ms": quantiles(self.mirrors[pod] - self.pods[pod] for pod in both),
         }
 
 
@@ -212,8 +212,8 @@ async def _running(scenario: Scenario, options: Options, *, on: bool) -> AsyncIt
         async with fleet(options.kind, scenario, options.manager_kueue) as around:
             manager, shown = around.observer.manager, Shown()
             objects = mirror_policy_objects(Settings().mirrors_policy, _ACCOUNTS[options.kind])
-            for resource, one in zip((POLICY, TAKING), objects, strict=True):
-                await manager.create(resource, one)
+            for resource, obj in zip((POLICY, TAKING), objects, strict=True):
+                await manager.create(resource, obj)
             watched = [Informer(manager, POD, label_selector=MIRROR, on_change=shown.mirror)]
             for worker in around.observer.workers.values():
                 watched.append(Informer(worker, POD, label_selector=f"{RUNS_POD}=true", on_change=shown.pod))

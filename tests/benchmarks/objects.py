@@ -60,11 +60,11 @@ def pod_of(copy: Json, name: str) -> Json:
 
 def large_job(number: int) -> Json:
     """A job as large as API servers take it, in the namespace of `ATTACKER`."""
-    found = job(number, "large")
-    found["metadata"]["namespace"] = ATTACKER
-    container = found["spec"]["template"]["spec"]["containers"][0]
-    container["env"] = [{"name": f"FILLER_{one}", "value": "x" * (LARGE // 100)} for one in range(100)]
-    return found
+    made = job(number, "large")
+    made["metadata"]["namespace"] = ATTACKER
+    container = made["spec"]["template"]["spec"]["containers"][0]
+    container["env"] = [{"name": f"FILLER_{number}", "value": "x" * (LARGE // 100)} for number in range(100)]
+    return made
 
 
 def workload_of(owner: Json) -> Json:

@@ -79,8 +79,8 @@ class Observer:
 
     def active(self) -> bool:
         """Whether the controller under test says that our AdmissionCheck works."""
-        found = self._checks.get(ObjectKey("", CHECK))
-        return found is not None and is_true(found, "Active")
+        check = self._checks.get(ObjectKey("", CHECK))
+        return check is not None and is_true(check, "Active")
 
     def copies(self, without: frozenset[str] = frozenset()) -> int:
         """How many Workloads lie on workers, but for some of these."""

@@ -138,9 +138,9 @@ async def _filled(admin: DirectClient, jobs: int, workers: int) -> None:
         await admin.create(CLUSTER_QUEUE, setting_up.cluster_queue(quota, [name], name))
     for name in names:
         await admin.create(MULTIKUEUE_CLUSTER, setting_up.cluster(name))
-        told = _condition("Active", 9000)
+        active = _condition("Active", 9000)
         key = ObjectKey("", name)
-        await admin.merge_patch(MULTIKUEUE_CLUSTER, key, {"status": {"conditions": [told]}}, subresource="status")
+        await admin.merge_patch(MULTIKUEUE_CLUSTER, key, {"status": {"conditions": [active]}}, subresource="status")
     for number in range(NAMESPACES):
         metadata = {"name": f"team-{number}"}
         await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
@@ -149,7 +149,9 @@ async def _filled(admin: DirectClient, jobs: int, workers: int) -> None:
     queue["status"] = {"flavorsUsage": [{"name": setting_up.FLAVOR, "resources": [{"name": "cpu", "total": "300"}]}]}
     local = {ObjectKey(f"team-{number}", "user-queue"): "cq" for number in range(NAMESPACES)}
     facts = {name: WorkerFacts(name, queues=QueuesOnWorker(local, {"cq": queue})) for name in names}
-    documents = {name: written(Published(one, quota_at=utc_now()), 8192) for name, one in facts.items()}
+    documents = {
+        name: written(Published(worker_facts, quota_at=utc_now()), 8192) for name, worker_facts in facts.items()
+    }
     await admin.create(CONFIG_MAP, config_map(setting_up.KUEUE_NAMESPACE, "multikueue-findings", documents))
     for number in range(jobs):
         await _add(admin, number, pools)

@@ -66,8 +66,8 @@ class SandboxPlane:
 
     async def requests(self) -> Requests:
         """See `Plane`."""
-        told = await self.server.ask(tell="requests")
-        return Requests({(user, verb, resource): count for user, verb, resource, count in told["requests"]})
+        answer = await self.server.ask(tell="requests")
+        return Requests({(user, verb, resource): count for user, verb, resource, count in answer["requests"]})
 
     async def copy(self, texts: Sequence[Sequence[str]]) -> bool:
         """See `Plane`."""
@@ -105,7 +105,7 @@ class RealPlane:
 async def started(kind: Kind, workers: int, kinds: int = 1) -> AsyncIterator[tuple[Plane, list[Plane]]]:
     """Start a manager and workers that serve so many kinds of jobs, a few at a time; they end with the block."""
     names = ["manager", *(f"worker{number}" for number in range(1, workers + 1))]
-    found: dict[str, Plane] = {}
+    planes: dict[str, Plane] = {}
     crds = definitions(kinds)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
@@ -114,12 +114,12 @@ async def started(kind: Kind, workers: int, kinds: int = 1) -> AsyncIterator[tup
         async def start(name: str) -> None:
             async with limiter:
                 make = _real(name, folder, crds) if kind == "real" else _sandbox(name, crds)
-                found[name] = await stack.enter_async_context(make)
+                planes[name] = await stack.enter_async_context(make)
 
         async with anyio.create_task_group() as tasks:
             for name in names:
                 tasks.start_soon(start, name)
-        yield found["manager"], [found[name] for name in names[1:]]
+        yield planes["manager"], [planes[name] for name in names[1:]]
 
 
 @asynccontextmanager

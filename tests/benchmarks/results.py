@@ -68,16 +68,16 @@ def _latencies(measured: Measured, name: str) -> Iterator[float]:
 
 def controller_requests(measured: Measured) -> dict[str, Counter[tuple[str, str]]]:
     """What the controller under test has asked of each cluster, by verb and resource, but for leases."""
-    found = {}
+    by_cluster = {}
     for cluster, requests in measured.requests.items():
-        found[cluster] = Counter(
+        by_cluster[cluster] = Counter(
             {
                 (verb, resource): count
                 for (component, verb, resource), count in requests.items()
                 if component == CONTROLLER and resource not in BACKGROUND
             }
         )
-    return found
+    return by_cluster
 
 
 def _total(requests: dict[str, Counter[tuple[str, str]]]) -> Counter[str]:

@@ -134,12 +134,12 @@ def figures(cpu: float) -> list[Json]:
     """For 1 to 8 replicas: what they can do, with the shard on the copies and without."""
     rows = []
     for replicas in (1, 2, 4, 8):
-        found: Json = {"replicas": replicas}
+        row: Json = {"replicas": replicas}
         for name, labelled in (("unlabelled", False), ("labelled", True)):
             each = cost(cpu, labelled=labelled)
             rate = capacity(replicas, each)
-            found[name] = {"per_s": rate, "busiest": round(simulate(rate, replicas, each).busiest, 2)}
-        rows.append(found)
+            row[name] = {"per_s": rate, "busiest": round(simulate(rate, replicas, each).busiest, 2)}
+        rows.append(row)
     return rows
 
 

@@ -53,7 +53,7 @@ async def measure_restart(scenario: Scenario, options: Options, *, quiet: float 
                 used = second.usage().cpu
                 await anyio.sleep(idle)
                 measured.controller_cpu = second.usage().cpu
-            asked = {name: found - before[name] for name, found in (await around.requests()).items()}
+            asked = {name: counts - before[name] for name, counts in (await around.requests()).items()}
             measured.requests = asked
             measured.extra["scale"]["idle_cpu_percent"] = round(100 * (measured.controller_cpu - used) / idle, 2)
             measured.extra["scale"]["memory_mb"] = round(measured.peak_memory / 1e6, 1)
@@ -124,8 +124,8 @@ async def _quiet(around: Fleet, tested: Controller, seconds: float, quiet: float
 def _asked(requests: dict[str, Requests]) -> int:
     return sum(
         count
-        for found in requests.values()
-        for (component, verb, resource), count in found.items()
+        for counts in requests.values()
+        for (component, verb, resource), count in counts.items()
         if component == CONTROLLER and verb not in READS and resource not in BACKGROUND
     )
 
@@ -133,9 +133,9 @@ def _asked(requests: dict[str, Requests]) -> int:
 def lists(requests: dict[str, Requests]) -> Json:
     """Pages of lists by cluster and kind."""
     result: Json = {}
-    for cluster, found in requests.items():
+    for cluster, counts in requests.items():
         pages: Counter[str] = Counter()
-        for (component, verb, resource), count in found.items():
+        for (component, verb, resource), count in counts.items():
             if component == CONTROLLER and verb == "list":
                 pages[resource] += count
         result[cluster] = dict(pages)

@@ -24,8 +24,8 @@ def decisions(log: Path) -> int | None:
     port = _port(log)
     if port is None:
         return None
-    found = [line.rpartition(" ")[2] for line in _get(port, "metrics").splitlines() if line.startswith(_RECONCILES)]
-    return round(float(found[0])) if found else 0
+    lines = [line.rpartition(" ")[2] for line in _get(port, "metrics").splitlines() if line.startswith(_RECONCILES)]
+    return round(float(lines[0])) if lines else 0
 
 
 def has_read_the_manager(log: Path) -> bool:
@@ -47,8 +47,8 @@ def has_read_the_manager(log: Path) -> bool:
 
 def _get(port: int, path: str) -> str:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=_SECONDS) as answer:
-        told: str = answer.read().decode()
-    return told
+        text: str = answer.read().decode()
+    return text
 
 
 def _port(log: Path) -> int | None:
@@ -56,9 +56,9 @@ def _port(log: Path) -> int | None:
         if b'"serving"' not in line:
             continue
         try:
-            told = orjson.loads(line)
+            entry = orjson.loads(line)
         except orjson.JSONDecodeError:
             continue
-        if told.get("event") == "serving":
-            return int(told["port"])
+        if entry.get("event") == "serving":
+            return int(entry["port"])
     return None

@@ -79,12 +79,12 @@ async def measure_tenants(scenario: Scenario, options: Options, during: During =
     beside = await _fleet(scenario, options, during, restart=False)
     restarted = await _fleet(scenario, options, during, restart=True)
     shown = {"alone": alone, "beside": beside, "restarted": restarted}
-    complaints = (f"{name}: {one.measured.complaint}" for name, one in shown.items() if one.measured.complaint)
+    complaints = (f"{name}: {load.measured.complaint}" for name, load in shown.items() if load.measured.complaint)
     beside.measured.complaint = "; ".join(complaints)
     beside.measured.extra["tenants"] = {
         "attackers": scenario.attackers,
         "bytes_each": objects.LARGE,
-        **{name: one.numbers for name, one in shown.items()},
+        **{name: load.numbers for name, load in shown.items()},
         "p99_ratio": _ratio(beside, alone, "created_ready_ms", "p99"),
         "p99_ratio_restarted": _ratio(restarted, alone, "created_ready_ms", "p99"),
         "memory_ratio": _ratio(beside, alone, "peak_memory_mb"),
@@ -93,8 +93,8 @@ async def measure_tenants(scenario: Scenario, options: Options, during: During =
     return beside.measured
 
 
-def _ratio(one: Shown, other: Shown, *path: str) -> float | None:
-    values = [float(dig(shown.numbers, *path) or 0) for shown in (one, other)]
+def _ratio(first: Shown, other: Shown, *path: str) -> float | None:
+    values = [float(dig(shown.numbers, *path) or 0) for shown in (first, other)]
     return round(values[0] / values[1], 2) if all(values) else None
 
 
@@ -169,9 +169,9 @@ async def _reading(around: Fleet) -> AsyncIterator[list[float]]:
 
 async def _open(around: Fleet) -> None:
     """The attacker's namespace and queue, everywhere."""
-    for one in around.observer.clients.values():
-        await setting_up.ensure(one, NAMESPACE, setting_up.namespace(objects.ATTACKER))
-        await setting_up.ensure(one, LOCAL_QUEUE, setting_up.local_queue(objects.ATTACKER))
+    for client in around.observer.clients.values():
+        await setting_up.ensure(client, NAMESPACE, setting_up.namespace(objects.ATTACKER))
+        await setting_up.ensure(client, LOCAL_QUEUE, setting_up.local_queue(objects.ATTACKER))
 
 
 async def _attack(around: Fleet, scenario: Scenario, seconds: float) -> None:
@@ -212,8 +212,10 @@ async def _of_victim(around: Fleet, measured: Measured) -> Json:
 
 async def _readable(around: Fleet) -> int:
     """How many workers the controller can read, as it says itself."""
-    found = [await around.observer.manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", one.name)) for one in around.workers]
-    return sum((condition(one, "Active") or {}).get("status") == "True" for one in found)
+    clusters = [
+        await around.observer.manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", worker.name)) for worker in around.workers
+    ]
+    return sum((condition(cluster, "Active") or {}).get("status") == "True" for cluster in clusters)
 
 
 async def _removal(around: Fleet, tested: Controller, scenario: Scenario) -> Json:

@@ -33,11 +33,11 @@ def result(cpu: float, **more: Any) -> Json:
 
 def test_the_median_counts_and_the_spread_is_told() -> None:
     before, after = [result(cpu) for cpu in (9, 8, 10)], [result(cpu) for cpu in (5, 4)]
-    found = {one.name: one for one in compare.compared(before, after)}
+    numbers = {number.name: number for number in compare.compared(before, after)}
 
-    assert set(found) == {"cpu", "latency_ms.a.p50"}, "neither what is equal by definition, nor the machine"
-    assert (str(found["cpu"].before), str(found["cpu"].after)) == ("9 (8 to 10)", "4.5 (4 to 5)")
-    assert (found["cpu"].ratio, found["cpu"].apart) == (0.5, True)
+    assert set(numbers) == {"cpu", "latency_ms.a.p50"}, "neither what is equal by definition, nor the machine"
+    assert (str(numbers["cpu"].before), str(numbers["cpu"].after)) == ("9 (8 to 10)", "4.5 (4 to 5)")
+    assert (numbers["cpu"].ratio, numbers["cpu"].apart) == (0.5, True)
     assert not compare.compared([result(1), result(3)], [result(2)])[0].apart
 
 
@@ -45,8 +45,8 @@ def test_a_rate_of_a_part_of_the_jobs_is_not_compared() -> None:
     """Jobs that end before anybody saw Ready would make the rest look fast."""
     rates: Json = {"rate_per_s": 4, "finished_per_s": 3, "finished": 5}
     whole, part = result(1, **rates, ready=5), result(1, **rates, ready=4)
-    assert "rate_per_s" in {one.name for one in compare.compared([whole], [whole])}
-    assert {"rate_per_s", "finished_per_s"} & {one.name for one in compare.compared([whole], [part])} == {
+    assert "rate_per_s" in {number.name for number in compare.compared([whole], [whole])}
+    assert {"rate_per_s", "finished_per_s"} & {number.name for number in compare.compared([whole], [part])} == {
         "finished_per_s"
     }
 
@@ -61,10 +61,10 @@ def test_folders_hold_a_file_per_run(tmp_path: Path) -> None:
         (tmp_path / side).mkdir()
         for number, value in enumerate(values):
             (tmp_path / side / f"{number}.json").write_bytes(orjson.dumps(result(value)))
-    told = CliRunner().invoke(compare.main, [str(tmp_path / "a"), str(tmp_path / "b" / "0.json")])
+    done = CliRunner().invoke(compare.main, [str(tmp_path / "a"), str(tmp_path / "b" / "0.json")])
 
-    assert told.exit_code == 0, told.output
-    assert "2 (1 to 3)" in told.output
+    assert done.exit_code == 0, done.output
+    assert "2 (1 to 3)" in done.output
     (tmp_path / "c").mkdir()
     assert "has no result files" in CliRunner().invoke(compare.main, [str(tmp_path / "a"), str(tmp_path / "c")]).output
 

@@ -99,15 +99,15 @@ async def test_two_tenants_are_measured_alone_beside_each_other_and_after_a_rest
     scenario = SCENARIOS["tenants"].changed(count=4, attackers=2)
     measured = await measure_tenants(scenario, Options(), During(attack=0.5, rest=0.5))
     assert measured.complaint == ""
-    told = measured.extra["tenants"]
+    tenants = measured.extra["tenants"]
     for fleet, copies in (("alone", 0), ("beside", 4), ("restarted", 4)):
-        assert (told[fleet]["copies_of_attacker"], told[fleet]["workers_readable"]) == (copies, 2)
-        assert told[fleet]["ready"] == 4
-        assert told[fleet]["peak_memory_mb"] > 10
-        assert told[fleet]["controller_cpu_s"] > 0
-        assert 0 < told[fleet]["small_read_ms"]["p50"] <= told[fleet]["small_read_ms"]["p99"]
-    assert told["restarted"]["gone_s"] < _SECONDS
-    assert told["p99_ratio"] > 0
+        assert (tenants[fleet]["copies_of_attacker"], tenants[fleet]["workers_readable"]) == (copies, 2)
+        assert tenants[fleet]["ready"] == 4
+        assert tenants[fleet]["peak_memory_mb"] > 10
+        assert tenants[fleet]["controller_cpu_s"] > 0
+        assert 0 < tenants[fleet]["small_read_ms"]["p50"] <= tenants[fleet]["small_read_ms"]["p99"]
+    assert tenants["restarted"]["gone_s"] < _SECONDS
+    assert tenants["p99_ratio"] > 0
 
 
 @pytest.mark.timeout(240)  # four fleets, one after the other
@@ -118,16 +118,16 @@ async def test_what_mirrors_cost_is_measured_off_and_on() -> None:
         scenario, Options(command=default_command(mirrors=True)), mirrors.During(followed=1.0)
     )
     assert measured.complaint == ""
-    found = measured.extra["mirrors"]
-    assert [found["burst"][name]["mirrored"] for name in ("off", "on")] == [0, 3]
-    assert [found["many"][name]["pods"] for name in ("off", "on")] == [4, 4]
-    assert (found["not_mirrored"], found["many"]["on"]["mirrored"]) == (0, 4)
-    assert found["burst"]["off"]["requests_per_pod"] == 0
-    assert 3 <= found["burst"]["on"]["requests_per_pod"] <= 6
-    assert found["p99_ratio"] > 0
-    assert found["many"]["on"]["all_mirrored_s"] < _SECONDS
-    assert 0 < found["followers"]["cpu_percent"] < 100
-    assert found["followers"]["kb_per_s"] > 10
+    cost = measured.extra["mirrors"]
+    assert [cost["burst"][name]["mirrored"] for name in ("off", "on")] == [0, 3]
+    assert [cost["many"][name]["pods"] for name in ("off", "on")] == [4, 4]
+    assert (cost["not_mirrored"], cost["many"]["on"]["mirrored"]) == (0, 4)
+    assert cost["burst"]["off"]["requests_per_pod"] == 0
+    assert 3 <= cost["burst"]["on"]["requests_per_pod"] <= 6
+    assert cost["p99_ratio"] > 0
+    assert cost["many"]["on"]["all_mirrored_s"] < _SECONDS
+    assert 0 < cost["followers"]["cpu_percent"] < 100
+    assert cost["followers"]["kb_per_s"] > 10
 
 
 async def test_kueues_own_benchmark_has_its_four_numbers() -> None:

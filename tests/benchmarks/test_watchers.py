@@ -10,7 +10,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 async def test_each_change_is_one_event_for_who_watches_its_namespace() -> None:
-    found = await measured(jobs=40, watchers=6, namespaces=3, changes=50)
+    watched = await measured(jobs=40, watchers=6, namespaces=3, changes=50)
 
-    assert found["complete"]
-    assert found["events"] == 50 * 2
+    assert watched["complete"]
+    assert watched["events"] == 50 * 2

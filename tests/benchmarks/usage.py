@@ -31,12 +31,12 @@ class Usage:
 
 def of_processes(pids: Iterable[int]) -> Usage:
     """Add up processes; those that are gone count nothing."""
-    found = [usage for pid in pids if (usage := _of(pid)) is not None]
+    usages = [usage for pid in pids if (usage := _of(pid)) is not None]
     return Usage(
-        sum(usage.cpu for usage in found),
-        sum(usage.system for usage in found),
-        sum(usage.peak_memory for usage in found),
-        sum(usage.memory for usage in found),
+        sum(usage.cpu for usage in usages),
+        sum(usage.system for usage in usages),
+        sum(usage.peak_memory for usage in usages),
+        sum(usage.memory for usage in usages),
     )
 
 
@@ -56,12 +56,12 @@ def connections(pids: Iterable[int], ports: Collection[int]) -> int:
 
 def session_of(pid: int) -> list[int]:
     """The processes of the session that a process leads: itself and all it started."""
-    found = []
+    pids = []
     for folder in _PROC.glob("[0-9]*"):
         fields = _stat(int(folder.name))
         if fields and int(fields[3]) == pid:
-            found.append(int(folder.name))
-    return found
+            pids.append(int(folder.name))
+    return pids
 
 
 def _of(pid: int) -> Usage | None:

@@ -143,8 +143,8 @@ async def _filled(server: ApiServer, jobs: int, namespaces: int) -> Json:
         status = made.pop("status")
         key = ObjectKey.of(await admin.create(WORKLOAD, made))
         await admin.merge_patch(WORKLOAD, key, {"status": status}, subresource="status")
-    found: Json = server.kubeconfig("admin")
-    return found
+    admins: Json = server.kubeconfig("admin")
+    return admins
 
 
 def _namespace(number: int) -> str:
@@ -154,13 +154,13 @@ def _namespace(number: int) -> str:
 async def _change(admin: DirectClient, number: int, namespaces: int, turn: int) -> None:
     """What the check of one Workload says changes."""
     key = ObjectKey(_namespace(number % namespaces), f"job-{number}")
-    told = {
+    state = {
         "name": CHECK,
         "state": "Pending",
         "message": f"{number}, {turn}",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
-    await admin.merge_patch(WORKLOAD, key, {"status": {"admissionChecks": [told]}}, subresource="status")
+    await admin.merge_patch(WORKLOAD, key, {"status": {"admissionChecks": [state]}}, subresource="status")
 
 
 @asynccontextmanager

@@ -133,11 +133,11 @@ class Fleet:
         async def runs() -> bool:
             status = (await admin.get(kind.resource, ObjectKey("default", name))).get("status") or {}
             active = [status, *(status.get("jobsStatus") or ()), *(status.get("replicaStatuses") or {}).values()]
-            return any(one.get("active") for one in active) and (not self.mirrors or await is_shown())
+            return any(part.get("active") for part in active) and (not self.mirrors or await is_shown())
 
         async def is_shown() -> bool:
-            pods = [one for one in (await admin.list(POD)).items if (controller_of(one) or {}).get("name") == name]
-            return bool(pods) and all(dig(one, "status", "phase") == "Running" for one in pods)
+            pods = [item for item in (await admin.list(POD)).items if (controller_of(item) or {}).get("name") == name]
+            return bool(pods) and all(dig(pod, "status", "phase") == "Running" for pod in pods)
 
         await until(runs)
 
@@ -161,7 +161,7 @@ async def dispatched(sandbox: Sandbox) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def fleet(programs: Path, *, mirrors: bool) -> AsyncIterator[Fleet]:
-    """One with two workers and our daemon."""
+    """A sandbox with two workers and our daemon."""
     async with (
         Sandbox(workers=2, options=SandboxOptions(pods=True), kinds=map(kind_of, PROGRAMS), crds=[RUNTIMES]) as sandbox,
         mirrored(sandbox, FRAMEWORKS) if mirrors else dispatched(sandbox),
@@ -201,12 +201,12 @@ async def each(programs: Path, mirrors: bool, names: Iterable[str]) -> Json:
 
 def versions(programs: Path) -> dict[str, str]:
     """Of what was run."""
-    told = {"kubectl": KUBERNETES.removeprefix("v")}
+    versions = {"kubectl": KUBERNETES.removeprefix("v")}
     for name in PACKAGES:
         code = f"import importlib.metadata as m; print(m.version({name!r}))"
         command = [python_of(programs, name), "-c", code]
-        told[name] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    return told
+        versions[name] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return versions
 
 
 def main() -> None:

@@ -21,35 +21,41 @@ LIMIT = 40
 
 def kubectl(deed: str, job: str) -> str:
     """The command line, as it is."""
-    found = shutil.which("kubectl")
-    assert found, "there is no kubectl"
+    kubectl_path = shutil.which("kubectl")
+    assert kubectl_path, "there is no kubectl"
     if deed == "logs":
-        ran = subprocess.run([found, "logs", f"job/{job}"], capture_output=True, text=True, check=False, timeout=LIMIT)
+        ran = subprocess.run(
+            [kubectl_path, "logs", f"job/{job}"], capture_output=True, text=True, check=False, timeout=LIMIT
+        )
         return ran.stdout or f"exit {ran.returncode}: {ran.stderr.strip()}"
     waits = [
-        subprocess.Popen([found, "wait", f"job/{job}", f"--for=condition={end}", f"--timeout={LIMIT}s"])
+        subprocess.Popen([kubectl_path, "wait", f"job/{job}", f"--for=condition={end}", f"--timeout={LIMIT}s"])
         for end in ("complete", "failed")
     ]
     try:
-        while all(one.poll() is None for one in waits):
+        while all(wait.poll() is None for wait in waits):
             time.sleep(0.1)
-        return next(end for end, one in zip(("Complete", "Failed"), waits, strict=True) if one.poll() == 0)
+        return next(end for end, wait in zip(("Complete", "Failed"), waits, strict=True) if wait.poll() == 0)
     finally:
-        for one in waits:
-            one.kill()
+        for wait in waits:
+            wait.kill()
 
 
 def kr8s(deed: str, job: str) -> str:
     """https://docs.kr8s.org."""
     from kr8s.objects import Job, Pod
 
-    found = Job.get(job, namespace="default")
+    live = Job.get(job, namespace="default")
     if deed == "logs":
         pods = list(Pod.list(namespace="default", label_selector={"job-name": job}))
         return "\n".join(line for pod in pods for line in pod.logs()) if pods else "no pods"
-    found.wait(["condition=Complete", "condition=Failed"], mode="any", timeout=LIMIT)
-    found.refresh()
-    return next(str(one.type) for one in found.status.conditions if one.status == "True" and one.type in ENDS)
+    live.wait(["condition=Complete", "condition=Failed"], mode="any", timeout=LIMIT)
+    live.refresh()
+    return next(
+        str(condition.type)
+        for condition in live.status.conditions
+        if condition.status == "True" and condition.type in ENDS
+    )
 
 
 def kubernetes(deed: str, job: str) -> str:
@@ -66,9 +72,9 @@ def kubernetes(deed: str, job: str) -> str:
         client.BatchV1Api().list_namespaced_job, "default", field_selector=selected, timeout_seconds=LIMIT
     )
     for event in events:
-        for one in event["object"].status.conditions or ():
-            if one.status == "True" and one.type in ENDS:
-                return str(one.type)
+        for condition in event["object"].status.conditions or ():
+            if condition.status == "True" and condition.type in ENDS:
+                return str(condition.type)
     return "waits without end"
 
 
@@ -190,7 +196,8 @@ def kubeflow(deed: str, job: str) -> str:
     client = TrainerClient()
     if deed == "logs":
         return (
-            "\n".join(client.get_job_logs(job)) or f"nothing; steps: {[one.name for one in client.get_job(job).steps]}"
+            "\n".join(client.get_job_logs(job))
+            or f"nothing; steps: {[step.name for step in client.get_job(job).steps]}"
         )
     return str(client.wait_for_job_status(job, timeout=LIMIT, polling_interval=1).status)
 
@@ -214,8 +221,8 @@ def kubeflow_training(deed: str, job: str) -> str:
 
     client = TrainingClient(job_kind="PyTorchJob")
     if deed == "logs":
-        found, _ = client.get_job_logs(job)
-        return "\n".join(found.values()) or "nothing"
+        logs, _ = client.get_job_logs(job)
+        return "\n".join(logs.values()) or "nothing"
     ended = client.wait_for_job_conditions(job, wait_timeout=LIMIT, polling_interval=1)
     return str(ended.status.conditions[-1].type)
 
@@ -238,7 +245,7 @@ PROGRAMS = {
 
 
 def main() -> None:
-    """Run one; what it raises is its answer, too."""
+    """Run a program; what it raises is its answer, too."""
     name, deed, job = sys.argv[1:]
     logging.disable()
     begin = time.monotonic()

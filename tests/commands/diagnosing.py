@@ -46,17 +46,17 @@ class Reviewing(Refusing):
 
     async def discover(self, gvk: GVK) -> ServedKind | None:
         await self.inner.list(NAMESPACE, limit=1)  # it answers, and takes the credentials
-        return await self._found(gvk)
+        return await self._kind_served(gvk)
 
     async def served(self) -> Set[GVK] | None:
         await self.inner.list(NAMESPACE, limit=1)
-        return {gvk for gvk in await self.inner.served() or () if await self._found(gvk) is not None}
+        return {gvk for gvk in await self.inner.served() or () if await self._kind_served(gvk) is not None}
 
-    async def _found(self, gvk: GVK) -> ServedKind | None:
+    async def _kind_served(self, gvk: GVK) -> ServedKind | None:
         person: Any = self.inner
-        found: ServedKind | None = await person.discover(gvk)
-        absent = found is not None and isinstance(self.refusals.get(("list", found.plural)), NotFound)
-        return None if absent else found
+        kind: ServedKind | None = await person.discover(gvk)
+        absent = kind is not None and isinstance(self.refusals.get(("list", kind.plural)), NotFound)
+        return None if absent else kind
 
 
 def visited(fleet: Fleet, refusals: Refusals) -> Connect:
@@ -104,8 +104,8 @@ async def diagnosed(
     return await examine(client, request, now())
 
 
-def named(found: Diagnosis, id: str) -> Finding:
+def named(diagnosis: Diagnosis, id: str) -> Finding:
     """The finding of that id; fails with all that there are."""
-    by_id = {one.id: one for one in found.findings}
-    assert id in by_id, found
+    by_id = {finding.id: finding for finding in diagnosis.findings}
+    assert id in by_id, diagnosis
     return by_id[id]

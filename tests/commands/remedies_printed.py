@@ -81,7 +81,7 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
         elif isinstance(node, ast.JoinedStr):
-            parts = (str(one.value) if isinstance(one, ast.Constant) else "{x}" for one in node.values)
+            parts = (str(part.value) if isinstance(part, ast.Constant) else "{x}" for part in node.values)
             yield node.lineno, "".join(parts)
 
 
@@ -90,49 +90,49 @@ def all_texts() -> Iterator[tuple[str, str]]:
     return ((f"{path.name}:{line}", text) for path in SOURCES for line, text in texts(path))
 
 
-def printed(program: str, told: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+def printed(program: str, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
     """Where a program's name stands in a text, and the words after it."""
-    for where, text in told:
+    for where, text in texts:
         for rest in re.split(rf"(?<![\w./-]){program} ", text)[1:]:
             yield where, rest.split()
 
 
 def flaws_of(remedy: str) -> dict[str, tuple[str, ...]]:
     """By command of a remedy in which the names are filled in: why it cannot be pasted."""
-    told = [("", remedy)]
-    found = (*ours(told, is_filled=True), *of_kubectl(told))
-    return {" ".join(one.words): one.lacks for one in found if one.lacks}
+    texts = [("", remedy)]
+    commands = (*ours(texts, is_filled=True), *of_kubectl(texts))
+    return {" ".join(command.words): command.lacks for command in commands if command.lacks}
 
 
-def ours(told: Iterable[tuple[str, str]] | None = None, *, is_filled: bool = False) -> Iterator[Printed]:
+def ours(texts: Iterable[tuple[str, str]] | None = None, *, is_filled: bool = False) -> Iterator[Printed]:
     """Commands of `multikueue`: words that begin with the name of one.
 
     Args:
-        told: texts, and where they stand; None: all that there are.
+        texts: texts, and where they stand; None: all that there are.
         is_filled: whether names stand in them, and no placeholders.
     """
-    for where, rest in printed("multikueue", all_texts() if told is None else told):
+    for where, rest in printed("multikueue", all_texts() if texts is None else texts):
         words, command = rest, cast("click.Command", main)
         path: list[str] = []
         while isinstance(command, click.Group) and words:
             name = words[0].rstrip(_END)
-            found = command.get_command(click.Context(command), name)
-            if found is None:
+            subcommand = command.get_command(click.Context(command), name)
+            if subcommand is None:
                 break
             path.append(name)
-            command, words = found, words[1:] if words[0] == name else []
+            command, words = subcommand, words[1:] if words[0] == name else []
         if path and not isinstance(command, click.Group):
             yield _read(where, path, command, words, is_filled)
 
 
 def _read(where: str, path: list[str], command: click.Command, words: list[str], is_filled: bool) -> Printed:
     options = {
-        name: one
-        for one in command.params
-        if isinstance(one, click.Option)
-        for name in (*one.opts, *one.secondary_opts)
+        name: option
+        for option in command.params
+        if isinstance(option, click.Option)
+        for name in (*option.opts, *option.secondary_opts)
     }
-    places = [str(one.name) for one in command.params if isinstance(one, click.Argument) and one.required]
+    places = [str(param.name) for param in command.params if isinstance(param, click.Argument) and param.required]
     given, lacks, rest = list[str](), list[str](), iter(words)
     for word in rest:
         bare, last = word.rstrip(_END), word
@@ -151,10 +151,10 @@ def _read(where: str, path: list[str], command: click.Command, words: list[str],
             break
         if last[-1:] in _END:
             break
-    required = [one for one in options.values() if one.required and not set(one.opts) & set(given)]
-    if "job" in [one.name for one in command.params] and any("{" in word for word in given) and "-n" not in given:
+    required = [option for option in options.values() if option.required and not set(option.opts) & set(given)]
+    if "job" in [param.name for param in command.params] and any("{" in word for word in given) and "-n" not in given:
         lacks.append("the namespace of that job")
-    return Printed(where, (*path, *given), (*lacks, *places, *(one.opts[0] for one in required)))
+    return Printed(where, (*path, *given), (*lacks, *places, *(option.opts[0] for option in required)))
 
 
 def is_word(word: str) -> bool:
@@ -162,9 +162,9 @@ def is_word(word: str) -> bool:
     return "{" in word or word.isupper()
 
 
-def of_kubectl(told: Iterable[tuple[str, str]] | None = None) -> Iterator[Printed]:
+def of_kubectl(texts: Iterable[tuple[str, str]] | None = None) -> Iterator[Printed]:
     """Commands of kubectl: its verbs and options as far as our texts use them."""
-    for where, words in printed("kubectl", all_texts() if told is None else told):
+    for where, words in printed("kubectl", all_texts() if texts is None else texts):
         given, lacks, rest = list[str](), list[str](), iter(words)
         for word in rest:
             bare = word.rstrip(_END)

@@ -138,8 +138,8 @@ def missing_kind(plural: str, kind: str, doctors_id: str) -> Break:
 
 def missing_verb(verb: str, plural: str, group: str) -> Break:
     who = 'User "system:serviceaccount:kueue-system:multikueue"'
-    told = f'{who} cannot {verb} resource "{plural}" in API group "{group}" at the cluster scope'
-    words = f"{verb} {plural}.{group}: {plural}.{group} is forbidden: {told}"
+    denial = f'{who} cannot {verb} resource "{plural}" in API group "{group}" at the cluster scope'
+    words = f"{verb} {plural}.{group}: {plural}.{group} is forbidden: {denial}"
     return Break(
         f"rbac {verb} {plural}",
         "rbac",
@@ -153,8 +153,8 @@ def missing_verb(verb: str, plural: str, group: str) -> Break:
 def refusing_webhook(plural: str) -> Break:
     words = 'create: admission webhook "policy.example.com" denied the request: no team label'
     refusals = refuse(Invalid, 400, ("create", plural), words=words)
-    told = ('"policy.example.com"', "no team label", "exempt")
-    return Break(f"webhook {plural}", "webhook", told, "webhook", (told[0], "exempt"), refusals=refusals)
+    in_why = ('"policy.example.com"', "no team label", "exempt")
+    return Break(f"webhook {plural}", "webhook", in_why, "webhook", (in_why[0], "exempt"), refusals=refusals)
 
 
 BREAKS = (
@@ -320,18 +320,18 @@ async def test_each_command_names_the_reason_and_the_remedy_once(case: Break) ->
     assert [words for words in case.explain if words not in f"{wrong.why}\n{wrong.remedy}"] == []
     assert [words for words in case.doctor if words not in f"{seen.why}\n{seen.remedy}"] == []
     assert case.state in (None, explanation.job.state)
-    assert [one.id for one in diagnosis.findings if one.severity is not Severity.INFO] == [case.doctors_id]
-    assert [one.id for one in explanation.findings if one.blocking] == [case.id]
-    assert [one.id for one in status.findings] == [case.id]
+    assert [finding.id for finding in diagnosis.findings if finding.severity is not Severity.INFO] == [case.doctors_id]
+    assert [finding.id for finding in explanation.findings if finding.blocking] == [case.id]
+    assert [finding.id for finding in status.findings] == [case.id]
 
 
 async def test_nothing_is_wrong_with_a_job_that_runs() -> None:
-    found = await explained_after(workers=2)
+    explanation = await explained_after(workers=2)
 
-    assert found.job.state is JobState.RUNNING
-    assert found.summary == f'It runs on worker cluster "{found.job.worker}".'
-    assert found.findings == ()
-    assert [link.kind for link in found.chain] == [
+    assert explanation.job.state is JobState.RUNNING
+    assert explanation.summary == f'It runs on worker cluster "{explanation.job.worker}".'
+    assert explanation.findings == ()
+    assert [link.kind for link in explanation.chain] == [
         "Job",
         "LocalQueue",
         "ClusterQueue",
@@ -339,7 +339,7 @@ async def test_nothing_is_wrong_with_a_job_that_runs() -> None:
         "AdmissionCheck",
         "MultiKueueConfig",
     ]
-    assert all(link.ok for link in found.chain)
+    assert all(link.ok for link in explanation.chain)
 
 
 async def test_explain_tells_where_and_what_comes_next_and_when() -> None:
@@ -354,21 +354,21 @@ async def test_explain_tells_where_and_what_comes_next_and_when() -> None:
 
 
 async def test_the_doctor_tells_where_and_how_bad_and_never_the_token() -> None:
-    found = await seen_after(diagnosed, before=spoil_token)
+    diagnosis = await seen_after(diagnosed, before=spoil_token)
     renamed = await seen_after(diagnosed, before=rename_key)
 
     assert 'Secret "worker1-secret" has no key "kubeconfig"' in named(renamed, "kubeconfig-key").why
-    wrong = named(found, "bad-token")
+    wrong = named(diagnosis, "bad-token")
     assert (wrong.severity.value, wrong.where) == ("error", "worker1")
     assert "expired" not in wrong.told
 
 
 @pytest.mark.parametrize("how", ["reset", "hang"])
 async def test_the_doctor_examines_the_others_beside_a_worker_that_is_away(how: str) -> None:
-    found = await seen_after(diagnosed, 2, after=partition(how))
+    diagnosis = await seen_after(diagnosed, 2, after=partition(how))
 
-    assert "worker1 itself" in {one.what for one in found.not_checked}
-    assert [one.worker for one in found.workers if one.latency is not None] == ["worker2"]
+    assert "worker1 itself" in {gap.what for gap in diagnosis.not_checked}
+    assert [worker.worker for worker in diagnosis.workers if worker.latency is not None] == ["worker2"]
 
 
 async def test_who_may_not_list_workers_is_told_whom_to_ask_and_no_operators_command() -> None:
@@ -377,9 +377,9 @@ async def test_who_may_not_list_workers_is_told_whom_to_ask_and_no_operators_com
 
     async def look(fleet: Fleet) -> Explanation:
         client: Any = Refusing(Person(fleet.manager), {("list", plural): refused for plural in lists})
-        found = await gather_explanation(client, asked_about("job/job"), now())
-        assert isinstance(found, Explanation)
-        return found
+        explanation = await gather_explanation(client, asked_about("job/job"), now())
+        assert isinstance(explanation, Explanation)
+        return explanation
 
     wrong = finding(await seen_after(look, before=delete_queue), "local-queue-missing")
     assert wrong.remedy == "ask whoever runs the workers: it is theirs to mend"

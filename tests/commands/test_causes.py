@@ -47,7 +47,7 @@ async def test_get_tells_what_explain_finds(name: str) -> None:
 
 
 def _workload(name: str, minute: int, *, active: bool = True) -> Json:
-    """One that waits for quota, or was deactivated."""
+    """A Workload that waits for quota, or was deactivated."""
     local = workload()
     local["metadata"] |= {"name": name, "uid": name, "creationTimestamp": f"2026-11-29T10:{minute:02}:00Z"}
     local["spec"]["active"] = active
@@ -74,8 +74,8 @@ def test_what_waits_is_explained_before_what_somebody_has_switched_off(monkeypat
 def test_causes_of_before_are_not_told_of_what_runs(state: str, reason: str) -> None:
     """They are kept for some seconds: a job that ran had the reason for which it had waited."""
     job = attrs.evolve(JOB, state=JobState(state))
-    told = causes.with_causes((job,), {ObjectKey(job.namespace, job.workload): "the token is void"})
-    assert [report.reason for report in told] == [reason]
+    with_causes = causes.with_causes((job,), {ObjectKey(job.namespace, job.workload): "the token is void"})
+    assert [report.reason for report in with_causes] == [reason]
 
 
 @attrs.define

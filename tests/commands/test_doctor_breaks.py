@@ -55,17 +55,17 @@ async def test_a_worker_by_cluster_profile_without_a_secret_is_not_examined() ->
         await Inventory(fleet).write_profile("oslo")
         await refer(fleet, "oslo")
 
-    found = await diagnosed_after(before=change)
+    diagnosis = await diagnosed_after(before=change)
 
-    assert "clusterProfile.accessProviders" in named(found, "cluster-profile-off").remedy
-    (gap,) = (one for one in found.not_checked if one.what.startswith("worker1 itself"))
+    assert "clusterProfile.accessProviders" in named(diagnosis, "cluster-profile-off").remedy
+    (gap,) = (gap for gap in diagnosis.not_checked if gap.what.startswith("worker1 itself"))
     assert gap.why.endswith('ClusterProfile "kueue-system/oslo": only the daemon has its credentials')
 
 
 async def test_a_missing_cluster_profile_is_told() -> None:
-    found = await diagnosed_after(before=lambda fleet: refer(fleet, "oslo"))
+    diagnosis = await diagnosed_after(before=lambda fleet: refer(fleet, "oslo"))
 
-    (gap,) = (one for one in found.not_checked if one.what.startswith("worker1 itself"))
+    (gap,) = (gap for gap in diagnosis.not_checked if gap.what.startswith("worker1 itself"))
     assert gap.why.endswith('ClusterProfile.multicluster.x-k8s.io "oslo" not found')
 
 
@@ -76,10 +76,10 @@ async def test_a_worker_by_cluster_profile_is_examined_with_the_secret_that_is_f
         await refer(fleet, "worker1")
         await DirectClient(fleet.workers["worker1"]).delete(NAMESPACE, ObjectKey("", "default"))
 
-    found = await diagnosed_after(before=change)
+    diagnosis = await diagnosed_after(before=change)
 
-    assert named(found, "worker-namespace-missing").where == "worker1, Namespace default"
-    assert [one.worker for one in found.workers] == ["worker1"]
+    assert named(diagnosis, "worker-namespace-missing").where == "worker1, Namespace default"
+    assert [worker.worker for worker in diagnosis.workers] == ["worker1"]
 
 
 async def test_hung_workers_cost_one_deadline_together() -> None:
@@ -89,18 +89,18 @@ async def test_hung_workers_cost_one_deadline_together() -> None:
         for name in ("worker1", "worker2"):
             fleet.workers[name].faults.partition("hang")
         began = anyio.current_time()
-        return await diagnosed(fleet, tell=told.append), anyio.current_time() - began
+        return await diagnosed(fleet, tell=notes.append), anyio.current_time() - began
 
-    told: list[str] = []
-    found, took = await seen_after(look, 3)
+    notes: list[str] = []
+    diagnosis, took = await seen_after(look, 3)
 
     assert took == DEADLINE
-    assert told == ["still asking worker1, worker2, for up to 17 s more"]
-    assert [one.worker for one in found.workers] == ["worker3"]
-    gaps = {one.what: one for one in found.not_checked}
+    assert notes == ["still asking worker1, worker2, for up to 17 s more"]
+    assert [worker.worker for worker in diagnosis.workers] == ["worker3"]
+    gaps = {gap.what: gap for gap in diagnosis.not_checked}
     assert {"worker1 itself", "worker2 itself"} < set(gaps)
     assert "cannot be reached from here, and the daemon can" in gaps["worker1 itself"].why
-    assert found.findings == ()  # nothing is known to be wrong
+    assert diagnosis.findings == ()  # nothing is known to be wrong
 
 
 async def test_what_a_slow_worker_has_answered_counts() -> None:
@@ -109,22 +109,22 @@ async def test_what_a_slow_worker_has_answered_counts() -> None:
         await DirectClient(fleet.workers["worker1"]).delete(NAMESPACE, ObjectKey("", "default"))
         return await diagnosed(fleet)
 
-    found = await seen_after(look)
+    diagnosis = await seen_after(look)
 
-    assert named(found, "worker-namespace-missing").where == "worker1, Namespace default"
-    assert "the rest of worker1" in {one.what for one in found.not_checked}
+    assert named(diagnosis, "worker-namespace-missing").where == "worker1, Namespace default"
+    assert "the rest of worker1" in {gap.what for gap in diagnosis.not_checked}
 
 
 async def test_what_may_not_be_read_is_not_checked_and_never_fine() -> None:
     """Somebody without Secrets and Workloads: nothing of workers is known, and that is said."""
     refused = Forbidden("no", status=403)
-    found = await diagnosed_after(2, manager={("get", "secrets"): refused, ("list", "workloads"): refused})
+    diagnosis = await diagnosed_after(2, manager={("get", "secrets"): refused, ("list", "workloads"): refused})
 
-    gaps = {one.what: one for one in found.not_checked}
+    gaps = {gap.what: gap for gap in diagnosis.not_checked}
     assert "worker1 itself, and when its credentials expire" in gaps
     assert gaps["why jobs wait"].why == f"you may not list {WORKLOAD} there"
-    assert found.workers == ()
-    assert all(one.who for one in found.not_checked)
+    assert diagnosis.workers == ()
+    assert all(gap.who for gap in diagnosis.not_checked)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,12 @@ async def test_what_may_not_be_read_is_not_checked_and_never_fine() -> None:
     shared(["multikueueclusters", "clusterqueues", "localqueues", "admissionchecks", "multikueueconfigs"], first=2),
 )
 async def test_of_a_list_that_cannot_be_read_nothing_is_said_to_be_missing(plural: str) -> None:
-    found = await diagnosed_after(2, manager={("list", plural): Forbidden("no", status=403)})
+    diagnosis = await diagnosed_after(2, manager={("list", plural): Forbidden("no", status=403)})
 
-    assert {one.id for one in found.findings} <= {"permission-missing"}  # who looks and the daemon are one here
-    assert any(f"you may not list {plural}" in one.why for one in found.not_checked)
+    assert {finding.id for finding in diagnosis.findings} <= {
+        "permission-missing"
+    }  # who looks and the daemon are one here
+    assert any(f"you may not list {plural}" in gap.why for gap in diagnosis.not_checked)
 
 
 SECRET_DB: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "default"}}
@@ -154,26 +156,26 @@ async def lose(fleet: Fleet) -> None:
 
 
 async def test_a_secret_that_a_running_job_names_and_its_worker_lacks() -> None:
-    found = await seen_after(diagnosed, submit=submit_needing, after=lose)
+    diagnosis = await seen_after(diagnosed, submit=submit_needing, after=lose)
 
-    told = named(found, "dependency-missing")
-    assert (told.where, told.side) == ("worker1, Secret default/db", "worker")
-    assert told.why.startswith("it is not there, and pods of ")
+    finding = named(diagnosis, "dependency-missing")
+    assert (finding.where, finding.side) == ("worker1, Secret default/db", "worker")
+    assert finding.why.startswith("it is not there, and pods of ")
 
 
 async def test_one_that_is_there_is_no_finding() -> None:
-    found = await seen_after(diagnosed, submit=submit_needing)
+    diagnosis = await seen_after(diagnosed, submit=submit_needing)
 
-    assert [one for one in found.findings if one.id == "dependency-missing"] == []
+    assert [finding for finding in diagnosis.findings if finding.id == "dependency-missing"] == []
 
 
 async def test_of_very_many_the_first_are_looked_for_and_the_others_are_not_checked() -> None:
     gaps = list[NotChecked]()
     needs = [Need("Secret", ObjectKey("default", f"s{number}"), "job/train") for number in range(MAX_LOOKED_FOR + 2)]
 
-    found = await missing(Sight(Person(ApiServer("worker1")), "worker1", "", gaps), needs)
+    looked_for = await missing(Sight(Person(ApiServer("worker1")), "worker1", "", gaps), needs)
 
-    assert found == tuple(needs[:MAX_LOOKED_FOR])
+    assert looked_for == tuple(needs[:MAX_LOOKED_FOR])
     assert [(gap.what, gap.why) for gap in gaps] == [
         ("whether 2 more of what jobs name is on worker1", "only 64 are looked for")
     ]
@@ -181,17 +183,19 @@ async def test_of_very_many_the_first_are_looked_for_and_the_others_are_not_chec
 
 async def test_one_that_may_not_be_looked_for_is_not_checked() -> None:
     refused = {("get", "secrets"): Forbidden("no", status=403)}
-    found = await seen_after(partial(diagnosed, refusals=refused), submit=submit_needing, after=lose)
+    diagnosis = await seen_after(partial(diagnosed, refusals=refused), submit=submit_needing, after=lose)
 
-    assert [one for one in found.findings if one.id == "dependency-missing"] == []
-    (gap,) = (one for one in found.not_checked if one.what == "whether each Secret that jobs name is on worker1")
+    assert [finding for finding in diagnosis.findings if finding.id == "dependency-missing"] == []
+    (gap,) = (gap for gap in diagnosis.not_checked if gap.what == "whether each Secret that jobs name is on worker1")
     assert gap.why == "the user of its kubeconfig may not get secrets there"
 
 
 async def test_new_credentials_that_do_not_work_are_one_finding_while_the_daemon_goes_on_with_the_old() -> None:
-    found = await seen_after(diagnosed, after=lambda fleet: fleet.rotate("worker1", "void", valid=False), seconds=10.0)
+    diagnosis = await seen_after(
+        diagnosed, after=lambda fleet: fleet.rotate("worker1", "void", valid=False), seconds=10.0
+    )
 
-    (only,) = found.findings
+    (only,) = diagnosis.findings
     assert (only.id, only.where) == ("bad-token", "worker1")
     assert "Secret worker1-secret has new ones, and the daemon is connected with the former" in only.why
     assert "multikueue worker rotate worker1" in only.remedy
@@ -209,7 +213,7 @@ async def test_a_new_kubeconfig_with_the_ca_of_another_cluster_is_told_as_that()
         await fleet.rotate("worker1", "new")
         fleet.revoke("worker1", "new")
 
-    found = await seen_after(partial(diagnosed, connect=untrusted), after=change, seconds=10.0)
+    diagnosis = await seen_after(partial(diagnosed, connect=untrusted), after=change, seconds=10.0)
 
-    assert [one.id for one in found.findings] == ["untrusted-certificate"]
-    assert "has new ones" in found.findings[0].why
+    assert [finding.id for finding in diagnosis.findings] == ["untrusted-certificate"]
+    assert "has new ones" in diagnosis.findings[0].why

@@ -25,8 +25,8 @@ KEY = ObjectKey("default", "job")
 SLOW = "example.com/slow"
 
 
-def ids(found: Diagnosis) -> list[str]:
-    return [one.id for one in found.findings]
+def ids(diagnosis: Diagnosis) -> list[str]:
+    return [finding.id for finding in diagnosis.findings]
 
 
 async def held(fleet: Fleet) -> Json:
@@ -55,9 +55,9 @@ async def test_of_a_job_that_was_deleted_the_doctor_tells() -> None:
     soon = await seen_after(diagnosed, after=delete_held, seconds=60)
     assert ids(soon) == []
     late = await seen_after(diagnosed, after=delete_held, seconds=100)
-    found = named(late, "copy-does-not-end")
-    assert found.where == "worker1, Job default/job"
-    assert f"held by the finalizer {SLOW}" in found.why
+    finding = named(late, "copy-does-not-end")
+    assert finding.where == "worker1, Job default/job"
+    assert f"held by the finalizer {SLOW}" in finding.why
     assert ids(late) == ["copy-does-not-end"]
 
 
@@ -73,8 +73,8 @@ async def test_its_pods_are_looked_for_and_the_node_is_named() -> None:
         await there.delete(POD, ObjectKey("default", "job-x"))
         await fleet.admin.delete(JOB, KEY, propagation="Background")
 
-    found = await seen_after(diagnosed, after=node_dies, seconds=120)
-    assert "pod job-x on node n1 should have ended at" in named(found, "copy-does-not-end").why
+    diagnosis = await seen_after(diagnosed, after=node_dies, seconds=120)
+    assert "pod job-x on node n1 should have ended at" in named(diagnosis, "copy-does-not-end").why
     refused: Refusals = {("list", "pods"): Forbidden("no", status=403)}
     blind = await seen_after(partial(diagnosed, refusals=refused), after=node_dies, seconds=120)
     assert "its pods are not known: they may not be listed" in named(blind, "copy-does-not-end").why
@@ -83,9 +83,9 @@ async def test_its_pods_are_looked_for_and_the_node_is_named() -> None:
 @pytest.mark.parametrize("error", [Forbidden("no", status=403), ServerFault("no", status=500)])
 async def test_copies_that_may_not_be_listed_are_not_checked(error: Forbidden | ServerFault) -> None:
     refused: Refusals = {("list", "jobs"): error}
-    found = await seen_after(partial(diagnosed, refusals=refused), after=delete_held, seconds=120)
-    assert "copy-does-not-end" not in ids(found)
-    assert "which job copies on worker1 do not end" in [one.what for one in found.not_checked]
+    diagnosis = await seen_after(partial(diagnosed, refusals=refused), after=delete_held, seconds=120)
+    assert "copy-does-not-end" not in ids(diagnosis)
+    assert "which job copies on worker1 do not end" in [gap.what for gap in diagnosis.not_checked]
 
 
 async def test_a_job_that_waits_for_its_earlier_run_says_so_and_after_a_while_what_holds_it() -> None:
@@ -93,13 +93,13 @@ async def test_a_job_that_waits_for_its_earlier_run_says_so_and_after_a_while_wh
     assert soon.job.state is JobState.WAITING
     assert soon.summary == 'It waits for an earlier run of it to end on worker cluster "worker1".'
     late: Explanation = await seen_after(explained, after=evict_held, seconds=600)
-    (found,) = (one for one in late.findings if one.id == "copy-does-not-end")
-    assert found.why.endswith(f"held by the finalizer {SLOW}")
-    assert "multikueue.dev/give-up=worker1/" in found.remedy
-    assert late.summary == f"It does not run, and somebody has to act: {found.why}."
+    (finding,) = (finding for finding in late.findings if finding.id == "copy-does-not-end")
+    assert finding.why.endswith(f"held by the finalizer {SLOW}")
+    assert "multikueue.dev/give-up=worker1/" in finding.remedy
+    assert late.summary == f"It does not run, and somebody has to act: {finding.why}."
 
 
 async def test_a_job_that_waits_is_one_finding_of_the_doctor() -> None:
-    found = await seen_after(diagnosed, after=evict_held, seconds=600)
-    assert ids(found) == ["copy-does-not-end"]
-    assert "multikueue.dev/give-up=worker1/" in found.findings[0].remedy
+    diagnosis = await seen_after(diagnosed, after=evict_held, seconds=600)
+    assert ids(diagnosis) == ["copy-does-not-end"]
+    assert "multikueue.dev/give-up=worker1/" in diagnosis.findings[0].remedy

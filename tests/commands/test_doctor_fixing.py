@@ -48,9 +48,9 @@ async def test_nothing_happens_without_a_yes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "words"),
     [(Conflict("changed"), "it was changed or deleted meanwhile"), (Forbidden("you may not"), "you may not")],
 )
-async def test_what_cannot_be_done_is_told(error: Exception, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_what_cannot_be_done_is_told(error: Exception, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert await done(Manager(error), FIX) == 0
-    assert told in capsys.readouterr().err
+    assert words in capsys.readouterr().err

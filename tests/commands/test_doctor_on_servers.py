@@ -84,9 +84,9 @@ async def test_a_fleet_that_is_well(tmp_path: Path) -> None:
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "between -" in wide
     assert listed["findings"] == []
-    assert [one["worker"] for one in listed["workers"]] == ["worker1", "worker2"]
+    assert [worker["worker"] for worker in listed["workers"]] == ["worker1", "worker2"]
     # The sandbox has no admission webhooks, and this daemon no Lease.
-    assert {one["what"] for one in listed["notChecked"]} == {"whether a daemon leads", "the webhook's registration"}
+    assert {gap["what"] for gap in listed["notChecked"]} == {"whether a daemon leads", "the webhook's registration"}
     assert not any(token in text + wide for token in secrets)
 
 
@@ -96,29 +96,31 @@ async def test_findings_exit_code_and_remedies(tmp_path: Path) -> None:
         key = ObjectKey("", WorkerSide().role)
         role = await here.worker("worker2").get(CLUSTER_ROLE, key)
         rules = [
-            {**one, "verbs": [verb for verb in one["verbs"] if verb != "patch"] or ["get"]} for one in role["rules"]
+            {**rule, "verbs": [verb for verb in rule["verbs"] if verb != "patch"] or ["get"]} for rule in role["rules"]
         ]
         await here.worker("worker2").merge_patch(CLUSTER_ROLE, key, {"rules": rules})
-        binding = next(one for one in manager_objects(SETTINGS, "multikueue", ACCOUNT) if one["kind"] == "RoleBinding")
+        binding = next(obj for obj in manager_objects(SETTINGS, "multikueue", ACCOUNT) if obj["kind"] == "RoleBinding")
         await here.manager.delete(ROLE_BINDING, ObjectKey.of(binding))
         await here.worker("worker1").delete(LOCAL_QUEUE, TWIN)
         result = await here.run("doctor", "-o", "yaml")
         text = (await here.run("doctor")).stdout
 
-    found = {one["id"]: one for one in yaml.safe_load(result.stdout)["findings"]}
+    findings = {finding["id"]: finding for finding in yaml.safe_load(result.stdout)["findings"]}
     assert result.exit_code == 1
-    assert list(found) == [
+    assert list(findings) == [
         "gate-on",
         "permission-missing",
         "worker-permission-missing",
         "worker-local-queue-missing",
     ]
-    told = found["permission-missing"]["why"]
-    assert told.startswith("system:serviceaccount:kueue-system:m-multikueued may not list, watch secrets in namespace")
+    denial = findings["permission-missing"]["why"]
+    assert denial.startswith(
+        "system:serviceaccount:kueue-system:m-multikueued may not list, watch secrets in namespace"
+    )
     granting = "multikueue rbac manager --config /dev/stdin --service-account kueue-system/m-multikueued | KUBECONFIG="
-    assert granting in found["permission-missing"]["remedy"]
-    assert found["gate-on"]["remedy"].startswith("turn it off: --feature-gates=MultiKueue=false")
-    assert "may not patch workloads.kueue.x-k8s.io" in found["worker-permission-missing"]["why"]
+    assert granting in findings["permission-missing"]["remedy"]
+    assert findings["gate-on"]["remedy"].startswith("turn it off: --feature-gates=MultiKueue=false")
+    assert "may not patch workloads.kueue.x-k8s.io" in findings["worker-permission-missing"]["why"]
     assert f"multikueue queues mirror {LOCAL_QUEUE_NAME} -n default --worker-context worker1" in " ".join(text.split())
     assert "3 errors, 1 warning" in text
     assert all(len(line) <= 80 or str(tmp_path) in line for line in text.splitlines()), "a path is not broken"
@@ -138,7 +140,7 @@ async def test_a_twin_is_made_as_the_doctor_says(tmp_path: Path) -> None:
         )
         elsewhere = await here.refused(*mirror, "--cluster-queue", "cluster-queeu")
 
-    assert [one["kind"] for one in printed] == ["Namespace", "LocalQueue"]
+    assert [obj["kind"] for obj in printed] == ["Namespace", "LocalQueue"]
     assert "made namespace default" in made
     assert "made LocalQueue default/user-queue, which leads to ClusterQueue cluster-queue" in made
     assert "nothing to do" in again
@@ -154,7 +156,7 @@ async def test_a_twin_is_made_under_the_names_of_its_worker(tmp_path: Path) -> N
         key = ObjectKey("", "worker1")
         await here.manager.merge_patch(MULTIKUEUE_CLUSTER, key, {"metadata": {"annotations": said}})
         mirror = ("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--worker-context", "worker1", "--worker")
-        found = (await here.run("doctor")).stdout
+        output = (await here.run("doctor")).stdout
         made = await here.done(*mirror, "worker1")
         again = await here.done(*mirror, "worker1")
         refused = await here.refused(*mirror, "worker9", code=3)
@@ -162,8 +164,8 @@ async def test_a_twin_is_made_under_the_names_of_its_worker(tmp_path: Path) -> N
         await here.submit("train")
         (copy,) = await until(lambda: _copies(here))
 
-    assert 'namespace "mk-default" does not exist there' in " ".join(found.split())
-    assert "queues mirror user-queue -n default --worker-context worker1 --worker worker1" in " ".join(found.split())
+    assert 'namespace "mk-default" does not exist there' in " ".join(output.split())
+    assert "queues mirror user-queue -n default --worker-context worker1 --worker worker1" in " ".join(output.split())
     assert "made namespace mk-default" in made
     assert "made LocalQueue mk-default/theirs, which leads to ClusterQueue cluster-queue" in made
     assert "LocalQueue mk-default/theirs is there: nothing to do" in again
@@ -179,10 +181,10 @@ async def _copies(here: Ground) -> list[Json]:
 
 async def test_a_cluster_queue_is_never_made(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
-        told = await here.refused("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--worker-context", "worker1")
+        error = await here.refused("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--worker-context", "worker1")
 
-    assert 'the worker has no ClusterQueue "cluster-queue"; there is none' in told
-    assert "its quota is yours to decide" in told
+    assert 'the worker has no ClusterQueue "cluster-queue"; there is none' in error
+    assert "its quota is yours to decide" in error
 
 
 async def test_fix_shows_asks_and_does(tmp_path: Path) -> None:
@@ -219,26 +221,26 @@ async def test_a_clock_is_read_from_the_header_of_any_answer() -> None:
 
     async def answer(request: web.Request) -> web.Response:
         seen.append(request.headers.get("Authorization", ""))
-        told = format_datetime(utc_now() + timedelta(seconds=90), usegmt=True)
-        return web.Response(status=401, headers={"Date": told})
+        date = format_datetime(utc_now() + timedelta(seconds=90), usegmt=True)
+        return web.Response(status=401, headers={"Date": date})
 
     application = web.Application()
     application.router.add_get("/version", answer)
     async with TestServer(application) as server:
-        found = await probe(ClusterConfig(str(server.make_url("")).rstrip("/"), token="secret"))
+        probed = await probe(ClusterConfig(str(server.make_url("")).rstrip("/"), token="secret"))
 
     assert seen == ["", "", ""]
-    assert found.latency is not None
-    assert found.clock is not None
-    assert 88 < found.clock.low <= found.clock.high < 93
+    assert probed.latency is not None
+    assert probed.clock is not None
+    assert 88 < probed.clock.low <= probed.clock.high < 93
 
 
 async def test_a_server_that_is_away_measures_nothing() -> None:
     async with TestServer(web.Application()) as server:
         url = str(server.make_url("")).rstrip("/")
-    found = await probe(ClusterConfig(url))
-    assert (found.latency, found.clock) == (None, None)
-    assert found.error
+    probed = await probe(ClusterConfig(url))
+    assert (probed.latency, probed.clock) == (None, None)
+    assert probed.error
 
 
 @pytest.mark.parametrize("token", ["", "opaque", "a.b.c", "a.bm8.c"])
@@ -247,6 +249,6 @@ def test_what_is_no_jwt_does_not_expire(token: str) -> None:
 
 
 def test_the_claim_of_a_jwt() -> None:
-    found = token_expires("e30.eyJleHAiOiAxNzY3MjI1NjAwfQ.c2ln")
-    assert found is not None
-    assert found.isoformat() == "2026-01-01T00:00:00+00:00"
+    expiry = token_expires("e30.eyJleHAiOiAxNzY3MjI1NjAwfQ.c2ln")
+    assert expiry is not None
+    assert expiry.isoformat() == "2026-01-01T00:00:00+00:00"

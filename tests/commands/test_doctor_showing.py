@@ -22,8 +22,8 @@ def finding(number: int, severity: Severity = Severity.WARNING) -> Finding:
 
 
 def test_many_findings_of_one_kind_are_folded_but_for_wide() -> None:
-    found = Diagnosis(tuple(map(finding, range(ALIKE + 32))), (NotChecked("a", "b", "c"),), ())
-    short, wide = diagnosis_lines(found, 80, wide=False), diagnosis_lines(found, 200, wide=True)
+    diagnosis = Diagnosis(tuple(map(finding, range(ALIKE + 32))), (NotChecked("a", "b", "c"),), ())
+    short, wide = diagnosis_lines(diagnosis, 80, wide=False), diagnosis_lines(diagnosis, 200, wide=True)
 
     assert "And 32 more of worker-local-queue-missing: -o wide or --json shows them." in short
     assert sum("LocalQueue team-" in line for line in short) == ALIKE
@@ -38,20 +38,23 @@ def test_a_clock_that_was_not_measured_is_not_checked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "told"),
+    ("bound", "words"),
     [((-0.5, 0.6), "within 0.6 s of"), ((-600.1, -599.0), "599.0 s behind"), ((599.0, 600.1), "599.0 s ahead of")],
 )
-def test_a_clock_that_is_off_is_not_told_as_within(bound: tuple[float, float], told: str) -> None:
+def test_a_clock_that_is_off_is_not_told_as_within(bound: tuple[float, float], words: str) -> None:
     lines = diagnosis_lines(Diagnosis((), (), (Measured("worker1", 0.02, *bound),)), 80, wide=False)
-    assert lines[1].endswith(f"{told} this machine's")
+    assert lines[1].endswith(f"{words} this machine's")
 
 
 def test_verbs_of_kinds_that_nobody_serves_are_not_asked_for() -> None:
     rules = merged([*ON_WORKER["worker"], *kind_rules_on_worker(JOB_KIND), *kind_rules_on_worker(RAY_KIND)])
     asked = needed(permissions(rules), (JOB_KIND, RAY_KIND), {RAY_KIND.resource.gvk})
-    assert {one.resource for one in asked} == {"workloads", "workloads/status", "namespaces", "jobs"}
+    assert {permission.resource for permission in asked} == {"workloads", "workloads/status", "namespaces", "jobs"}
 
 
 def test_a_right_without_which_all_works_is_not_asked_for() -> None:
     rules = [*ON_WORKER["figures"]]
-    assert {one.resource for one in needed(permissions(rules), (), ())} == {"clusterqueues", "localqueues"}
+    assert {permission.resource for permission in needed(permissions(rules), (), ())} == {
+        "clusterqueues",
+        "localqueues",
+    }

@@ -45,8 +45,8 @@ class Shell:
         (folder / "kubectl.settings").write_text(SETTINGS)
         kubectl.write_text(_KUBECTL)
         ours.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m multikueued "$@"\n')
-        for one in (kubectl, ours):
-            one.chmod(0o755)
+        for program in (kubectl, ours):
+            program.chmod(0o755)
         return cls(folder)
 
     def applied(self, command: str) -> list[Json]:
@@ -76,7 +76,7 @@ READ = r"--context the manager -n team get configmap settings -o jsonpath={.data
 def test_a_shell_grants_the_daemons_account_what_its_settings_need(source: str, tmp_path: Path) -> None:
     shell = Shell.made(tmp_path)
     objects = shell.applied(granting(lacking(source, tmp_path, account="system:serviceaccount:team:daemon")))
-    subjects = {(one["namespace"], one["name"]) for obj in objects for one in obj.get("subjects", ())}
+    subjects = {(subject["namespace"], subject["name"]) for obj in objects for subject in obj.get("subjects", ())}
     assert subjects == {("team", "daemon")}
     secrets = [rule for obj in objects for rule in obj.get("rules", ()) if rule["resources"] == ["secrets"]]
     renewing = [rule for rule in secrets if "patch" in rule["verbs"] and rule.get("resourceNames") != [MARKS]]
@@ -91,11 +91,11 @@ def test_a_shell_grants_the_account_of_a_workers_kubeconfig_what_is_missing_ther
     facts = lacking(
         source, tmp_path, credentials={"worker1": held}, workers={"worker1": worker_facts(permissions=refused)}
     )
-    (found,) = on_workers.findings(facts)
+    (finding,) = on_workers.findings(facts)
     command = granting_there(facts, "worker1")
-    assert found.remedy == f"grant it there: {command}"
+    assert finding.remedy == f"grant it there: {command}"
     objects = shell.applied(command)
-    assert {(one["namespace"], one["name"]) for obj in objects for one in obj.get("subjects", ())} == {
+    assert {(subject["namespace"], subject["name"]) for obj in objects for subject in obj.get("subjects", ())} == {
         ("there", "east")
     }
     (role,) = (obj for obj in objects if obj["kind"] == "ClusterRole")
@@ -108,8 +108,8 @@ def test_a_shell_grants_the_account_of_a_workers_kubeconfig_what_is_missing_ther
 
 def test_who_has_no_account_there_gets_one() -> None:
     refused = (attrs.evolve(ALLOWED, allowed=False),)
-    (found,) = on_workers.findings(healthy(workers={"worker1": worker_facts(permissions=refused)}))
-    assert found.remedy.endswith("give it an account: multikueue worker add worker1 --worker-context CONTEXT")
+    (finding,) = on_workers.findings(healthy(workers={"worker1": worker_facts(permissions=refused)}))
+    assert finding.remedy.endswith("give it an account: multikueue worker add worker1 --worker-context CONTEXT")
 
 
 @pytest.mark.parametrize(

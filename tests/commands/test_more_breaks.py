@@ -86,9 +86,9 @@ async def cover_less(fleet: Fleet) -> None:
 async def name_no_config(fleet: Fleet) -> None:
     (config,) = (await fleet.admin.list(MULTIKUEUE_CONFIG)).items
     reference = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "multikeue"}
-    for one in (await fleet.admin.list(ADMISSION_CHECK)).items:
-        assert one["spec"]["parameters"]["name"] == config["metadata"]["name"]
-        await fleet.admin.merge_patch(ADMISSION_CHECK, ObjectKey.of(one), {"spec": {"parameters": reference}})
+    for item in (await fleet.admin.list(ADMISSION_CHECK)).items:
+        assert item["spec"]["parameters"]["name"] == config["metadata"]["name"]
+        await fleet.admin.merge_patch(ADMISSION_CHECK, ObjectKey.of(item), {"spec": {"parameters": reference}})
 
 
 async def rename_key(fleet: Fleet) -> None:
@@ -161,22 +161,24 @@ BREAKS: Final = (
 
 @pytest.mark.parametrize("case", BREAKS, ids=lambda case: case.name.replace(" ", "-"))
 async def test_each_command_tells_a_break_with_one_finding(case: Break) -> None:
-    found = await only_findings(case)
-    assert {one.side for one in found.values()} == {"worker" if case.name.endswith("there") else "manager"}
+    findings = await only_findings(case)
+    assert {finding.side for finding in findings.values()} == {"worker" if case.name.endswith("there") else "manager"}
 
 
 @pytest.mark.parametrize("has_job", [True, False], ids=["a job waits", "no job"])
 async def test_a_stopped_queue_of_the_manager_is_one_finding_with_what_resumes_it(has_job: bool) -> None:
     submit: Change = (lambda fleet: fleet.submit()) if has_job else (lambda fleet: fleet.quota())
-    found = await seen_after(diagnosed, before=stop_here, submit=submit, seconds=10.0)
-    assert [(one.id, one.where) for one in found.findings] == [("queue-stopped", "ClusterQueue cluster-queue")]
-    assert "kubectl patch clusterqueue cluster-queue" in found.findings[0].remedy
+    diagnosis = await seen_after(diagnosed, before=stop_here, submit=submit, seconds=10.0)
+    assert [(finding.id, finding.where) for finding in diagnosis.findings] == [
+        ("queue-stopped", "ClusterQueue cluster-queue")
+    ]
+    assert "kubectl patch clusterqueue cluster-queue" in diagnosis.findings[0].remedy
 
 
 async def test_a_worker_whose_kueue_has_no_local_queues_is_told_and_no_right_is_asked_for() -> None:
     """Doctor alone asks there for them."""
     words = "list localqueues: the server could not find the requested resource"
     refusals = refuse(NotFound, 404, ("list", "localqueues"), words=words)
-    found = await seen_after(partial(diagnosed, refusals=refusals), seconds=10.0)
-    assert [one.id for one in found.findings] == ["worker-without-kueue"]
-    assert [gap.who for gap in found.not_checked if "LocalQueues" in gap.what] == []
+    diagnosis = await seen_after(partial(diagnosed, refusals=refusals), seconds=10.0)
+    assert [finding.id for finding in diagnosis.findings] == ["worker-without-kueue"]
+    assert [gap.who for gap in diagnosis.not_checked if "LocalQueues" in gap.what] == []

@@ -35,22 +35,24 @@ ELSEWHERE: Final = "worker rotate"
 """It waits for half a minute for the daemon that is not there; `test_people` runs it."""
 
 
-def flaws(found: list[Printed]) -> dict[str, str]:
-    return {f"{one.where} {' '.join(one.words)}": ", ".join(one.lacks) for one in found if one.lacks}
+def flaws(commands: list[Printed]) -> dict[str, str]:
+    return {
+        f"{command.where} {' '.join(command.words)}": ", ".join(command.lacks) for command in commands if command.lacks
+    }
 
 
 def test_our_commands_are_complete() -> None:
-    found = list(ours())
+    commands = list(ours())
 
-    assert len({one.words[:2] for one in found}) > 15
-    assert flaws(found) == {}
+    assert len({command.words[:2] for command in commands}) > 15
+    assert flaws(commands) == {}
 
 
 def test_those_of_kubectl_are_commands() -> None:
-    found = list(of_kubectl())
+    commands = list(of_kubectl())
 
-    assert len(found) > 10
-    assert flaws(found) == {}
+    assert len(commands) > 10
+    assert flaws(commands) == {}
 
 
 @pytest.mark.timeout(60)
@@ -58,7 +60,9 @@ async def test_ours_run_as_they_are_printed(tmp_path: Path) -> None:
     """With real names in place of those that are filled in, by an administrator."""
     settings = tmp_path / "settings.yaml"
     settings.write_text("managerName: here\n")
-    commands = {one.words for one in ours() if one.words[0] not in ENDLESS and "--watch" not in one.words}
+    commands = {
+        command.words for command in ours() if command.words[0] not in ENDLESS and "--watch" not in command.words
+    }
     commands = {_filled(words, settings) for words in commands if " ".join(words[:2]) != ELSEWHERE}
     wrong: dict[str, str] = {}
     async with people(tmp_path) as here:

@@ -34,13 +34,13 @@ async def both(fleet: Fleet) -> tuple[Diagnosis, Explanation]:
 
 async def test_the_doctor_and_explain_tell_it_with_what_to_do() -> None:
     diagnosis, explanation = await seen_after(both, before=refuse)
-    found = named(diagnosis, "status-refused")
-    assert found.where == "default/job/job"
-    assert WORDS in found.why
-    assert "kubectl -n default get job/job" in found.remedy
-    (told,) = [one for one in explanation.findings if one.id == "status-refused"]
-    assert told.blocking
-    assert "refuses the status of jobs.batch" in told.told
+    finding = named(diagnosis, "status-refused")
+    assert finding.where == "default/job/job"
+    assert WORDS in finding.why
+    assert "kubectl -n default get job/job" in finding.remedy
+    (explained,) = [finding for finding in explanation.findings if finding.id == "status-refused"]
+    assert explained.blocking
+    assert "refuses the status of jobs.batch" in explained.told
 
 
 async def test_not_once_a_status_is_taken() -> None:
@@ -51,18 +51,18 @@ async def test_not_once_a_status_is_taken() -> None:
         await fleet.admin.merge_patch(JOB, ObjectKey("default", "job"), {"metadata": {"labels": {"mended": "yes"}}})
 
     async def seen(fleet: Fleet) -> tuple[Diagnosis, Explanation, list[Any]]:
-        told = await fleet.admin.list(EVENT, label_selector=FINDING_LABEL)
-        return *await both(fleet), [*told.items]
+        events = await fleet.admin.list(EVENT, label_selector=FINDING_LABEL)
+        return *await both(fleet), [*events.items]
 
     diagnosis, explanation, events = await seen_after(seen, before=refuse, after=mended)
     assert events
-    told = [*(one.id for one in diagnosis.findings), *(one.id for one in explanation.findings)]
-    assert "status-refused" not in told
+    ids = [*(finding.id for finding in diagnosis.findings), *(finding.id for finding in explanation.findings)]
+    assert "status-refused" not in ids
 
 
 async def test_who_may_not_read_events_is_told_that_this_was_not_checked() -> None:
     async def look(fleet: Fleet) -> Diagnosis:
         return await diagnosed(fleet, manager={("list", "events"): Forbidden("no", status=403)})
 
-    found = await seen_after(look, before=refuse)
-    assert "whether statuses are refused, and fields of copies contested" in [one.what for one in found.not_checked]
+    diagnosis = await seen_after(look, before=refuse)
+    assert "whether statuses are refused, and fields of copies contested" in [gap.what for gap in diagnosis.not_checked]

@@ -34,10 +34,10 @@ NOBODY: Any = None
 
 def printing(reports: Iterator[str | ApiError]) -> Printed[str]:
     async def make(_client: object, _now: datetime) -> str:
-        found = next(reports)
-        if isinstance(found, ApiError):
-            raise found
-        return found
+        report = next(reports)
+        if isinstance(report, ApiError):
+            raise report
+        return report
 
     return Printed(make, lambda report, _now, width: [f"{report} {width}"])
 

@@ -54,7 +54,7 @@ def test_a_paragraph_keeps_long_words_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "text"),
     [
         (0, "0s"),
         (119, "119s"),
@@ -68,8 +68,8 @@ def test_a_paragraph_keeps_long_words_whole() -> None:
         (-5, "0s"),
     ],
 )
-def test_lengths_of_time(seconds: int, told: str) -> None:
-    assert span(timedelta(seconds=seconds)) == told
+def test_lengths_of_time(seconds: int, text: str) -> None:
+    assert span(timedelta(seconds=seconds)) == text
 
 
 def test_ages_and_moments() -> None:
@@ -89,7 +89,7 @@ def test_amounts() -> None:
 def test_structured_output_shows_no_terminal_what_it_would_obey(text: str) -> None:
     """C1 control characters are JSON, and `-o json` goes to terminals, too."""
     as_text, as_yaml_text = as_json({"told": text}), as_yaml({"told": text})
-    assert not any(unicodedata.category(one) in ("Cc", "Cf") and one != "\n" for one in as_text + as_yaml_text)
+    assert not any(unicodedata.category(char) in ("Cc", "Cf") and char != "\n" for char in as_text + as_yaml_text)
     assert json.loads(as_text) == yaml.safe_load(as_yaml_text) == {"told": text}
     assert ("née" in as_text and "née" in as_yaml_text) is text.startswith("née")
 

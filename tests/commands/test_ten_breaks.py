@@ -43,8 +43,8 @@ async def spoil_kubeconfig(fleet: Fleet) -> None:
 
 async def delete_flavor(fleet: Fleet) -> None:
     worker = DirectClient(fleet.workers["worker1"])
-    for one in (await worker.list(RESOURCE_FLAVOR)).items:
-        await worker.delete(RESOURCE_FLAVOR, ObjectKey.of(one))
+    for item in (await worker.list(RESOURCE_FLAVOR)).items:
+        await worker.delete(RESOURCE_FLAVOR, ObjectKey.of(item))
 
 
 async def set_clock(fleet: Fleet) -> None:
@@ -86,7 +86,7 @@ class Break:
     """What is broken, and what each command tells."""
 
     name: str
-    told: Told
+    expected: Told
     before: Change | None = None
     after: Change | None = None
     refusals: Refusals = attrs.field(factory=dict)
@@ -156,12 +156,12 @@ async def told_by(command: str, case: Break, fleet: Fleet) -> list[Finding]:
     match command:
         case "doctor":
             clock = AHEAD if case.name == "clock off" else ClockBound(-0.5, 0.5)
-            found = (await diagnosed(fleet, case.refusals, clock=clock)).findings
+            findings = (await diagnosed(fleet, case.refusals, clock=clock)).findings
         case "status":
-            found = (await gather_status(Person(fleet.manager), now(), KUEUE_NAMESPACE)).findings
+            findings = (await gather_status(Person(fleet.manager), now(), KUEUE_NAMESPACE)).findings
         case _:
-            found = (await explained(fleet)).findings
-    return [one for one in found if one.severity is not Severity.INFO]
+            findings = (await explained(fleet)).findings
+    return [finding for finding in findings if finding.severity is not Severity.INFO]
 
 
 async def only_findings(case: Break) -> dict[str, Finding]:
@@ -171,12 +171,12 @@ async def only_findings(case: Break) -> dict[str, Finding]:
         return {command: await told_by(command, case, fleet) for command in COMMANDS}
 
     how = partial(seen_after, refusals=case.refusals, seconds=case.seconds)
-    told = await how(look, case.workers, before=case.before, after=case.after)
-    assert {command: [(one.id, one.severity) for one in found] for command, found in told.items()} == {
-        command: [(expected, case.severity)] for command, (expected, _) in case.told.items()
-    }
-    only = {command: finding for command, (finding,) in told.items()}
-    for command, (_, remedy) in case.told.items():
+    by_command = await how(look, case.workers, before=case.before, after=case.after)
+    assert {
+        command: [(finding.id, finding.severity) for finding in findings] for command, findings in by_command.items()
+    } == {command: [(expected, case.severity)] for command, (expected, _) in case.expected.items()}
+    only = {command: finding for command, (finding,) in by_command.items()}
+    for command, (_, remedy) in case.expected.items():
         assert remedy in only[command].remedy
         assert flaws_of(only[command].remedy) == {}
     return only

@@ -89,8 +89,8 @@ async def test_each_worker_is_looked_at_once_an_interval() -> None:
     async with scene("worker1", "worker2") as here:
         await anyio.sleep(2.5 * INTERVAL)
         assert (here.looks["worker1"], here.looks["worker2"]) == (3, 3)
-        found = await here.published()
-    assert found.keys() == {"worker1", "worker2"}
+        published = await here.published()
+    assert published.keys() == {"worker1", "worker2"}
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ async def test_which_kinds_a_server_serves_is_asked_once_a_look(monkeypatch: pyt
     asked: Counter[str] = Counter()
     discover, served = Reviewing.discover, Reviewing.served
 
-    async def one(self: Reviewing, gvk: GVK) -> ServedKind | None:
+    async def discover_each(self: Reviewing, gvk: GVK) -> ServedKind | None:
         asked[gvk.kind] += 1
         return await discover(self, gvk)
 
@@ -135,7 +135,7 @@ async def test_which_kinds_a_server_serves_is_asked_once_a_look(monkeypatch: pyt
             raise Forbidden("no")
         return await served(self)
 
-    monkeypatch.setattr(Reviewing, "discover", one)
+    monkeypatch.setattr(Reviewing, "discover", discover_each)
     monkeypatch.setattr(Reviewing, "served", together)
     async with scene("worker1"):
         kinds = [kind.resource.gvk.kind for kind in BUILTIN]
@@ -184,9 +184,9 @@ async def test_a_job_copy_that_should_have_ended_is_published(grace: int, told: 
         await anyio.sleep(1)
         await there.delete(JOB, ObjectKey("default", "job"), propagation="Background")
         await anyio.sleep(INTERVAL + EVERY)
-        (found,) = (await here.published()).values()
-    assert [one.key.name for one in found.facts.overdue or ()] == told
-    assert all("example.com/slow" in one.finalizers for one in found.facts.overdue or ())
+        (published,) = (await here.published()).values()
+    assert [copy.key.name for copy in published.facts.overdue or ()] == told
+    assert all("example.com/slow" in copy.finalizers for copy in published.facts.overdue or ())
 
 
 @pytest.mark.parametrize("ours", [True, False])
@@ -206,8 +206,8 @@ async def test_a_job_copy_that_is_not_deleted_though_its_workload_is_gone_is_pub
         job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": spec}}}
         await there.create(JOB, job)
         await anyio.sleep(INTERVAL + EVERY)
-        (found,) = (await here.published()).values()
-    assert [(one.key.name, one.orphaned) for one in found.facts.overdue or ()] == [("job", True)] * ours
+        (published,) = (await here.published()).values()
+    assert [(copy.key.name, copy.orphaned) for copy in published.facts.overdue or ()] == [("job", True)] * ours
 
 
 async def test_what_changes_all_the_time_is_written_every_30_seconds_at_most() -> None:
@@ -229,10 +229,12 @@ async def test_queues_of_one_worker_that_nobody_can_read_leave_those_of_the_othe
     listed = DirectClient.list
 
     async def odd(self: DirectClient, resource: Resource, **options: Any) -> ObjectList:
-        found = await listed(self, resource, **options)
+        objects = await listed(self, resource, **options)
         if resource == CLUSTER_QUEUE and self.registry is here.fleet.workers["worker1"].registry:
-            return ObjectList([{**one, "status": {"conditions": [1]}} for one in found.items], found.resource_version)
-        return found
+            return ObjectList(
+                [{**obj, "status": {"conditions": [1]}} for obj in objects.items], objects.resource_version
+            )
+        return objects
 
     async with scene("worker1", "worker2") as here:
         monkeypatch.setattr(DirectClient, "list", odd)
@@ -256,14 +258,14 @@ async def test_queues_that_may_be_read_now_are_told_within_a_minute() -> None:
         faults = here.fleet.workers["worker1"].faults
         refused = faults.add(Refuse(403), on=there)
         await anyio.sleep(2 * SOON)
-        told = (await here.published())["worker1"]
-        assert (told.facts.queues, [gap.what for gap in told.not_checked]) == (None, ["quotas of worker1"])
+        worker1 = (await here.published())["worker1"]
+        assert (worker1.facts.queues, [gap.what for gap in worker1.not_checked]) == (None, ["quotas of worker1"])
         faults.remove(refused)
         await anyio.sleep(SOON + EVERY + 5)
-        told = (await here.published())["worker1"]
+        worker1 = (await here.published())["worker1"]
         assert here.looks["worker1"] == 1
-    assert told.facts.queues is not None
-    assert told.not_checked == ()
+    assert worker1.facts.queues is not None
+    assert worker1.not_checked == ()
 
 
 async def test_nothing_is_written_while_nothing_changes_but_after_each_look() -> None:
@@ -282,9 +284,9 @@ async def test_a_worker_that_hangs_costs_its_deadline_and_keeps_what_was_seen() 
         faults = here.fleet.workers["worker1"].faults
         hung = faults.add(Hang(), on=Match(resource="namespaces"))
         await anyio.sleep(INTERVAL + DEADLINE + EVERY)
-        found = await here.published()
-        assert found["worker1"].at == at
-        assert found["worker2"].at != at
+        published = await here.published()
+        assert published["worker1"].at == at
+        assert published["worker2"].at != at
         faults.remove(hung)
         await anyio.sleep(SOON + EVERY)
         assert (await here.published())["worker1"].at != at

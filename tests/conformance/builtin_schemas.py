@@ -53,9 +53,9 @@ async def _documents() -> Json:
     async with real_without_controllers() as plane, connected(plane) as client:
         for path, kinds in _KINDS.items():
             _, document = await client.get(f"/openapi/v3/{path}")
-            found = document["components"]["schemas"]
-            definitions |= found
-            for name, schema in found.items():
+            schemas = document["components"]["schemas"]
+            definitions |= schemas
+            for name, schema in schemas.items():
                 for gvk in schema.get("x-kubernetes-group-version-kind") or ():
                     if gvk["kind"] in kinds.split() and path.endswith(f"{gvk['group']}/{gvk['version']}".lstrip("/")):
                         roots[f"{gvk['group']}/{gvk['version']}/{gvk['kind']}"] = name
@@ -72,8 +72,8 @@ def _go_fields(definition: str) -> dict[str, tuple[str, str]]:
     text = Path(cache_root, "k8s.io", folder, path.replace(".", "/"), "types.go").read_text()
     struct = re.search(rf"^type {name} struct {{\n(.*?)^}}", text, re.DOTALL | re.MULTILINE)
     lines = struct.group(1).splitlines() if struct else []
-    found = (_FIELD.match(line) for line in lines)
-    return {match["name"]: (match["type"], match["flags"]) for match in found if match}
+    matches = (_FIELD.match(line) for line in lines)
+    return {match["name"]: (match["type"], match["flags"]) for match in matches if match}
 
 
 def _slim(schema: Json) -> Json:
@@ -114,14 +114,14 @@ def _property(schema: Json, go_type: str, flags: str) -> Json:
 
 
 def _reachable(definitions: Json, roots: list[str]) -> Json:
-    found: Json = {}
+    reachable: Json = {}
     waiting = list(roots)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found[name] = _definition(name, definitions[name])
-            waiting += re.findall(r'"\$ref": "([^"]+)"', json.dumps(found[name]))
-    return found
+        if name not in reachable:
+            reachable[name] = _definition(name, definitions[name])
+            waiting += re.findall(r'"\$ref": "([^"]+)"', json.dumps(reachable[name]))
+    return reachable
 
 
 def main() -> None:

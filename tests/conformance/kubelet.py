@@ -51,13 +51,13 @@ class PlayedKubelet:
         """The Node whose kubelet this is."""
         addresses = [{"type": "ExternalIP", "address": "192.0.2.1"}, {"type": "InternalIP", "address": "127.0.0.1"}]
         endpoint = {"kubeletEndpoint": {"Port": self.port}}
-        told = {"addresses": addresses, "daemonEndpoints": endpoint, **status}
-        return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": told}
+        whole_status = {"addresses": addresses, "daemonEndpoints": endpoint, **status}
+        return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": whole_status}
 
 
 @asynccontextmanager
 async def played_kubelet(client_ca: str = "") -> AsyncIterator[PlayedKubelet]:
-    """One that runs, with a certificate that nobody trusts; with `client_ca` it serves only clients of that CA."""
+    """A kubelet that runs with a certificate that nobody trusts; with `client_ca` it serves only clients of that CA."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     if client_ca:

@@ -29,8 +29,8 @@ def _folder() -> Path:
 
 def _document(group: str, version: str) -> Json:
     place = f"apis__{group}__{version}" if group else f"api__{version}"
-    found: Json = json.loads((_folder() / f"{place}_openapi.json").read_text())
-    return found
+    document: Json = json.loads((_folder() / f"{place}_openapi.json").read_text())
+    return document
 
 
 def collected() -> Json:
@@ -43,14 +43,14 @@ def collected() -> Json:
         for name, schema in schemas.items():
             if {"group": row.group, "version": row.version, "kind": row.kind} in schema.get(_KIND, ()):
                 roots[f"{row.group}/{row.version}/{row.kind}"] = name
-    found: Json = {}
+    collected: Json = {}
     waiting = list(roots.values())
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found[name] = {key: value for key, value in published[name].items() if key != _KIND}
-            waiting += re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(found[name]))
-    return {"kubernetes": KUBERNETES, "roots": roots, "schemas": found}
+        if name not in collected:
+            collected[name] = {key: value for key, value in published[name].items() if key != _KIND}
+            waiting += re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(collected[name]))
+    return {"kubernetes": KUBERNETES, "roots": roots, "schemas": collected}
 
 
 def main() -> None:

@@ -72,8 +72,8 @@ def folder(package: str) -> Path:
 @cache
 def _messages(package: str) -> dict[str, list[str]]:
     text = (folder(package) / "generated.proto").read_text()
-    found = re.findall(r"^message (\w+) {\n(.*?)^}", text, re.DOTALL | re.MULTILINE)
-    return {name: body.splitlines() for name, body in found}
+    messages = re.findall(r"^message (\w+) {\n(.*?)^}", text, re.DOTALL | re.MULTILINE)
+    return {name: body.splitlines() for name, body in messages}
 
 
 @cache

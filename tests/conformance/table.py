@@ -42,7 +42,7 @@ class Results:
     """A pytest plugin: the result of every check, by check and backend."""
 
     words: dict[str, str] = attrs.field(factory=dict)
-    found: dict[str, dict[str, str]] = attrs.field(factory=dict)
+    rows: dict[str, dict[str, str]] = attrs.field(factory=dict)
     fuzz: str = ""
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
@@ -59,7 +59,7 @@ class Results:
             return
         backend, _, variant = (match["case"] or "").partition("-")
         name = (match["id"] or "").upper() or " ".join(filter(None, (match["rest"].replace("_", " "), variant)))
-        row = self.found.setdefault(name, {"what": self.words.get(report.nodeid, "")})
+        row = self.rows.setdefault(name, {"what": self.words.get(report.nodeid, "")})
         row[backend or "both"] = {"passed": "pass", "failed": "FAIL"}.get(report.outcome, report.outcome)
         self.fuzz = self.fuzz or str(dict(report.user_properties).get("fuzz", ""))
 
@@ -68,8 +68,8 @@ def section(results: Results, now: datetime) -> str:
     """The section of the documentation."""
     from tests.conformance.fuzz.differences import KNOWN  # not before pytest has rewritten what that imports
 
-    checks = {name: row for name, row in results.found.items() if re.fullmatch(r"[A-Z]\d+", name)}
-    others = {name: row for name, row in results.found.items() if name not in checks}
+    checks = {name: row for name, row in results.rows.items() if re.fullmatch(r"[A-Z]\d+", name)}
+    others = {name: row for name, row in results.rows.items() if name not in checks}
     passed = {backend: sum(row.get(backend) == "pass" for row in checks.values()) for backend in ("real", "sandbox")}
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores shared with other work"
     head = [

@@ -21,8 +21,8 @@ async def test_b1_definition_lifecycle(control_plane: Open) -> None:
         gizmos = f"/apis/{GROUP}/v1/namespaces/default/gizmos"
 
         async def established() -> bool:
-            _, found = await cluster.get(f"{definitions}/gizmos.{GROUP}")
-            conditions = (found.get("status") or {}).get("conditions") or []
+            _, definition = await cluster.get(f"{definitions}/gizmos.{GROUP}")
+            conditions = (definition.get("status") or {}).get("conditions") or []
             return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)
 
         async def answers(code: int) -> bool:
@@ -135,9 +135,9 @@ async def _is_established(cluster: ConformanceClient, manifest: Json) -> None:
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{manifest['metadata']['name']}"
 
     async def established() -> bool:
-        code, found = await cluster.get(path)
-        assert code == 200, found
-        conditions = {item["type"]: item["status"] for item in found.get("status", {}).get("conditions") or ()}
+        code, definition = await cluster.get(path)
+        assert code == 200, definition
+        conditions = {item["type"]: item["status"] for item in definition.get("status", {}).get("conditions") or ()}
         return conditions.get("NamesAccepted") == conditions.get("Established") == "True"
 
     await until(established)

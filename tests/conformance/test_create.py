@@ -198,12 +198,12 @@ async def test_d33_unknown_fields_are_told(namespaced: OpenNamespace) -> None:
     """In a header for each, unless the client says Ignore; what it may say has capital letters."""
     async with namespaced() as (cluster, ns):
         path = f"/api/v1/namespaces/{ns}/configmaps"
-        for number, (validation, told) in enumerate([("", 1), ("Warn", 1), ("Ignore", 0)]):
+        for number, (validation, warnings) in enumerate([("", 1), ("Warn", 1), ("Ignore", 0)]):
             params = {"fieldValidation": validation} if validation else {}
             body = {"metadata": {"name": f"a{number}"}, "junk": 1}
             async with cluster.session.post(cluster.plane.url + path, json=body, params=params) as response:
                 assert response.status == 201
-                wanted = ['299 - "unknown field \\"junk\\""'] * told
+                wanted = ['299 - "unknown field \\"junk\\""'] * warnings
                 assert response.headers.getall("Warning", []) == wanted
         for wrong in ("strict", "x"):
             code, _ = await cluster.post(path, {"metadata": {"name": "b"}}, params={"fieldValidation": wrong})

@@ -89,8 +89,8 @@ async def test_g6_foreground_deletion_waits(namespaced: OpenNamespace) -> None:
         await cluster.make_widget(ns, "dep", meta=meta)
 
         async def deleting() -> bool:
-            _, found = await cluster.get(cluster.widgets(ns, "dep"))
-            return "deletionTimestamp" in found["metadata"]
+            _, dependent = await cluster.get(cluster.widgets(ns, "dep"))
+            return "deletionTimestamp" in dependent["metadata"]
 
         async def gone() -> bool:
             return (await cluster.get(cluster.widgets(ns, "a")))[0] == 404
@@ -174,8 +174,8 @@ async def test_g12_foreground_deletion_waits_at_each_step(namespaced: OpenNamesp
         await cluster.make_widget(ns, "leaf", meta=meta)
 
         async def deleting() -> bool:
-            _, found = await cluster.get(cluster.widgets(ns, "leaf"))
-            return "deletionTimestamp" in found["metadata"]
+            _, leaf = await cluster.get(cluster.widgets(ns, "leaf"))
+            return "deletionTimestamp" in leaf["metadata"]
 
         async def gone() -> bool:
             return all([(await cluster.get(cluster.widgets(ns, name)))[0] == 404 for name in ("top", "middle")])
@@ -199,8 +199,8 @@ async def test_g13_foreground_deletion_waits_for_nobody_who_does_not_block(names
             return (await cluster.get(cluster.widgets(ns, "a")))[0] == 404
 
         async def deleting() -> bool:
-            _, found = await cluster.get(cluster.widgets(ns, "dep"))
-            return "deletionTimestamp" in found["metadata"]
+            _, dependent = await cluster.get(cluster.widgets(ns, "dep"))
+            return "deletionTimestamp" in dependent["metadata"]
 
         await cluster.delete(cluster.widgets(ns, "a"), {"propagationPolicy": "Foreground"})
         await until(gone)
@@ -248,8 +248,8 @@ async def test_g16_a_binding_gives_a_pod_its_node_once(namespaced: OpenNamespace
         gated["spec"]["schedulingGates"] = [{"name": "ex.com/wait"}]
         held = pod("held")
         held["metadata"]["finalizers"] = ["ex.com/f"]
-        for one in (pod("p"), gated, held):
-            assert (await cluster.post(pods, one))[0] == 201
+        for made in (pod("p"), gated, held):
+            assert (await cluster.post(pods, made))[0] == 201
         await cluster.delete(f"{pods}/held")
         code, _ = await cluster.merge_patch(f"{pods}/p", {"spec": {"nodeName": "n1"}})
         assert code == 422
@@ -257,7 +257,7 @@ async def test_g16_a_binding_gives_a_pod_its_node_once(namespaced: OpenNamespace
         assert (code, body["kind"], body["status"]) == (201, "Status", "Success")
         _, body = await cluster.get(f"{pods}/p")
         assert body["spec"]["nodeName"] == "n1"
-        (scheduled,) = [one for one in body["status"]["conditions"] if one["type"] == "PodScheduled"]
+        (scheduled,) = [condition for condition in body["status"]["conditions"] if condition["type"] == "PodScheduled"]
         assert scheduled["status"] == "True"
         for name in ("p", "gated", "held"):
             code, body = await cluster.post(bindings, binding(name, "n2"))

@@ -29,7 +29,7 @@ def websocket(protocol: str) -> tuple[str, ...]:
 
 def pod(name: str, node: str = "", *containers: str, init: str = "") -> Json:
     """A pod on a node."""
-    spec: Json = {"containers": [{"name": one, "image": "x"} for one in containers or ("main",)]}
+    spec: Json = {"containers": [{"name": name, "image": "x"} for name in containers or ("main",)]}
     if init:
         spec["initContainers"] = [{"name": init, "image": "x"}]
     if node:
@@ -61,8 +61,8 @@ class Place:
 
     async def add(self, *pods: Json) -> None:
         """Create pods."""
-        for one in pods:
-            code, body = await self.cluster.post(self.pods, one)
+        for pod in pods:
+            code, body = await self.cluster.post(self.pods, pod)
             assert code == 201, body
 
     async def log(self, name: str = "a", **options: str) -> Answer:
@@ -92,7 +92,7 @@ class Place:
 
 @asynccontextmanager
 async def place(namespaced: OpenNamespace, **status: object) -> AsyncIterator[Place]:
-    """One with the pod `a` on the node."""
+    """A place with the pod `a` on the node."""
     async with namespaced() as (cluster, namespace), played_kubelet() as kubelet:
         here = Place(cluster, kubelet, namespace, f"node-of-{namespace}")
         await here.add_node(kubelet.node(here.node, **status))
@@ -113,12 +113,12 @@ async def test_k1_a_log_is_asked_of_the_kubelet_with_its_options(namespaced: Ope
         ]
     assert answers == [(200, {"text": "hello\n"})] * 3
     path = f"/containerLogs/{here.namespace}/a/main"
-    assert [one.target for one in here.kubelet.asked] == [
+    assert [request.target for request in here.kubelet.asked] == [
         path,
         f"{path}?follow=true&limitBytes=10&previous=true&sinceSeconds=3&tailLines=0&timestamps=true",
         f"{path}?sinceTime=2025-12-31T23%3A00%3A00Z",
     ]
-    assert not any("authorization" in one.headers for one in here.kubelet.asked)
+    assert not any("authorization" in request.headers for request in here.kubelet.asked)
 
 
 async def test_k2_options_that_cannot_be_meant_are_refused(namespaced: OpenNamespace) -> None:
@@ -153,7 +153,7 @@ async def test_k3_the_container_is_named_or_the_only_one(namespaced: OpenNamespa
         assert (await here.log("two", container="i"))[0] == (await here.log("one"))[0] == 200
         unnamed, unknown = await here.log("two"), await here.log("two", container="z")
         stream = await here.upgrade("POST", f"{here.pods}/two/exec?command=ls", *SPDY)
-    assert [one.target.rsplit("/", 1)[1] for one in here.kubelet.asked] == ["i", "x"]
+    assert [request.target.rsplit("/", 1)[1] for request in here.kubelet.asked] == ["i", "x"]
     message = "a container name must be specified for pod two, choose one of: [i x y]"
     assert (unnamed[0], unnamed[1]["message"]) == (400, message)
     assert (unknown[0], unknown[1]["message"]) == (400, "container z is not valid for pod two")
@@ -262,11 +262,11 @@ async def test_k7_a_stream_is_passed_through(namespaced: OpenNamespace, method: 
     headers = SPDY if method == "POST" else websocket("v4.channel.k8s.io")
     async with place(namespaced) as here:
         assert await here.upgrade(method, f"{here.pods}/a/{asked}", *headers) == (101, "ping")
-    (one,) = here.kubelet.asked
-    assert (one.method, one.target) == (method, "/" + expected.format(here.namespace))
-    assert one.headers["upgrade"] == ("SPDY/3.1" if method == "POST" else "websocket")
-    assert one.headers["x-forwarded-for"] == "127.0.0.1"
-    assert "authorization" not in one.headers
+    (request,) = here.kubelet.asked
+    assert (request.method, request.target) == (method, "/" + expected.format(here.namespace))
+    assert request.headers["upgrade"] == ("SPDY/3.1" if method == "POST" else "websocket")
+    assert request.headers["x-forwarded-for"] == "127.0.0.1"
+    assert "authorization" not in request.headers
 
 
 async def test_k8_what_does_not_become_a_stream(namespaced: OpenNamespace) -> None:

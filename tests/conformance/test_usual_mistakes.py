@@ -44,8 +44,8 @@ async def tried(cluster: ConformanceClient, path: str, **fields: Any) -> tuple[i
 async def test_k1_metadata(namespaced: OpenNamespace, metadata: Json, field: str) -> None:
     """A controller that sets an owner without its UID found that out on a real cluster only."""
     async with namespaced() as (cluster, ns):
-        found = await tried(cluster, f"/api/v1/namespaces/{ns}/configmaps", metadata=metadata)
-        assert found == ((422, [field]) if field else (201, []))
+        answer = await tried(cluster, f"/api/v1/namespaces/{ns}/configmaps", metadata=metadata)
+        assert answer == ((422, [field]) if field else (201, []))
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ async def test_k1_metadata(namespaced: OpenNamespace, metadata: Json, field: str
 )
 async def test_k2_config_maps(namespaced: OpenNamespace, content: Json, field: str) -> None:
     async with namespaced() as (cluster, ns):
-        found = await tried(cluster, f"/api/v1/namespaces/{ns}/configmaps", **content)
-        assert found == ((422, [field]) if field else (201, []))
+        answer = await tried(cluster, f"/api/v1/namespaces/{ns}/configmaps", **content)
+        assert answer == ((422, [field]) if field else (201, []))
 
 
 async def test_k3_an_immutable_config_map(namespaced: OpenNamespace) -> None:
@@ -91,12 +91,12 @@ async def test_k4_jobs(namespaced: OpenNamespace, container: Json, field: str) -
     async with namespaced() as (cluster, ns):
         pod = {"containers": [{"name": "m", "image": "i", **container}], "volumes": [{"name": "scratch"}]}
         spec = {"template": {"spec": {**pod, "restartPolicy": "Never"}}}
-        code, found = await tried(cluster, f"/apis/batch/v1/namespaces/{ns}/jobs", spec=spec)
+        code, fields = await tried(cluster, f"/apis/batch/v1/namespaces/{ns}/jobs", spec=spec)
         if not field:
-            assert (code, found) == (201, [])
+            assert (code, fields) == (201, [])
             return
         assert code == 422
-        assert f"spec.template.spec.containers[0].{field}" in found
+        assert f"spec.template.spec.containers[0].{field}" in fields
 
 
 async def test_k5_defaults_of_templates(namespaced: OpenNamespace) -> None:
@@ -154,8 +154,8 @@ async def test_k8_what_curl_sends(namespaced: OpenNamespace, content_type: str, 
     """`curl -d` says that a form comes; who says nothing sends JSON."""
     async with namespaced() as (cluster, ns):
         path = f"/api/v1/namespaces/{ns}/configmaps"
-        found = await cluster.request("POST", path, {"metadata": {"name": "a"}}, content_type=content_type)
-        assert found[0] == code
+        answer = await cluster.request("POST", path, {"metadata": {"name": "a"}}, content_type=content_type)
+        assert answer[0] == code
 
 
 async def test_k9_a_directive_for_what_is_not_there(namespaced: OpenNamespace) -> None:

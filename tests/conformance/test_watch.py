@@ -72,16 +72,16 @@ async def test_h5_bookmarks(control_plane: Open) -> None:
     """A watch that asks for bookmarks gets one before its timeout once something changed, be it elsewhere."""
     async with control_plane() as cluster:
         ns, elsewhere = await cluster.namespace(), await cluster.namespace()
-        found = await cluster.make_widget(ns, "a")
-        revision = found["metadata"]["resourceVersion"]
+        widget = await cluster.make_widget(ns, "a")
+        revision = widget["metadata"]["resourceVersion"]
         params = {"allowWatchBookmarks": "true", "timeoutSeconds": 8, "resourceVersion": revision}
         async with cluster.watch(cluster.widgets(ns), **params) as stream:
             other = await cluster.make_widget(elsewhere, "b")
-            told = 0
-            while told < int(other["metadata"]["resourceVersion"]):  # one may have been due before the change
+            revision_seen = 0
+            while revision_seen < int(other["metadata"]["resourceVersion"]):  # one may have been due before the change
                 event = await stream.next(10)
                 assert event["type"] == "BOOKMARK"
-                told = int(event["object"]["metadata"]["resourceVersion"])
+                revision_seen = int(event["object"]["metadata"]["resourceVersion"])
             assert event["object"]["kind"] == "Widget"
 
 
@@ -197,8 +197,8 @@ async def test_h13_many_watchers(control_plane: Open) -> None:
     """100 watchers all get the event."""
     async with control_plane() as cluster, contextlib.AsyncExitStack() as stack:
         ns = await cluster.namespace()
-        found = await cluster.make_widget(ns, "z")
-        revision = found["metadata"]["resourceVersion"]
+        widget = await cluster.make_widget(ns, "z")
+        revision = widget["metadata"]["resourceVersion"]
         streams = [
             await stack.enter_async_context(cluster.watch(cluster.widgets(ns), resourceVersion=revision))
             for _ in range(100)

@@ -30,10 +30,10 @@ def build(force: bool) -> None:
 def where() -> None:
     """Say which binaries the tests would use."""
     try:
-        found = binaries.find()
+        installed = binaries.find()
     except ControlPlaneError as error:
         raise click.ClickException(str(error)) from error
-    for path in (found.etcd, found.apiserver, found.controllers or "no kube-controller-manager"):
+    for path in (installed.etcd, installed.apiserver, installed.controllers or "no kube-controller-manager"):
         click.echo(path)
 
 

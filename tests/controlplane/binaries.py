@@ -98,11 +98,11 @@ def find_oauth2_proxy(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def _built_or_on_path(built: Path, environ: Mapping[str, str]) -> Path:
-    found = str(built) if os.access(built, os.X_OK) else shutil.which(built.name, path=environ.get("PATH", ""))
-    if found is None:
+    path = str(built) if os.access(built, os.X_OK) else shutil.which(built.name, path=environ.get("PATH", ""))
+    if path is None:
         what = f"No {built.name} in {built.parent}, nor on the PATH"
         raise BinariesMissing(f"{what}. Run `nox -s controlplane` once, with Go.")
-    return Path(found)
+    return Path(path)
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Binaries:
@@ -114,13 +114,13 @@ def find(environ: Mapping[str, str] = os.environ) -> Binaries:
     folders = [cache_folder(environ)]
     if assets := environ.get(ASSETS_VARIABLE):
         folders.insert(0, Path(assets))
-    found = {file: _first(folders, file) for file in FILES}
-    etcd, apiserver = found[ETCD_FILE], found[APISERVER_FILE]
+    by_file = {file: _first(folders, file) for file in FILES}
+    etcd, apiserver = by_file[ETCD_FILE], by_file[APISERVER_FILE]
     if etcd is None or apiserver is None:
-        missing = " and ".join(file for file in (ETCD_FILE, APISERVER_FILE) if found[file] is None)
+        missing = " and ".join(file for file in (ETCD_FILE, APISERVER_FILE) if by_file[file] is None)
         looked = " and ".join(str(folder) for folder in folders)
         raise BinariesMissing(f"No {missing} in {looked}.\n{_HOW}")
-    return Binaries(etcd, apiserver, found[CONTROLLERS_FILE])
+    return Binaries(etcd, apiserver, by_file[CONTROLLERS_FILE])
 
 
 def _first(folders: list[Path], file: str) -> Path | None:

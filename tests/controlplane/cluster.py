@@ -67,8 +67,8 @@ class ControlPlane(Cluster):
 
     def pids(self) -> dict[str, int]:
         """The ids of the API server's and etcd's processes, while they run."""
-        found = {"apiserver": self._parts.apiserver.process.pid, "etcd": self._parts.etcd.process.pid}
-        return {name: pid for name, pid in found.items() if pid is not None}
+        pids = {"apiserver": self._parts.apiserver.process.pid, "etcd": self._parts.etcd.process.pid}
+        return {name: pid for name, pid in pids.items() if pid is not None}
 
     async def kill_apiserver(self) -> None:
         """Kill the API server: connections break, new ones are refused. etcd and its data stay."""
@@ -124,16 +124,16 @@ class ControlPlane(Cluster):
         return self._running
 
     async def _start(self) -> None:
-        found = self.binaries or binaries.find()
-        manager = found.controllers_or_raise() if self.controller_manager else None
+        chosen = self.binaries or binaries.find()
+        manager = chosen.controllers_or_raise() if self.controller_manager else None
         folder = Path(tempfile.mkdtemp(prefix=f"controlplane-{self.name}-"))
         self._stack.callback(self._remove, folder)
         keys = Credentials(folder)
         self._static_tokens = keys.make(list(self.users))
-        etcd = Etcd(found.etcd, folder, self._process("etcd", folder))
+        etcd = Etcd(chosen.etcd, folder, self._process("etcd", folder))
         process = self._process("kube-apiserver", folder)
         apiserver = ApiServer(
-            found.apiserver, folder, keys, etcd.url, process, watch_cache=self.watch_cache, flags=self.apiserver_flags
+            chosen.apiserver, folder, keys, etcd.url, process, watch_cache=self.watch_cache, flags=self.apiserver_flags
         )
         await etcd.start()
         await apiserver.start()

@@ -35,7 +35,7 @@ class ControllerManager:
     kubeconfig: Path
     process: ChildProcess
     flags: tuple[str, ...] = ()
-    """Further ones."""
+    """Further flags."""
 
     async def start(self, admin: Api) -> None:
         """Start it and wait until its controllers work: until the first service account is there.

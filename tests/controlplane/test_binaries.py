@@ -21,16 +21,16 @@ def _put(folder: Path, *files: str) -> Path:
 
 def test_built_binaries_are_found_in_the_users_cache(tmp_path: Path) -> None:
     cache = _put(tmp_path / "multikueue" / f"controlplane-{KUBERNETES}", *FILES)
-    found = binaries.find({"XDG_CACHE_HOME": str(tmp_path)})
-    assert (found.etcd, found.apiserver, found.controllers) == tuple(cache / file for file in FILES)
+    installed = binaries.find({"XDG_CACHE_HOME": str(tmp_path)})
+    assert (installed.etcd, installed.apiserver, installed.controllers) == tuple(cache / file for file in FILES)
 
 
 def test_envtests_assets_win_and_the_cache_adds_the_controller_manager_they_lack(tmp_path: Path) -> None:
     assets = _put(tmp_path / "assets", "etcd", "kube-apiserver", "kubectl")
     cache = _put(tmp_path / "multikueue" / f"controlplane-{KUBERNETES}", *FILES)
-    found = binaries.find({"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(assets)})
-    assert (found.etcd.parent, found.apiserver.parent) == (assets, assets)
-    assert found.controllers_or_raise().parent == cache
+    installed = binaries.find({"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(assets)})
+    assert (installed.etcd.parent, installed.apiserver.parent) == (assets, assets)
+    assert installed.controllers_or_raise().parent == cache
 
 
 def test_a_missing_binary_is_named_with_the_places_and_the_remedies(tmp_path: Path) -> None:
@@ -46,9 +46,9 @@ def test_a_missing_binary_is_named_with_the_places_and_the_remedies(tmp_path: Pa
 
 def test_only_who_wants_controllers_is_told_that_they_are_missing(tmp_path: Path) -> None:
     assets = _put(tmp_path / "assets", "etcd", "kube-apiserver")
-    found = binaries.find({"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(assets)})
+    installed = binaries.find({"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(assets)})
     with pytest.raises(BinariesMissing, match="kube-controller-manager is missing"):
-        found.controllers_or_raise()
+        installed.controllers_or_raise()
 
 
 def test_without_binaries_a_developers_test_is_skipped_and_says_how_to_get_them(tmp_path: Path) -> None:

@@ -55,17 +55,17 @@ HELP = [
     ["--help"],
     *([name, "--help"] for name in SUBCOMMANDS),
     *(
-        [name, one, "-h"]
+        [name, subcommand, "-h"]
         for name, group in SUBCOMMANDS.items()
         if isinstance(group, LazyGroup)
-        for one in group.subcommands
+        for subcommand in group.subcommands
     ),
 ]
 LISTED = [
     (group, name)
-    for group in (main, *(one for one in SUBCOMMANDS.values() if isinstance(one, LazyGroup)))
-    for name, one in group.subcommands.items()
-    if isinstance(one, Subcommand)
+    for group in (main, *(subcommand for subcommand in SUBCOMMANDS.values() if isinstance(subcommand, LazyGroup)))
+    for name, subcommand in group.subcommands.items()
+    if isinstance(subcommand, Subcommand)
 ]
 
 
@@ -125,7 +125,10 @@ def test_help_without_an_import_says_what_the_command_itself_says(group: LazyGro
 
     assert isinstance(stored, StoredHelp)
     assert command is not None
-    said = [one.get_help(click.Context(one, context, name, terminal_width=width)) for one in (stored, command)]
+    said = [
+        subcommand.get_help(click.Context(subcommand, context, name, terminal_width=width))
+        for subcommand in (stored, command)
+    ]
     assert said[0] == said[1]
 
 
@@ -138,7 +141,7 @@ def test_every_subcommand_has_help(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["nonsense"], "No such command 'nonsense'"),
         (["statu"], "No such command 'statu'. Did you mean status?"),
@@ -153,11 +156,11 @@ def test_every_subcommand_has_help(name: str) -> None:
         (["run", "--check"], "name it with --config"),
     ],
 )
-def test_wrong_usage_is_reported_and_exits_with_2(arguments: list[str], told: str) -> None:
+def test_wrong_usage_is_reported_and_exits_with_2(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(main, arguments, env={"KUBECONFIG": ""})
 
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert result.stdout == ""
 
 
@@ -198,7 +201,7 @@ def test_bad_settings_are_reported_before_anything_starts(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "told"),
+    ("text", "code", "message"),
     [
         ("gcInterval: 2m\n", 0, "These settings can be used.\n"),
         ("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nhealth: {}\n", 0, "health: passed over"),
@@ -211,7 +214,7 @@ def test_bad_settings_are_reported_before_anything_starts(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_settings_are_checked_without_a_cluster(tmp_path: Path, text: str, code: int, told: str) -> None:
+def test_settings_are_checked_without_a_cluster(tmp_path: Path, text: str, code: int, message: str) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(text)
     result = CliRunner().invoke(
@@ -219,11 +222,11 @@ def test_settings_are_checked_without_a_cluster(tmp_path: Path, text: str, code:
     )
 
     assert result.exit_code == code
-    assert told in (result.stderr if code else result.stdout)
+    assert message in (result.stderr if code else result.stdout)
 
 
 @pytest.mark.parametrize(
-    ("error", "told", "code"),
+    ("error", "message", "code"),
     [
         (SettingsError("port in use"), "port in use", 2),
         (KubeconfigError("BadKubeConfig", "no such context"), "no such context", 2),
@@ -246,18 +249,18 @@ def test_settings_are_checked_without_a_cluster(tmp_path: Path, text: str, code:
         (ExceptionGroup("tasks", [ValueError("broken")]), "unexpected ValueError: broken; this is a bug, please", 1),
     ],
 )
-def test_a_failure_is_one_line_and_no_traceback(error: Exception, told: str, code: int) -> None:
+def test_a_failure_is_one_line_and_no_traceback(error: Exception, message: str, code: int) -> None:
     result = CliRunner().invoke(failing_with(error), [])
 
     assert result.exit_code == code
-    assert result.stderr.startswith(f"multikueue: error: {told}")
+    assert result.stderr.startswith(f"multikueue: error: {message}")
     assert result.stderr.count("\n") == 1
 
 
 def test_no_name_in_an_error_begins_a_line_that_looks_like_ours() -> None:
     """Whoever may create Workloads gives their owner any name: `pods` and `retry` say it."""
-    told = "job/a\nmultikueue: error: run this has no pods:\n  team/job/b"
-    result = CliRunner().invoke(failing_with(MultiKueueError(told)), [])
+    message = "job/a\nmultikueue: error: run this has no pods:\n  team/job/b"
+    result = CliRunner().invoke(failing_with(MultiKueueError(message)), [])
 
     assert result.stderr == "multikueue: error: job/a\n  multikueue: error: run this has no pods:\n  team/job/b\n"
 
@@ -313,8 +316,8 @@ def test_a_stream_that_is_closed_leads_nowhere(monkeypatch: pytest.MonkeyPatch, 
 
     @click.group(cls=CommandLine, invoke_without_command=True)
     def asks() -> str:
-        with getattr(sys, stream) as found:
-            return f"a terminal: {found.isatty()}"
+        with getattr(sys, stream) as opened:
+            return f"a terminal: {opened.isatty()}"
 
     monkeypatch.setattr(sys, stream, None)
     assert asks([], standalone_mode=False) == "a terminal: False"
@@ -333,8 +336,8 @@ def test_help_that_cannot_be_written_is_one_message(
         main(arguments)
 
     assert ended.value.code == 1
-    told = "multikueue: error: cannot write the output, or a file: No space left on device\n"
-    assert capsys.readouterr().err == told
+    message = "multikueue: error: cannot write the output, or a file: No space left on device\n"
+    assert capsys.readouterr().err == message
 
 
 def test_rich_leaves_a_closed_pipe_to_the_command_line() -> None:

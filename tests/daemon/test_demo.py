@@ -112,9 +112,9 @@ def test_jobs_of_all_kinds_finish_or_serve() -> None:
 
 
 def test_an_unknown_kind_is_refused_in_one_line_that_lists_the_known_ones() -> None:
-    told = refused("--kind", "rayjob", "--kind", "cronjob")
-    assert '--kind: there is no kind "cronjob"' in told
-    assert "pytorchjob" in told
+    message = refused("--kind", "rayjob", "--kind", "cronjob")
+    assert '--kind: there is no kind "cronjob"' in message
+    assert "pytorchjob" in message
 
 
 @pytest.mark.gate
@@ -176,9 +176,9 @@ def test_a_file_that_is_no_job_for_our_queue_is_refused_in_one_line(tmp_path: Pa
     """Nothing is started for input that cannot work; the line names file and fault."""
     file = tmp_path / "job.yaml"
     file.write_text(text)
-    told = refused("-f", str(file))
-    assert message.format(file=file) in told
-    assert str(file) in told
+    error = refused("-f", str(file))
+    assert message.format(file=file) in error
+    assert str(file) in error
 
 
 @pytest.mark.gate
@@ -236,11 +236,11 @@ async def test_the_page_of_a_demo_follows_it_and_ctrl_c_ends_it_as_any_command()
                 await anyio.sleep(0.2)
 
     async with process, anyio.create_task_group() as tasks:
-        told = ""
-        while "stays up until Ctrl-C" not in told:
-            told = (await lines.receive_until(b"\n", 4096)).decode()
-            if told.startswith("Open "):
-                tasks.start_soon(watch, told.split()[1])
+        text = ""
+        while "stays up until Ctrl-C" not in text:
+            text = (await lines.receive_until(b"\n", 4096)).decode()
+            if text.startswith("Open "):
+                tasks.start_soon(watch, text.split()[1])
         tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             process.send_signal(signal.SIGINT)
@@ -249,9 +249,9 @@ async def test_the_page_of_a_demo_follows_it_and_ctrl_c_ends_it_as_any_command()
 
     assert code == 130
     assert b"unexpected" not in errors
-    assert len({one["jobs"]["running"] for one in seen}) >= 3
-    assert len({one["use"][0]["ours"] for one in seen if one["use"]}) >= 3
-    assert max(len(one["history"].get("running", ())) for one in seen) >= 3
+    assert len({overview["jobs"]["running"] for overview in seen}) >= 3
+    assert len({overview["use"][0]["ours"] for overview in seen if overview["use"]}) >= 3
+    assert max(len(overview["history"].get("running", ())) for overview in seen) >= 3
 
 
 @pytest.mark.gate
@@ -286,7 +286,9 @@ def test_both_run_all_jobs_and_the_scored_one_writes_less_and_admits_nothing_in_
     assert (everywhere["offers"], scored["offers"], scored["lost"]) == (24, 8, 0)
     assert scored["requests"] < everywhere["requests"]
     assert sum(scored["placements"].values()) == 8
-    assert all(0 < one["wait_mean"] <= one["wait_longest"] and one["cost"] > 0 for one in (everywhere, scored))
+    assert all(
+        0 < figures["wait_mean"] <= figures["wait_longest"] and figures["cost"] > 0 for figures in (everywhere, scored)
+    )
     assert "writes to workers" in done.stderr
 
 
@@ -307,5 +309,5 @@ def test_the_table_has_a_column_for_each() -> None:
 
 @pytest.mark.parametrize(("option", "value"), [("--ocm", ""), ("--break", "worker1"), ("--port", "9000")])
 def test_options_that_have_no_place_beside_it_are_refused_in_one_line(option: str, value: str) -> None:
-    told = refused("--policy", option, *([value] if value else []))
-    assert "--policy" in told or "--ocm" in told
+    message = refused("--policy", option, *([value] if value else []))
+    assert "--policy" in message or "--ocm" in message

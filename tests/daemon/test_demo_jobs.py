@@ -198,9 +198,9 @@ def test_what_stands_beside_a_job_is_made_on_the_manager_or_passed_over_with_a_l
     file = tmp_path / "all.yaml"
     job = JOB.replace("name: mine", "name: mine, namespace: team").replace("user-queue", "own")
     file.write_text(f"{job}---{BESIDE}{PASSED_OVER}")
-    found = load_files([file])
+    loaded = load_files([file])
 
-    assert [obj["kind"] for obj in found.beside] == [
+    assert [obj["kind"] for obj in loaded.beside] == [
         "ConfigMap",
         "Secret",
         "ServiceAccount",
@@ -209,17 +209,17 @@ def test_what_stands_beside_a_job_is_made_on_the_manager_or_passed_over_with_a_l
         "ResourceClaimTemplate",
         "Role",
     ]
-    assert [(obj["kind"], obj["metadata"]["name"]) for obj in found.everywhere] == [
+    assert [(obj["kind"], obj["metadata"]["name"]) for obj in loaded.everywhere] == [
         ("Namespace", "team"),
         ("LocalQueue", "own"),
     ]
-    assert found.everywhere[1]["spec"] == {"clusterQueue": "cluster-queue"}, "the one that the demo has"
+    assert loaded.everywhere[1]["spec"] == {"clusterQueue": "cluster-queue"}, "the one that the demo has"
     passed_over = ("v1beta2 ClusterQueue", "v1 PodMonitor", "v1 Deployment", "v1 PersistentVolume")
-    assert len(found.notes) == len(passed_over)
-    for note, named in zip(found.notes, passed_over, strict=True):
+    assert len(loaded.notes) == len(passed_over)
+    for note, named in zip(loaded.notes, passed_over, strict=True):
         assert "passed over: " in note
         assert named in note
-    assert [(job.name, job.objects[0]["metadata"]["namespace"]) for job in found.jobs] == [("mine", "team")]
+    assert [(job.name, job.objects[0]["metadata"]["namespace"]) for job in loaded.jobs] == [("mine", "team")]
 
 
 def test_a_job_gets_what_its_controller_asks_of_suspended_ones(tmp_path: Path) -> None:
@@ -229,11 +229,11 @@ def test_a_job_gets_what_its_controller_asks_of_suspended_ones(tmp_path: Path) -
     ray = f"rayClusterSpec: {{headGroupSpec: {{rayStartParams: {{}}, {head}}}}}"
     metadata = f"{{name: tune, {LABELS}}}"
     file.write_text(f"{{apiVersion: ray.io/v1, kind: RayJob, metadata: {metadata}, spec: {{entrypoint: x, {ray}}}}}")
-    found = load_files([file])
-    (job,) = found.jobs
+    loaded = load_files([file])
+    (job,) = loaded.jobs
 
     assert job.objects[0]["spec"]["shutdownAfterJobFinishes"] is True
-    (note,) = found.notes
+    (note,) = loaded.notes
     assert "spec.shutdownAfterJobFinishes: true" in note
 
 
@@ -241,12 +241,12 @@ def test_a_job_without_a_queue_gets_the_one_of_its_namespace(tmp_path: Path) -> 
     """The samples of KubeRay, JobSet and the training projects name none."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB.replace(f", {LABELS}", ", namespace: kubeflow"))
-    found = load_files([file])
-    (job,) = found.jobs
+    loaded = load_files([file])
+    (job,) = loaded.jobs
 
     assert job.objects[0]["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "user-queue"}
-    assert [obj["kind"] for obj in found.everywhere] == ["Namespace", "LocalQueue"]
-    assert found.notes == (
+    assert [obj["kind"] for obj in loaded.everywhere] == ["Namespace", "LocalQueue"]
+    assert loaded.notes == (
         f'{file}, document 1: Job "mine" names no queue: it is labelled kueue.x-k8s.io/queue-name: user-queue',
     )
 
@@ -255,13 +255,13 @@ def test_a_queue_that_no_file_has_is_made(tmp_path: Path) -> None:
     """Samples keep the queues in another file, which administrators apply."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB.replace("user-queue", "team-queue"))
-    found = load_files([file])
-    (job,) = found.jobs
+    loaded = load_files([file])
+    (job,) = loaded.jobs
 
     assert job.objects[0]["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "team-queue"}
-    (queue,) = found.everywhere
+    (queue,) = loaded.everywhere
     assert (queue["kind"], queue["metadata"]["name"]) == ("LocalQueue", "team-queue")
-    assert found.notes == (
+    assert loaded.notes == (
         f'{file}, document 1: Job "mine" names the queue "team-queue", which no file has: it is made',
     )
 
@@ -274,15 +274,15 @@ def test_the_priority_class_of_a_job_is_there(tmp_path: Path, given: str) -> Non
     job = JOB.replace("user-queue}", f"user-queue, {group}/priority-class: high}}")
     text = {"": job, "before": f"{made}---\n{job}", "behind": f"{job}---\n{made}"}[given]
     (file := tmp_path / "jobs.yaml").write_text(text)
-    found = load_files([file])
-    (known,) = found.beside
+    loaded = load_files([file])
+    (known,) = loaded.beside
     assert (known["kind"], known["metadata"]["name"], known["value"]) == (
         "WorkloadPriorityClass",
         "high",
         7 if given else 0,
     )
-    told = f'{file}, document 1: Job "mine" names the priority class "high", which no file has: it is made'
-    assert list(found.notes) == [told] * (not given)
+    note = f'{file}, document 1: Job "mine" names the priority class "high", which no file has: it is made'
+    assert list(loaded.notes) == [note] * (not given)
 
 
 @pytest.mark.parametrize("text", ["a: 1", "apiVersion: 1\nkind: [Job]", "kind: Job"])
@@ -291,9 +291,9 @@ def test_what_has_no_kind_is_no_object(tmp_path: Path, text: str) -> None:
 
 
 def test_a_queue_that_cannot_be_made_is_told_with_its_place(tmp_path: Path) -> None:
-    told = refusal(tmp_path, JOB.replace("user-queue", "Team_Queue"))
+    message = refusal(tmp_path, JOB.replace("user-queue", "Team_Queue"))
 
-    assert told.startswith('1.yaml, document 1: LocalQueue.kueue.x-k8s.io "Team_Queue" is invalid')
+    assert message.startswith('1.yaml, document 1: LocalQueue.kueue.x-k8s.io "Team_Queue" is invalid')
 
 
 def test_workers_have_as_much_as_the_largest_job_asks_for(tmp_path: Path) -> None:
@@ -307,3 +307,34 @@ def test_workers_have_as_much_as_the_largest_job_asks_for(tmp_path: Path) -> Non
 
     assert room_for(load_files([file]).jobs) == {"cpu": "4", "memory": "120Gi", "example.com/gpu": "12"}
     assert room_for([]) == ROOM
+
+
+def test_what_several_files_hold_belongs_together_whichever_comes_first(tmp_path: Path) -> None:
+    """As samples have it: queues, classes and a program in files of their own."""
+    group, version = "kueue.x-k8s.io", "kueue.x-k8s.io/v1beta2"
+    labelled = f"name: mine, namespace: team, labels: {{{group}/queue-name: own, {group}/priority-class: high}}"
+    texts = {
+        "a-job.yaml": JOB.replace(f"name: mine, {LABELS}", labelled),
+        "b-queue.yaml": f"{{apiVersion: {version}, kind: LocalQueue, metadata: {{name: own, namespace: team}}}}",
+        "c-class.yml": f"{{apiVersion: {version}, kind: WorkloadPriorityClass, metadata: {{name: high}}, value: 7}}",
+        "d-code.json": '{\n\t"apiVersion": "v1",\n\t"kind": "ConfigMap",\n\t"metadata": {"name": "code"}\n}',
+        "README.md": "# no YAML: {",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    files = [tmp_path / name for name in texts if not name.endswith(".md")]
+    for given in (files, files[::-1], [tmp_path]):
+        loaded = load_files(given)
+        assert [job.name for job in loaded.jobs] == ["mine"]
+        assert sorted(obj["kind"] for obj in loaded.beside) == ["ConfigMap", "WorkloadPriorityClass"]
+        assert loaded.notes == (), "nothing had to be made up"
+
+
+def test_files_without_any_job_are_all_named(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("{apiVersion: v1, kind: Secret, metadata: {name: x}}")
+    (tmp_path / "b.yaml").write_text("")
+    with pytest.raises(SettingsError, match=r"a\.yaml, .*b\.yaml: holds no job"):
+        load_files([tmp_path])
+    (empty := tmp_path / "empty").mkdir()
+    with pytest.raises(SettingsError, match="empty: holds no job"):
+        load_files([empty])

@@ -85,14 +85,14 @@ def test_each_story_ends_as_it_is_told() -> None:
     detached, until that is gone."""
     done = run("--json")
     assert done.returncode == 0, done.stderr
-    told = orjson.loads(done.stdout.splitlines()[-1])
-    assert (told["failed"], told["leftovers"], told["moved"], told["strays"]) == (0, 0, 1, [])
-    found = {part["placement"]: part for part in told["stories"]}
-    assert list(found) == ["all-clusters", "t4-clusters", "most-gpus", "detached"]
-    clusters = {name: {item["cluster"] for item in part["items"]} for name, part in found.items()}
+    result = orjson.loads(done.stdout.splitlines()[-1])
+    assert (result["failed"], result["leftovers"], result["moved"], result["strays"]) == (0, 0, 1, [])
+    stories = {part["placement"]: part for part in result["stories"]}
+    assert list(stories) == ["all-clusters", "t4-clusters", "most-gpus", "detached"]
+    clusters = {name: {item["cluster"] for item in part["items"]} for name, part in stories.items()}
     assert clusters["all-clusters"] == set(WORKERS)
     assert clusters["t4-clusters"] == {"worker2", "worker3"}
-    best = found["most-gpus"]
+    best = stories["most-gpus"]
     assert [stay["cluster"] for stay in best["listed"]] == ["worker2", "worker3", "worker2"]
     where = {item["name"]: item["cluster"] for item in best["items"]}
     assert (where["tune-long"], where["tune-1"]) == ("worker2", "worker2")
@@ -100,7 +100,7 @@ def test_each_story_ends_as_it_is_told() -> None:
     assert {where[f"tune-{number}"] for number in (5, 6)} == {"worker2"}, "its queues are still there"
     (long,) = (item for item in best["items"] if item["name"] == "tune-long")
     assert long["finished_s"] > best["changed_s"][0], "it ran when the scores changed"
-    left = found["detached"]
+    left = stories["detached"]
     assert {item["name"]: item["cluster"] for item in left["items"]} == dict.fromkeys(DETACHED.names, "worker3")
     assert left["gone_s"] - left["changed_s"][0] > LOST_AFTER.total_seconds(), "its job stayed for longer than that"
     assert "they run on, and move workerLostTimeout after it is gone" in left["said"]
@@ -170,16 +170,16 @@ def test_a_job_that_moves_or_runs_elsewhere_is_told() -> None:
 
 @pytest.mark.parametrize(("left", "is_wrong"), [(17.0, False), (14.5, True)])
 def test_the_job_of_a_detached_cluster_moves_once_that_is_gone_and_not_before(left: float, is_wrong: bool) -> None:
-    told = 'Job "build-long" did not stay on worker1 until its ManagedCluster was gone, and move then'
-    assert strays(*detached_story(left)) == [told] * is_wrong
+    message = 'Job "build-long" did not stay on worker1 until its ManagedCluster was gone, and move then'
+    assert strays(*detached_story(left)) == [message] * is_wrong
     played, jobs = detached_story()
     jobs[0].stays = jobs[0].stays[:1]
-    assert strays(played, jobs) == [told], "it has never moved"
+    assert strays(played, jobs) == [message], "it has never moved"
 
 
 def test_the_queues_placement_is_that_of_the_example() -> None:
     example = Path(__file__).parents[2] / "docs/examples/queues-on-spokes.yaml"
-    (shown,) = (one for one in yaml.safe_load_all(example.read_text()) if one["kind"] == "Placement")
+    (shown,) = (document for document in yaml.safe_load_all(example.read_text()) if document["kind"] == "Placement")
     assert (QUEUES["metadata"], QUEUES["spec"]) == (shown["metadata"], shown["spec"])
 
 
@@ -190,11 +190,11 @@ async def test_a_cluster_that_the_queues_placement_does_not_select_loses_its_que
         for server in hub.servers.values():
             for definition in load_crds():
                 server.registry.create_object(definition)
-        tasks.start_soon(QueuesOnSpokes(hub.client, {name: one.client for name, one in hub.spokes.items()}).run)
+        tasks.start_soon(QueuesOnSpokes(hub.client, {name: spoke.client for name, spoke in hub.spokes.items()}).run)
         await hub.place(QUEUES["metadata"]["name"], **QUEUES["spec"])
 
         async def brought() -> list[int]:
-            return [len((await one.client.list(LOCAL_QUEUE)).items) for one in hub.spokes.values()]
+            return [len((await spoke.client.list(LOCAL_QUEUE)).items) for spoke in hub.spokes.values()]
 
         await anyio.sleep(5)
         assert await brought() == [len(STORIES), len(STORIES)]

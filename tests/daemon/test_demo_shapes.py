@@ -150,7 +150,7 @@ metadata:
 def test_a_file_of_this_shape_is_one_job_in_a_queue(shape: str, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(shape)
-    found = load_files([file])
-    (job,) = found.jobs
+    loaded = load_files([file])
+    (job,) = loaded.jobs
     assert {labels_of(obj)[QUEUE_LABEL] for obj in job.objects} == {"user-queue"}
-    assert len(found.beside) == shape.count("kind: ConfigMap") + shape.count("kind: Service\n")
+    assert len(loaded.beside) == shape.count("kind: ConfigMap") + shape.count("kind: Service\n")

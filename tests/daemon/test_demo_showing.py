@@ -87,7 +87,7 @@ def test_a_worker_that_is_lost_is_shown_with_its_time_and_its_jobs_move() -> Non
     assert picture[0] == "a-job-with-a-n  ·····" + "AAAAAAAAAAAA"[:11] + "··" + "BBBBBBBB"
     assert picture[1].split() == ["worker1", "x" * 14]
     (item,) = summary(tally, ["worker1", "worker2"], 10.0)["items"]
-    assert [(one["cluster"], one["since_s"], one["until_s"]) for one in item["placements"]] == [
+    assert [(placement["cluster"], placement["since_s"], placement["until_s"]) for placement in item["placements"]] == [
         ("worker1", 2.0, 6.0),
         ("worker2", 7.0, 10.0),
     ]
@@ -105,8 +105,8 @@ def test_a_deployment_with_pods_on_two_workers_has_not_moved_and_is_counted_once
         tally.saw_workload({"metadata": metadata, "status": {"clusterName": f"worker{number}"}}, 1.0 + number)
     story = tally.stories[deployment.resource, "web"]
     story._end(5.0)
-    found = summary(tally, ["worker1", "worker2"], 5.0)
-    assert (found["per_cluster"], found["on_several"], found["moved"]) == ({"worker1": 0, "worker2": 0}, 1, 0)
+    summed = summary(tally, ["worker1", "worker2"], 5.0)
+    assert (summed["per_cluster"], summed["on_several"], summed["moved"]) == ({"worker1": 0, "worker2": 0}, 1, 0)
     assert ran(story) == 3.0
 
 

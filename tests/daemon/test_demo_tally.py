@@ -31,7 +31,7 @@ def with_one_job() -> Tally:
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "message"),
     [
         ({}, ""),
         (TOO_BIG, f": {NO_QUOTA}"),
@@ -40,13 +40,13 @@ def with_one_job() -> Tally:
         (HELD, ""),
     ],
 )
-def test_a_waiting_job_is_reported_with_the_message_of_its_workload(status: Json, told: str) -> None:
+def test_a_waiting_job_is_reported_with_the_message_of_its_workload(status: Json, message: str) -> None:
     """More time may not help such a job."""
     tally = with_one_job()
     tally.saw_workload(workload(TOO_BIG), 1.0)
     tally.saw_workload(workload(status), 2.0)
 
-    assert problems(tally) == [f'Job "big" did not finish: it is queued{told}']
+    assert problems(tally) == [f'Job "big" did not finish: it is queued{message}']
 
 
 def test_if_the_manager_has_quota_the_workers_messages_are_shown() -> None:

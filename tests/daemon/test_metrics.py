@@ -48,7 +48,7 @@ def test_the_status_of_the_workers_is_shown_as_by_kueue() -> None:
 
     def active(cluster: str) -> dict[str, float]:
         name = 'multikueue_cluster_status{{active="{}",cluster="{}",cluster_queue="team-a",replica_role="leader"}}'
-        return {one: series(metrics)[name.format(one, cluster)] for one in ("True", "False", "Unknown")}
+        return {status: series(metrics)[name.format(status, cluster)] for status in ("True", "False", "Unknown")}
 
     assert active("w1") == {"True": 1, "False": 0, "Unknown": 0}
     assert active("w2") == {"True": 0, "False": 0, "Unknown": 1}
@@ -66,15 +66,15 @@ def test_requests_reconciles_and_connections_are_counted() -> None:
     metrics.cluster_connected(ClusterName("w1"), True)
     metrics.cluster_connected(ClusterName("w2"), False)
 
-    found = series(metrics)
-    assert found['multikueue_requests_total{cluster="w1",code="201",resource="jobs.batch",verb="create"}'] == 1
-    assert found['multikueue_requests_total{cluster="w1",code="0",resource="jobs.batch",verb="create"}'] == 1
-    assert found['multikueue_request_seconds_count{cluster="w1",verb="create"}'] == 2
-    assert 'multikueue_request_seconds_count{cluster="w1",verb="watch"}' not in found
-    assert found['multikueue_reconcile_seconds_count{controller="multikueue_workload"}'] == 2
-    assert found['multikueue_reconcile_failures_total{controller="multikueue_workload"}'] == 1
-    assert found['multikueue_cluster_connected{cluster="w1"}'] == 1
-    assert found['multikueue_cluster_connected{cluster="w2"}'] == 0
+    samples = series(metrics)
+    assert samples['multikueue_requests_total{cluster="w1",code="201",resource="jobs.batch",verb="create"}'] == 1
+    assert samples['multikueue_requests_total{cluster="w1",code="0",resource="jobs.batch",verb="create"}'] == 1
+    assert samples['multikueue_request_seconds_count{cluster="w1",verb="create"}'] == 2
+    assert 'multikueue_request_seconds_count{cluster="w1",verb="watch"}' not in samples
+    assert samples['multikueue_reconcile_seconds_count{controller="multikueue_workload"}'] == 2
+    assert samples['multikueue_reconcile_failures_total{controller="multikueue_workload"}'] == 1
+    assert samples['multikueue_cluster_connected{cluster="w1"}'] == 1
+    assert samples['multikueue_cluster_connected{cluster="w2"}'] == 0
 
 
 def test_queues_and_connections_are_shown_while_the_process_works() -> None:
@@ -127,19 +127,19 @@ def test_placements_lags_rounds_and_refusals_are_counted() -> None:
     metrics.refused(ClusterName("w1"), "Forbidden")
     metrics.rejected(ClusterName("w1"), "NoRoom")
 
-    found = series(metrics)
-    assert found['multikueue_placement_seconds_bucket{cluster="w1",le="10.0"}'] == 1
-    assert found['multikueue_placement_seconds_bucket{cluster="w1",le="2.0"}'] == 0
-    assert found['multikueue_status_lag_seconds_sum{cluster="w1"}'] == 0.3
-    assert found['multikueue_dispatch_rounds_total{cluster_queue="team-a"}'] == 1
-    assert found['multikueue_refusals_total{cluster="w1",reason="Forbidden"}'] == 1
-    assert found['multikueue_dispatch_rejections_total{reason="NoRoom",worker="w1"}'] == 1
+    samples = series(metrics)
+    assert samples['multikueue_placement_seconds_bucket{cluster="w1",le="10.0"}'] == 1
+    assert samples['multikueue_placement_seconds_bucket{cluster="w1",le="2.0"}'] == 0
+    assert samples['multikueue_status_lag_seconds_sum{cluster="w1"}'] == 0.3
+    assert samples['multikueue_dispatch_rounds_total{cluster_queue="team-a"}'] == 1
+    assert samples['multikueue_refusals_total{cluster="w1",reason="Forbidden"}'] == 1
+    assert samples['multikueue_dispatch_rejections_total{reason="NoRoom",worker="w1"}'] == 1
 
 
 def test_the_process_and_its_build_are_described() -> None:
-    found = series(Metrics("leader"))
-    assert found["process_cpu_seconds_total"] > 0
-    (build,) = [value for name, value in found.items() if name.startswith("multikueue_build_info{")]
+    samples = series(Metrics("leader"))
+    assert samples["process_cpu_seconds_total"] > 0
+    (build,) = [value for name, value in samples.items() if name.startswith("multikueue_build_info{")]
     assert build == 1
 
 
@@ -178,10 +178,10 @@ def test_the_series_of_a_worker_end_with_it_and_those_of_the_next_have_a_place()
     metrics.observe("worker-0", "create", "jobs", 201, 0.01)
     metrics.cluster_connected(ClusterName("worker-499"), True)  # back under its name
     metrics.observe("worker-499", "create", "jobs", 201, 0.01)
-    found = series(metrics)
+    samples = series(metrics)
     for name in ("worker-0", "worker-499"):
         labels = f'{{cluster="{name}",code="201",resource="jobs",verb="create"}}'
-        assert found[f"multikueue_requests_total{labels}"] == 1
+        assert samples[f"multikueue_requests_total{labels}"] == 1
 
 
 def test_the_requests_to_the_manager_are_told_though_a_worker_of_that_name_is_removed() -> None:
@@ -190,9 +190,9 @@ def test_the_requests_to_the_manager_are_told_though_a_worker_of_that_name_is_re
     metrics.cluster_connected(ClusterName("manager"), True)
     metrics.cluster_removed(ClusterName("manager"))
     metrics.observe("manager", "create", "jobs", 201, 0.01)
-    found = series(metrics)
-    assert found['multikueue_requests_total{cluster="manager",code="201",resource="jobs",verb="create"}'] == 2
-    assert not any("cluster_connected" in name for name in found)
+    samples = series(metrics)
+    assert samples['multikueue_requests_total{cluster="manager",code="201",resource="jobs",verb="create"}'] == 2
+    assert not any("cluster_connected" in name for name in samples)
 
 
 def test_a_big_fleet_stays_under_4000_series_and_nothing_is_lost() -> None:
@@ -217,11 +217,13 @@ def test_a_big_fleet_stays_under_4000_series_and_nothing_is_lost() -> None:
     for number in range(50):
         metrics.reconciled(f"controller-{number}", 0.1, ValueError())
 
-    found = series(metrics)
-    assert len(found) < 4_000
-    dispatched = sum(value for name, value in found.items() if name.startswith("multikueue_workloads_dispatched_total"))
+    samples = series(metrics)
+    assert len(samples) < 4_000
+    dispatched = sum(
+        value for name, value in samples.items() if name.startswith("multikueue_workloads_dispatched_total")
+    )
     assert dispatched == 200 * 20
-    used = sum(value for name, value in found.items() if name.startswith("multikueue_resource_seconds_total"))
+    used = sum(value for name, value in samples.items() if name.startswith("multikueue_resource_seconds_total"))
     assert used == 200 * 20 * 30.0
-    assert 'cluster="other",cluster_queue="other",replica_role="leader"' in "".join(found)
-    assert not any("_created" in name for name in found)
+    assert 'cluster="other",cluster_queue="other",replica_role="leader"' in "".join(samples)
+    assert not any("_created" in name for name in samples)

@@ -56,18 +56,18 @@ class TestSettings:
         assert any("jobsets" in rule["resources"] for rule in made.rules or ())
 
     def test_ocms_provider_is_built_in_unless_others_are_set(self) -> None:
-        found = profile_settings(parse_settings("ocm: {enabled: true}"))
-        assert found is not None
-        (provider,) = found.providers or ()
+        settings = profile_settings(parse_settings("ocm: {enabled: true}"))
+        assert settings is not None
+        (provider,) = settings.providers or ()
         assert (provider.name, provider.builtin) == ("open-cluster-management", "cp-creds")
         assert provider.managed_service_account == "multikueue"
         own = "clusterProfile: {accessProviders: [{name: x, builtin: secretreader}]}"
         others = profile_settings(parse_settings(f"{{ocm: {{enabled: true}}, {own}}}"))
         assert others is not None
-        assert [one.name for one in others.providers or ()] == ["x"]
+        assert [provider.name for provider in others.providers or ()] == ["x"]
 
     @pytest.mark.parametrize(
-        ("text", "told"),
+        ("text", "message"),
         [
             ("clusters: {tokenValidity: 23h}", 'ocm.clusters.tokenValidity: "23h" is not between 24h and 168h'),
             ("clusters: {tokenValidity: 8640h}", "is not between 24h and 168h"),
@@ -76,10 +76,10 @@ class TestSettings:
             ("clusterPermissions: {serviceAccountName: A B}", "cannot be the name of a ServiceAccount"),
         ],
     )
-    def test_what_cannot_be_used_is_named(self, text: str, told: str) -> None:
+    def test_what_cannot_be_used_is_named(self, text: str, message: str) -> None:
         with pytest.raises(SettingsError) as error:
             parse_settings(f"ocm: {{enabled: true, {text}}}")
-        assert told in str(error.value)
+        assert message in str(error.value)
 
     @pytest.mark.parametrize(
         "text",
@@ -131,8 +131,8 @@ class TestWhatIsGranted:
             obj for obj in printed(tmp_path, GRANTING, "manager") if obj["kind"] == "ValidatingAdmissionPolicy"
         )
         spec = permission_spec(on_worker(settings))
-        expressions = [one["expression"] for one in policy["spec"]["validations"]]
-        literals = [yaml.safe_load(one.split(" == ")[1]) for one in expressions if " == " in one]
+        expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
+        literals = [yaml.safe_load(expression.split(" == ")[1]) for expression in expressions if " == " in expression]
         assert literals == ["multikueue", spec["clusterRole"]["rules"], spec["clusterRoleBinding"]]
 
     def test_only_kubeconfigs_need_secrets_to_be_written(self) -> None:

@@ -66,9 +66,9 @@ async def test_the_sandboxs_daemon_has_the_declaration_and_its_sample_can_be_sub
     settings: Path, tmp_path: Path
 ) -> None:
     with running(tmp_path, "--config", str(settings)) as (process, lines):
-        found = files(tmp_path)
-        declared = [load_settings(file).settings.external_frameworks for file in (found["daemon.yaml"], settings)]
-        (sample,) = load_files([found["render.yaml"]], OwnKinds.declared_in(settings).available).jobs
+        written = files(tmp_path)
+        declared = [load_settings(file).settings.external_frameworks for file in (written["daemon.yaml"], settings)]
+        (sample,) = load_files([written["render.yaml"]], OwnKinds.declared_in(settings).available).jobs
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
     assert declared[0] == declared[1]
@@ -77,7 +77,7 @@ async def test_the_sandboxs_daemon_has_the_declaration_and_its_sample_can_be_sub
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("namespace: a", "settings.yaml: declares no kind of job: list yours under externalFrameworks"),
         (
@@ -87,12 +87,12 @@ async def test_the_sandboxs_daemon_has_the_declaration_and_its_sample_can_be_sub
         (RENDER % ", finished: object.status.", "settings.yaml: externalFrameworks[0].finished: "),
     ],
 )
-def test_settings_that_do_not_help_are_refused_in_one_line(tmp_path: Path, text: str, told: str) -> None:
+def test_settings_that_do_not_help_are_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(text)
     with pytest.raises(SettingsError) as caught:
         OwnKinds.declared_in(file)
-    assert str(caught.value).startswith(f"{tmp_path}/{told}")
+    assert str(caught.value).startswith(f"{tmp_path}/{message}")
     assert "\n" not in str(caught.value)
 
 

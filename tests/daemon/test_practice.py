@@ -66,17 +66,19 @@ def files(folder: Path) -> dict[str, Path]:
 async def test_a_kubeconfig_reaches_every_cluster_and_nothing_is_left_behind(tmp_path: Path) -> None:
     """One context a cluster; Ctrl-C ends it with the folder, because that holds tokens."""
     with running(tmp_path, "--workers", "1") as (process, lines):
-        found = files(tmp_path)
-        file = found["kubeconfig.yaml"]
+        written = files(tmp_path)
+        file = written["kubeconfig.yaml"]
         assert f"  export KUBECONFIG={file}\n" in lines
-        assert set(found) == {"daemon.yaml", "job.yaml", "kubeconfig.yaml", "manager.yaml", "worker1.yaml"}
+        assert set(written) == {"daemon.yaml", "job.yaml", "kubeconfig.yaml", "manager.yaml", "worker1.yaml"}
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert load_settings(found["daemon.yaml"]).settings.namespace == KUEUE_NAMESPACE
+        assert load_settings(written["daemon.yaml"]).settings.namespace == KUEUE_NAMESPACE
         for context in (None, "manager", "worker1"):
             async with KubeClient(load_kubeconfig([file], context), name=str(context)) as client:
                 assert await client.get(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME))
                 clusters = (await client.list(MULTIKUEUE_CLUSTER)).items
-                assert [one["metadata"]["name"] for one in clusters] == ([] if context == "worker1" else ["worker1"])
+                assert [cluster["metadata"]["name"] for cluster in clusters] == (
+                    [] if context == "worker1" else ["worker1"]
+                )
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
 
@@ -126,7 +128,7 @@ async def test_service_accounts_need_roles_there() -> None:
 def test_kubeconfigs_are_merged_as_kubectl_merges_them() -> None:
     """Users with one name are told apart; the first cluster's context is the current one."""
 
-    def one(name: str) -> Json:
+    def config_of(name: str) -> Json:
         return {
             "current-context": name,
             "clusters": [{"name": name, "cluster": {"server": f"https://{name}"}}],
@@ -134,12 +136,12 @@ def test_kubeconfigs_are_merged_as_kubectl_merges_them() -> None:
             "contexts": [{"name": name, "context": {"cluster": name, "user": "admin"}}],
         }
 
-    found = merged([one("a"), one("b")])
+    merged_config = merged([config_of("a"), config_of("b")])
 
-    assert found["current-context"] == "a"
-    assert [user["name"] for user in found["users"]] == ["a-admin", "b-admin"]
-    assert found["contexts"][1] == {"name": "b", "context": {"cluster": "b", "user": "b-admin"}}
-    assert [cluster["name"] for cluster in found["clusters"]] == ["a", "b"]
+    assert merged_config["current-context"] == "a"
+    assert [user["name"] for user in merged_config["users"]] == ["a-admin", "b-admin"]
+    assert merged_config["contexts"][1] == {"name": "b", "context": {"cluster": "b", "user": "b-admin"}}
+    assert [cluster["name"] for cluster in merged_config["clusters"]] == ["a", "b"]
 
 
 @pytest.mark.parametrize("arguments", [["--workers", "0"], ["--port", "65001"], ["--port", "-1"]])

@@ -44,11 +44,11 @@ def made() -> WebhookCredentials:
     return credentials
 
 
-def put(folder: Path, found: WebhookCredentials, *, authorities: bool = True) -> None:
-    (folder / "tls.crt").write_text(pem(found.serving.certificate))
-    (folder / "tls.key").write_text(found.serving.key_pem)
+def put(folder: Path, credentials: WebhookCredentials, *, authorities: bool = True) -> None:
+    (folder / "tls.crt").write_text(pem(credentials.serving.certificate))
+    (folder / "tls.key").write_text(credentials.serving.key_pem)
     if authorities:
-        (folder / "ca.crt").write_text(found.bundle)
+        (folder / "ca.crt").write_text(credentials.bundle)
 
 
 async def files(folder: Path, *, ahead: timedelta = timedelta(0)) -> tuple[CertificateFolder, SpyTls]:

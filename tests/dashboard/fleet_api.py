@@ -103,8 +103,8 @@ class FleetApi:
     away: bool = False
     asked: list[str] = attrs.field(factory=list)
 
-    def put(self, one: Json) -> None:
-        self.jobs[one["metadata"]["namespace"], one["metadata"]["name"]] = one
+    def put(self, job: Json) -> None:
+        self.jobs[job["metadata"]["namespace"], job["metadata"]["name"]] = job
 
     def add_to(self, application: web.Application) -> None:
         application.router.add_get(f"{API}{{rest:.*}}", self.answer, allow_head=False)
@@ -147,18 +147,18 @@ class FleetApi:
 
     def _job_page(self, namespace: str, request: web.Request) -> web.Response:
         jobs = [
-            one
-            for (place, _), one in self.jobs.items()
+            job
+            for (place, _), job in self.jobs.items()
             if (namespace in ("", place) and (self.reads_all or place in self.readable))
         ]
         choice = JobChoice.read(request.query)
-        places = {(one["namespace"], one["name"]): one for one in self.places if choice.queue}
+        places = {(place["namespace"], place["name"]): place for place in self.places if choice.queue}
         status = job_page(jobs, choice, places) | {"leftOut": 0, "every": 0.5}
         seen = str(hash(orjson.dumps(status)))
         return self._json({"seen": seen} | ({"status": status} if request.query.get("seen") != seen else {}))
 
     def _overview(self, namespace: str) -> web.Response:
-        jobs = [one for (place, _), one in self.jobs.items() if namespace in ("", place)]
+        jobs = [job for (place, _), job in self.jobs.items() if namespace in ("", place)]
         history = History()
         for minute in range(3):
             history.note(NOW + timedelta(minutes=minute), counted(jobs, NOW))
@@ -168,13 +168,13 @@ class FleetApi:
         return self._json({"status": made | {"every": 0.5}})
 
     def _timeline(self, namespace: str, request: web.Request) -> web.Response:
-        jobs = [one for (place, _), one in self.jobs.items() if namespace in ("", place)]
+        jobs = [job for (place, _), job in self.jobs.items() if namespace in ("", place)]
         seconds, until = float(request.query.get("seconds", 3600)), request.query.get("until")
         end = min(NOW, datetime.fromtimestamp(float(until), NOW.tzinfo)) if until else NOW
         chosen = request.query.get("worker", ""), request.query.get("queue", "")
         return self._json({"status": timeline(jobs, end - timedelta(seconds=seconds), end, *chosen) | {"every": 0.5}})
 
-    def _part(self, one: Json, part: list[str]) -> web.StreamResponse:
+    def _part(self, job: Json, part: list[str]) -> web.StreamResponse:
         match part:
             case ["explain"]:
                 return self._json({"summary": "It runs on w1.", "next": [{"text": "it ends"}], "findings": []})
@@ -183,7 +183,7 @@ class FleetApi:
                 return self._json({"items": [event]})
             case ["log"]:
                 return web.Response(text=f"first line\n{self.words}\n")
-        return self._json(one)
+        return self._json(job)
 
     @staticmethod
     def _json(body: Json) -> web.Response:

@@ -30,8 +30,8 @@ async def asked(page: Any, address: str) -> Json:
     await page.add_init_script(_COUNTED)
     await page.goto(address)
     await page.get_by_role("link", name="Time").click()
-    told = await page.get_by_role("link", name="moved away").first.get_attribute("aria-label", timeout=40_000)
-    mine = str(told).split()[0]
+    label = await page.get_by_role("link", name="moved away").first.get_attribute("aria-label", timeout=40_000)
+    mine = str(label).split()[0]
     await page.get_by_role("link", name="Fleet").click()
     await page.locator("svg.bar").first.wait_for(timeout=40_000)  # once the daemon has looked at all workers
     questions: dict[str, Callable[[], Awaitable[str]]] = {
@@ -39,7 +39,7 @@ async def asked(page: Any, address: str) -> Json:
         "where is my job, and why?": lambda: _where_is(page, mine),
         "which worker is full?": lambda: _which_is_full(page),
     }
-    found: Json = {}
+    answers: Json = {}
     for question, answer in questions.items():
         await page.evaluate("sessionStorage.clicks = sessionStorage.letters = 0")
         await page.goto("about:blank")
@@ -48,8 +48,8 @@ async def asked(page: Any, address: str) -> Json:
         said = await answer()
         seconds = round(anyio.current_time() - began, 2)
         counts = await page.evaluate("[Number(sessionStorage.clicks), Number(sessionStorage.letters)]")
-        found[question] = {"clicks": counts[0], "letters": counts[1], "seconds": seconds, "answer": said}
-    return found
+        answers[question] = {"clicks": counts[0], "letters": counts[1], "seconds": seconds, "answer": said}
+    return answers
 
 
 async def _what_is_wrong(page: Any) -> str:

@@ -55,8 +55,8 @@ async def test_the_page_has_an_api_without_a_server(tmp_path: Path) -> None:
                 status, log = await ask(f"{JOB}/log?tailLines=5&follow=false")
 
     assert job["status"]["cluster"] == "worker1"
-    assert [one["name"] for one in workers] == ["worker1", "worker2"]
-    assert [one["name"] for one in pods["pods"]] == ["train-a"]
+    assert [worker["name"] for worker in workers] == ["worker1", "worker2"]
+    assert [pod["name"] for pod in pods["pods"]] == ["train-a"]
     assert (status, "started" in log) == (200, True)
 
 
@@ -84,13 +84,13 @@ async def test_a_submitter_sees_what_these_rights_show_and_one_line_on_the_rest(
         line = json.loads((await ask(f"{API}/timeline?seconds=600"))[1])["status"]
 
     assert (first["jobs"]["running"], first["use"], first["notChecked"]) == (1, [], shown["notChecked"])
-    assert [one["placements"][-1]["cluster"] for one in line["jobs"]] == ["worker1"]
+    assert [job["placements"][-1]["cluster"] for job in line["jobs"]] == ["worker1"]
     assert (job["status"]["cluster"], job["status"]["state"]) == ("worker1", "Starting")
     assert "you may not read" in why["notChecked"][0]
     assert shown["notChecked"] == "you may not read ClusterQueues, checks, configs, workers"
-    assert [one["name"] for one in shown["workers"]] == ["worker1"]
-    assert {one["state"] for one in shown["workers"]} == {"Unknown"}
-    assert not any("reachable" in one for one in shown["workers"])
+    assert [worker["name"] for worker in shown["workers"]] == ["worker1"]
+    assert {worker["state"] for worker in shown["workers"]} == {"Unknown"}
+    assert not any("reachable" in worker for worker in shown["workers"])
 
 
 @pytest.mark.timeout(60)

@@ -95,7 +95,7 @@ async def test_only_this_machine_reaches_it() -> None:
     async with local.serving(0), aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.ClientConnectorError):
             await session.get(f"http://127.0.0.2:{local.port}/")
-    assert {option for one in dashboard.params for option in one.opts} & {
+    assert {option for param in dashboard.params for option in param.opts} & {
         "--bind-address",
         "--address",
         "--host",

@@ -95,8 +95,8 @@ async def browser_page(**context: Any) -> AsyncIterator[Any]:
 @pytest_asyncio.fixture
 async def api() -> FleetApi:
     made = FleetApi()
-    for one in many(12):
-        made.put(one)
+    for added in many(12):
+        made.put(added)
     return made
 
 
@@ -265,7 +265,7 @@ async def test_two_fingers_choose_a_span(api: FleetApi) -> None:
 async def test_everything_is_fetched_at_once() -> None:
     """Modules name each other: a browser that reads them one after the other waits for each."""
     named = set(re.findall(r'href="(\w[\w.]*\.js)"', (FILES / "index.html").read_text()))
-    assert named == {one.name for one in FILES.glob("*.js")} - {"page.js"}
+    assert named == {file.name for file in FILES.glob("*.js")} - {"page.js"}
 
 
 async def test_what_is_chosen_stays_while_the_page_goes_on(api: FleetApi) -> None:
@@ -387,8 +387,8 @@ async def test_the_api_goes_away_and_comes_back(api: FleetApi, route: str, shown
         await page.get_by_text("This does not work just now").wait_for()
         assert await page.locator(shown).count() >= 1
         api.away = False
-        for one in many(14):
-            api.put(one)
+        for job in many(14):
+            api.put(job)
         await page.locator("#notice:empty").wait_for(state="attached")
         await page.evaluate("shown => { document.querySelector(shown).dataset.old = 'yes'; }", shown)
         await page.locator(f"{shown}[data-old]").wait_for(state="detached")
@@ -456,8 +456,8 @@ async def test_nothing_that_is_seen_moves_while_the_page_goes_on(api: FleetApi) 
 async def test_of_many_jobs_a_page_is_sent_and_nothing_while_it_is_as_it_was() -> None:
     """Whatever is chosen, sorted and turned: less than 100 kB, however many jobs there are."""
     api, sizes = FleetApi(reads_all=True), list[int]()
-    for one in many(5_000):
-        api.put(one)
+    for added in many(5_000):
+        api.put(added)
 
     async def count(answer: Any) -> None:
         if "jobpage" in answer.url:
@@ -495,8 +495,8 @@ async def test_it_fits_its_screen_and_can_be_read(api: FleetApi, scheme: str, si
             await page.evaluate("route => { location.hash = route; }", route)
             await page.locator("svg.time" if name == "time" else "table").first.wait_for()
             assert await page.evaluate("document.documentElement.scrollWidth") <= width, name
-            found = await axe.Axe().run(page)
-            assert found.violations_count == 0, found.generate_report()
+            results = await axe.Axe().run(page)
+            assert results.violations_count == 0, results.generate_report()
 
 
 @asynccontextmanager
@@ -505,11 +505,11 @@ async def demo(*arguments: str) -> AsyncIterator[str]:
     command = [sys.executable, "-m", "multikueued", "demo", "--dashboard", *arguments]
     async with await anyio.open_process(command, stderr=None) as process:
         assert process.stdout is not None
-        lines, told = BufferedByteReceiveStream(process.stdout), ""
+        lines, line = BufferedByteReceiveStream(process.stdout), ""
         try:
-            while not told.startswith("Open "):
-                told = (await lines.receive_until(b"\n", 4096)).decode()
-            yield told.split()[1]
+            while not line.startswith("Open "):
+                line = (await lines.receive_until(b"\n", 4096)).decode()
+            yield line.split()[1]
         finally:
             process.kill()
 
@@ -518,13 +518,13 @@ async def demo(*arguments: str) -> AsyncIterator[str]:
 async def test_three_questions_of_a_person_are_answered_in_a_few_clicks() -> None:
     """What is wrong, where is my job and why, which worker is full: as the page about the design says."""
     async with demo(*questions.FLEET) as address, browser_page() as page:
-        found = await questions.asked(page, address)
-    assert {question: one["clicks"] for question, one in found.items()} == {
+        answers = await questions.asked(page, address)
+    assert {question: answer["clicks"] for question, answer in answers.items()} == {
         "what is wrong?": 0,
         "where is my job, and why?": 3,
         "which worker is full?": 1,
     }
-    wrong, mine, full = (one["answer"] for one in found.values())
+    wrong, mine, full = (answer["answer"] for answer in answers.values())
     assert "worker1 cannot be reached" in wrong
     assert "namespace" in mine.lower()
     assert full.startswith(("worker2: ", "worker3: "))
@@ -695,8 +695,8 @@ async def test_the_way_in_fits_its_screen_and_can_be_read(tmp_path: Path) -> Non
                 await page.get_by_label("Token of the manager cluster").wait_for()
                 assert await page.evaluate("document.activeElement.id") == "token"
                 assert await page.evaluate("document.documentElement.scrollWidth") <= width
-                found = await axe.Axe().run(page)
-                assert found.violations_count == 0, found.generate_report()
+                results = await axe.Axe().run(page)
+                assert results.violations_count == 0, results.generate_report()
 
 
 async def test_a_journey_over_the_real_handlers(tmp_path: Path) -> None:

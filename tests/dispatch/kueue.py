@@ -61,7 +61,7 @@ class Listener(Protocol):
         """It has got quota."""
 
     def preempted(self, copy: Copy) -> None:
-        """It has lost its quota to another one."""
+        """It has lost its quota to another copy."""
 
     def answered(self, copy: Copy) -> None:
         """It is refused, or kept by its preemption gate."""

@@ -33,20 +33,20 @@ class Aim:
         sign = "≥" if self.at_least else "≤"
         unit = f" {self.unit}" if self.unit else ""
         aim, limit = f"{sign} {self.limit:g}{unit}", self.limit
-        found = _spread(results / self.runs, self.number)
+        measured = _spread(results / self.runs, self.number)
         if self.times is not None:
             folder, number = self.times
             other = _spread(results / folder, number)
             aim = f"{sign} {self.limit:g} times `{folder}`"
             if other is None:
-                found = None
+                measured = None
             else:
                 limit *= other.middle
                 aim += f" ({other}{unit})"
-        if found is None:
+        if measured is None:
             return f"| {self.what} | {aim} | not measured | |"
-        reached = found.middle >= limit if self.at_least else found.middle <= limit
-        return f"| {self.what} | {aim} | {found}{unit}, `{self.runs}` | {'yes' if reached else '**no**'} |"
+        reached = measured.middle >= limit if self.at_least else measured.middle <= limit
+        return f"| {self.what} | {aim} | {measured}{unit}, `{self.runs}` | {'yes' if reached else '**no**'} |"
 
 
 def _spread(folder: Path, number: Number) -> Spread | None:
@@ -56,7 +56,7 @@ def _spread(folder: Path, number: Number) -> Spread | None:
 def at(*path: str) -> Number:
     """The number at such a path of a result."""
 
-    def found(run: Json) -> float:
+    def number_at(run: Json) -> float:
         value: object = run
         for step in path:
             assert isinstance(value, dict)
@@ -64,17 +64,17 @@ def at(*path: str) -> Number:
         assert isinstance(value, int | float)
         return float(value)
 
-    return found
+    return number_at
 
 
 def _cpu_of(*parts: str) -> Number:
     """Milliseconds of CPU per workload of the parts whose names end so."""
 
-    def found(run: Json) -> float:
+    def cpu_of_parts(run: Json) -> float:
         seconds = sum(spent for name, spent in run["cpu_seconds"].items() if name.endswith(parts))
         return float(1000 * seconds / run["jobs"])
 
-    return found
+    return cpu_of_parts
 
 
 def _writes_to_manager(run: Json) -> float:

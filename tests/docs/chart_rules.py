@@ -89,10 +89,10 @@ _EXTERNAL: Final = """\
 
 def by_framework(rules: Callable[[JobKind], Iterable[Json]]) -> dict[str, list[Json]]:
     """By Kueue's name of a built-in framework: the rules of its kinds."""
-    found: dict[str, list[Json]] = {}
+    by_name: dict[str, list[Json]] = {}
     for kind in AVAILABLE:
-        found.setdefault(kind.framework, []).extend(rules(kind))
-    return {name: merged(made) for name, made in found.items() if made}
+        by_name.setdefault(kind.framework, []).extend(rules(kind))
+    return {name: merged(made) for name, made in by_name.items() if made}
 
 
 def _of_users(role: str) -> dict[str, list[Json]]:
@@ -133,7 +133,7 @@ def _documents(objects: list[Json]) -> str:
 def _mirror_endpoint() -> str:
     """What is read of pods; with a signer a certificate is asked for as well."""
     least = endpoint_rules(signed=False)
-    signed = [one for one in endpoint_rules(signed=True) if one not in least]
+    signed = [rule for rule in endpoint_rules(signed=True) if rule not in least]
     return f"{_text(least)}{{{{- if $mirrors.signer }}}}\n{_text(signed)}{{{{- end }}}}\n"
 
 
@@ -146,15 +146,15 @@ def _mirror_secrets() -> str:
     return f"{_text([key])}{choice}"
 
 
-def _frameworks(found: Mapping[str, list[Json]]) -> Iterator[str]:
+def _frameworks(by_framework: Mapping[str, list[Json]]) -> Iterator[str]:
     """Each built-in framework's rules, where the settings name it; what `auto` stands for, with that."""
     made_of_pods = {kind.framework for kind in AVAILABLE if kind.keeps_check_pending}
     yield '{{- $named := (.Values.settings.integrations).frameworks | default (list "batch/job") }}\n'
     yield '{{- $frameworks := kindIs "string" $named | ternary (list $named) $named }}\n'  # auto alone
-    for name, rules in found.items():
+    for name, rules in by_framework.items():
         others = [alias for alias, of in ALIASES.items() if of == name]
         named = [name, *others, *([] if name in made_of_pods else [AUTO])]
-        condition = " ".join(f'(has "{one}" $frameworks)' for one in named)
+        condition = " ".join(f'(has "{name}" $frameworks)' for name in named)
         yield f"{{{{- if or {condition} }}}}\n{_text(rules)}{{{{- end }}}}\n"
 
 
@@ -167,8 +167,8 @@ def _dependencies() -> Iterator[str]:
 
 def _external() -> str:
     """Declared kinds' rules. Helm cannot ask an API server, so a plural that is not declared is the usual one."""
-    whole = [f"{kind}.{group}" for (group, kind), one in PROFILES.items() if one.status_subresource is False]
-    listed = " ".join(json.dumps(one) for one in whole)
+    whole = [f"{kind}.{group}" for (group, kind), profile in PROFILES.items() if profile.status_subresource is False]
+    listed = " ".join(json.dumps(name) for name in whole)
     return f"{{{{- $whole := list {listed} }}}}\n{{{{- $seen := dict }}}}\n{_EXTERNAL}"
 
 
@@ -185,7 +185,7 @@ def _text(rules: Iterable[Json]) -> str:
 
 def _rule(rule: Json) -> str:
     lines = [
-        f"  {'- ' if field == 'apiGroups' else '  '}{field}: [{', '.join(_quoted(one) for one in values)}]\n"
+        f"  {'- ' if field == 'apiGroups' else '  '}{field}: [{', '.join(_quoted(value) for value in values)}]\n"
         for field, values in rule.items()
     ]
     return "".join(lines)
@@ -204,7 +204,7 @@ def written(template: str) -> str:
     made = blocks()
     begin = re.escape(BEGIN).replace(r"\{name\}", "([a-z]+)")
     pattern = re.compile(rf"(?ms)^( *{begin}\n).*?^( *{re.escape(END)}\n)")
-    return pattern.sub(lambda found: found[1] + made[found[2]] + found[3], template)
+    return pattern.sub(lambda match: match[1] + made[match[2]] + match[3], template)
 
 
 def main() -> None:

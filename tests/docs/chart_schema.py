@@ -94,7 +94,7 @@ class Schemas:
         if origin is Annotated:
             return self.of(arguments[0])
         if origin is Literal:
-            if numbers := [int(one) for one in arguments if one.isdecimal()]:  # YAML reads such a text as a number
+            if numbers := [int(text) for text in arguments if text.isdecimal()]:  # YAML reads such a text as a number
                 return {"anyOf": [{"enum": [*arguments]}, {"enum": numbers}]}
             return {"enum": [*arguments]}
         if origin is tuple:
@@ -112,7 +112,7 @@ class Schemas:
             fields: tuple[Any, ...] = attrs.fields(owner)
             made = {camel(field.name): self.of(hints[field.name]) for field in fields}
             silent = {camel(field.name) for field in fields if field.default == ""}
-            made = {name: or_null(one) if name in silent else one for name, one in made.items()}
+            made = {name: or_null(schema) if name in silent else schema for name, schema in made.items()}
             if owner is IntegrationSettings:
                 made["frameworks"] |= {"type": ["array", "null", "string"], "pattern": f"^{AUTO}$"}
             alone = {"type": ["object", "string"]} if owner is Declaration else {}  # a name alone, as in Kueue
@@ -161,7 +161,9 @@ def with_settings(values: Json) -> Json:
     schemas = Schemas()
     ours, kueues = schemas.group_of(Settings), schemas.of_kueues_configuration()
     definitions = {
-        name: one for name, one in values["definitions"].items() if name in ("strings", "objects", "apiServer")
+        name: definition
+        for name, definition in values["definitions"].items()
+        if name in ("strings", "objects", "apiServer")
     }
     definitions |= {"kueueConfiguration": kueues, **schemas.definitions}
     said = {"anyOf": [{"required": ["apiVersion"]}, {"required": ["kind"]}]}
@@ -182,10 +184,10 @@ def written(value: Any, indent: int = 0, before: int = 0) -> str:
         return flat
     pad = " " * (indent + 2)
     if isinstance(value, list):
-        parts = [written(one, indent + 2) for one in value]
+        parts = [written(item, indent + 2) for item in value]
     else:
         keys = [json.dumps(key) + ": " for key in value]
-        parts = [key + written(one, indent + 2, len(key)) for key, one in zip(keys, value.values(), strict=True)]
+        parts = [key + written(item, indent + 2, len(key)) for key, item in zip(keys, value.values(), strict=True)]
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     return f"{opening}\n{pad}" + f",\n{pad}".join(parts) + f"\n{' ' * indent}{closing}"
 

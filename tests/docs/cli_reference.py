@@ -116,8 +116,8 @@ def _output() -> list[str]:
     for part in PARTS:
         lines += [f"**{part.__name__}**: {_first_line(part)}", "", *_fields(part)]
     lines += ["## States of a job", "", "| state | what it means |", "|---|---|"]
-    told = _documented(JobState)
-    return [*lines, *(f"| {state.value} | {_cell(told.get(state.name, 'it has ended'))} |" for state in JobState)]
+    meanings = _documented(JobState)
+    return [*lines, *(f"| {state.value} | {_cell(meanings.get(state.name, 'it has ended'))} |" for state in JobState)]
 
 
 class _Rows(click.HelpFormatter):
@@ -140,23 +140,23 @@ def stored_help(group: LazyGroup = main) -> str:
 
 
 def _stored_help(group: LazyGroup) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, one in group.subcommands.items():
+    help_by_place: dict[str, Any] = {}
+    for name, subcommand in group.subcommands.items():
         command = group.get_command(click.Context(group), name)
         assert command is not None, name
         context = click.Context(command, info_name=name, help_option_names=list(HELP_FLAGS))
-        if isinstance(one, LazyGroup):
-            found |= _stored_help(one)
-        elif isinstance(one, Subcommand):
+        if isinstance(subcommand, LazyGroup):
+            help_by_place |= _stored_help(subcommand)
+        elif isinstance(subcommand, Subcommand):
             rows = _Rows()
             command.format_options(context, rows)
             usage = command.collect_usage_pieces(context)
-            found[one.place] = {"usage": usage, "help": command.help, "sections": rows.sections}
-    return found
+            help_by_place[subcommand.place] = {"usage": usage, "help": command.help, "sections": rows.sections}
+    return help_by_place
 
 
 def _exit_codes() -> list[str]:
-    rows = [f"| {code} | {told} |" for code, told in EXIT_CODES.items()]
+    rows = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     return ["## Exit codes", "", "| code | what it means |", "|---|---|", *rows, ""]
 
 
@@ -171,8 +171,8 @@ def _shared() -> None:
 def _records(command: click.Command) -> list[tuple[str, str]]:
     """The options of a command, each with its help."""
     context = click.Context(command)
-    options = (one for one in command.params if isinstance(one, click.Option) and not one.hidden)
-    return [record for one in options if (record := one.get_help_record(context)) is not None]
+    options = (param for param in command.params if isinstance(param, click.Option) and not param.hidden)
+    return [record for option in options if (record := option.get_help_record(context)) is not None]
 
 
 def _shared_options() -> list[str]:
@@ -192,19 +192,21 @@ def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Comman
 
 
 def _command(path: str, command: click.Command) -> list[str]:
-    arguments = [one.make_metavar(click.Context(command)) for one in command.params if isinstance(one, click.Argument)]
+    arguments = [
+        param.make_metavar(click.Context(command)) for param in command.params if isinstance(param, click.Argument)
+    ]
     usage = " ".join([path, "[OPTIONS]", *arguments])
     lines = [f"## {path}", "", "```text", usage, "```", "", *_text(command), ""]
     shared, own = _records(_shared), _records(command)
     taken = [record[0] for record in own if record in shared]
     rows = [_row(record) for record in own if record not in shared]
     lines += ["| option | what it does |", "|---|---|", *rows, ""] if rows else []
-    return [*lines, f"Shared options: {', '.join(f'`{_code(one)}`' for one in taken)}.", ""] if taken else lines
+    return [*lines, f"Shared options: {', '.join(f'`{_code(option)}`' for option in taken)}.", ""] if taken else lines
 
 
 def _text(command: click.Command) -> list[str]:
     paragraphs = textwrap.dedent(command.help or "").strip().split("\n\n")
-    filled = [textwrap.fill(" ".join(one.split()), 120, break_on_hyphens=False) for one in paragraphs]
+    filled = [textwrap.fill(" ".join(paragraph.split()), 120, break_on_hyphens=False) for paragraph in paragraphs]
     return "\n\n".join(filled).replace("*", "\\*").split("\n")
 
 
@@ -217,10 +219,13 @@ def _code(text: str) -> str:
 
 
 def _fields(report: type) -> list[str]:
-    told = _documented(report)
+    meanings = _documented(report)
     fields: Any = attrs.fields(report)
     types = inspect.get_annotations(report)  # as they are written: cattrs puts classes into the fields
-    rows = [f"| `{camel(one.name)}` | {_type(types[one.name])} | {_cell(told.get(one.name, ''))} |" for one in fields]
+    rows = [
+        f"| `{camel(field.name)}` | {_type(types[field.name])} | {_cell(meanings.get(field.name, ''))} |"
+        for field in fields
+    ]
     return ["| field | type | what |", "|---|---|---|", *rows, ""]
 
 
@@ -235,17 +240,17 @@ def _documented(owner: type) -> dict[str, str]:
     """The text below each field of a class."""
     body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
     assert isinstance(body, ast.ClassDef), owner
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     name = ""
     for node in body.body:
         if isinstance(node, ast.AnnAssign | ast.Assign):
             target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
             name = target.id if isinstance(target, ast.Name) else ""
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and name:
-            found[name] = str(node.value.value)
+            texts[name] = str(node.value.value)
         else:
             name = ""
-    return found
+    return texts
 
 
 def _first_line(owner: type) -> str:

@@ -26,9 +26,9 @@ def code_lines(files: Iterable[Path]) -> int:
 
 def _lines(text: str) -> set[int]:
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    found = {line for one in tokens if one.type not in _NO_CODE for line in range(one.start[0], one.end[0] + 1)}
+    lines = {line for token in tokens if token.type not in _NO_CODE for line in range(token.start[0], token.end[0] + 1)}
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Expr(value=ast.Constant(value=str())):  # of a module, a class, a function, or under a field
-                found -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return found
+                lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return lines

@@ -23,7 +23,7 @@ def reference() -> str:
 
 
 def _rows(checks: Iterable[Check]) -> list[str]:
-    return [f"| `{one.id}` | {one.severity} | {one.finds} | {one.row.matters} |" for one in checks]
+    return [f"| `{check.id}` | {check.severity} | {check.finds} | {check.row.matters} |" for check in checks]
 
 
 def written_into(page: str) -> str:

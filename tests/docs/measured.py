@@ -94,9 +94,9 @@ def _beside() -> str:
         _pair("CPU of everything in it, ms per workload", burst, _cpu_of_everything),
         _pair("requests to workers in it, per workload", burst, lambda run: run["worker_requests_per_workload"]),
     ]
-    for name, told in BESIDE_RUNS.items():
+    for name, label in BESIDE_RUNS.items():
         for rank in ("p50", "p99"):
-            rows.append(_pair(f"{told}: created → Ready, {rank}, s", _both(name), partial(_created_ready, rank)))
+            rows.append(_pair(f"{label}: created → Ready, {rank}, s", _both(name), partial(_created_ready, rank)))
     heading = "| | built-in | Kueue + ours | built-in / ours |\n|---|---|---|---|"
     return "\n".join([f"Beside a real Kueue (`docs/results/{BESIDE}`):", "", heading, *rows, "", _machine([burst[1]])])
 
@@ -112,10 +112,10 @@ def _upstream() -> str:
         "requests to workers per job": lambda run: run["worker_requests_per_workload"],
         "CPU of everything, ms per job": lambda run: round(_cpu_of_everything(run)),
     }
-    lines = [f"| {told} | {' | '.join(str(number(run)) for run in runs)} |" for told, number in rows.items()]
+    lines = [f"| {label} | {' | '.join(str(number(run)) for run in runs)} |" for label, number in rows.items()]
     heading = f"| | {' | '.join(UPSTREAM.values())} |\n|---|---|---|---|"
-    told = f"Kueue's own benchmark in shape, {runs[0]['jobs']:,} jobs, a Kueue 0.17 on all sides, one run each"
-    return "\n".join([f"{told} (`docs/results/upstream`):", "", heading, *lines, "", _machine(runs)])
+    intro = f"Kueue's own benchmark in shape, {runs[0]['jobs']:,} jobs, a Kueue 0.17 on all sides, one run each"
+    return "\n".join([f"{intro} (`docs/results/upstream`):", "", heading, *lines, "", _machine(runs)])
 
 
 TENANTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -135,29 +135,30 @@ TENANTS: Final[Mapping[str, tuple[str, ...]]] = {
 def _tenants(file: Path) -> str:
     """What one tenant's large jobs cost the other, and the daemon."""
     run = orjson.loads(file.read_bytes())
-    found = run["tenants"]
+    tenants = run["tenants"]
     fleets = ("alone", "beside", "restarted")
     rows = [
-        f"| {told} | {' | '.join(str(dig(found[fleet], *path) or 0) for fleet in fleets)} |"
-        for told, path in TENANTS.items()
-        if any(dig(found[fleet], *path) is not None for fleet in fleets)
+        f"| {label} | {' | '.join(str(dig(tenants[fleet], *path) or 0) for fleet in fleets)} |"
+        for label, path in TENANTS.items()
+        if any(dig(tenants[fleet], *path) is not None for fleet in fleets)
     ]
-    told = (
+    intro = (
         f"`tenants --control-plane {run['control_plane']}`, one run ([result](results/tenants/{file.name})): one "
-        f"tenant submits {run['offered_per_s']:g} jobs a second, the other {found['attackers']} jobs of "
-        f"{found['bytes_each'] / 1e6:g} MB within a minute, for which workers have no quota. {run['workers']} workers."
+        f"tenant submits {run['offered_per_s']:g} jobs a second, the other {tenants['attackers']} jobs of "
+        f"{tenants['bytes_each'] / 1e6:g} MB within a minute, for which workers have no quota. "
+        f"{run['workers']} workers."
     )
     times = {
         "the p99 at most twice as long": ("p99_ratio", "p99_ratio_restarted", 2.0),
         "memory at most 1.5 times": ("memory_ratio", "memory_ratio_restarted", 1.5),
     }
     aims = [
-        f"{aim} ({' and '.join(f'{found[one]:g}, {_reached(found[one], most)}' for one in names)})"
+        f"{aim} ({' and '.join(f'{tenants[name]:g}, {_reached(tenants[name], most)}' for name in names)})"
         for aim, (*names, most) in times.items()
     ]
     aimed = f"Aimed at: {'; '.join(aims)}; all gone within a minute."
     heading = "| | alone | beside the other | the same, all of it there at a restart |\n|---|---|---|---|"
-    return "\n".join([told, "", heading, *rows, "", aimed, "", _machine([run])])
+    return "\n".join([intro, "", heading, *rows, "", aimed, "", _machine([run])])
 
 
 def _reached(value: float, most: float) -> str:
@@ -169,16 +170,16 @@ def _both(name: str) -> tuple[Json, Json]:
     return peer, ours
 
 
-def _pair(told: str, runs: tuple[Json, Json], number: Callable[[Json], float]) -> str:
+def _pair(label: str, runs: tuple[Json, Json], number: Callable[[Json], float]) -> str:
     """One number of both, and no ratio where one of them showed it for a part of the jobs only."""
     peer, ours = (number(run) for run in runs)
-    seen = [run["ready"] if "Ready" in told else run["finished"] for run in runs]
+    seen = [run["ready"] if "Ready" in label else run["finished"] for run in runs]
     shown = [
         f"{value:.3g}" + (f" ({count} of {run['jobs']} jobs)" if count < run["jobs"] else "")
         for value, count, run in zip((peer, ours), seen, runs, strict=True)
     ]
     whole = all(count >= run["jobs"] for count, run in zip(seen, runs, strict=True))
-    return f"| {told} | {shown[0]} | {shown[1]} | {f'{peer / ours:.2g}' if whole else 'not all jobs'} |"
+    return f"| {label} | {shown[0]} | {shown[1]} | {f'{peer / ours:.2g}' if whole else 'not all jobs'} |"
 
 
 def _cpu_of_everything(run: Json) -> float:
@@ -216,12 +217,12 @@ def _command(run: Json) -> str:
         if scenario.preloaded
         else (run["jobs"], scenario.jobs),
     }
-    told = (
+    options = (
         f"{option} {value:g}" if isinstance(value, float) else f"{option} {value}"
         for option, (value, usual) in given.items()
         if value != usual
     )
-    return " ".join([scenario.name, *told])
+    return " ".join([scenario.name, *options])
 
 
 def _times(runs: int) -> str:
@@ -244,13 +245,14 @@ def scale_out() -> str:
 
 def watchers() -> str:
     """What it costs to watch jobs through our API."""
-    one = orjson.loads((RESULTS / "watchers.json").read_bytes())
+    result = orjson.loads((RESULTS / "watchers.json").read_bytes())
     return (
-        f"{one['watchers']} watchers of {one['jobs']:,} jobs in {one['namespaces']} namespaces "
+        f"{result['watchers']} watchers of {result['jobs']:,} jobs in {result['namespaces']} namespaces "
         f"([result](results/watchers.json), without TLS and access reviews): a change is "
-        f"{one['events_per_change_and_watcher']:g} event for each who watches its namespace, and costs "
-        f"{one['cpu_ms_per_change']:g} ms of CPU for the {one['watchers'] // one['namespaces']} of them together; "
-        f"{one['memory_mib_without_watchers']} MiB without watchers, {one['peak_memory_mib']} MiB at most with them."
+        f"{result['events_per_change_and_watcher']:g} event for each who watches its namespace, and costs "
+        f"{result['cpu_ms_per_change']:g} ms of CPU for the {result['watchers'] // result['namespaces']} of them "
+        f"together; {result['memory_mib_without_watchers']} MiB without watchers, "
+        f"{result['peak_memory_mib']} MiB at most with them."
     )
 
 
@@ -267,25 +269,25 @@ def dashboard() -> str:
     """What the dashboard of a large fleet costs."""
     result = orjson.loads((RESULTS / "page.json").read_bytes())
     rows = [
-        f"| {view} | {' | '.join(f'{one[name]:,}' if one[name] else '-' for name in VIEW)} |"
-        for view, one in result["views"].items()
+        f"| {view} | {' | '.join(f'{costs[name]:,}' if costs[name] else '-' for name in VIEW)} |"
+        for view, costs in result["views"].items()
     ]
-    told = (
+    intro = (
         f"{result['jobs']:,} jobs on {result['workers']} workers, in Chromium ([result](../results/page.json), "
         "`python -m tests.benchmarks.page`); each view is opened when no answer is kept, and stays open for "
         f"{result['seconds']:g} s. Nothing changes meanwhile."
     )
     head = [f"| view | {' | '.join(VIEW.values())} |", f"|---{'|---' * len(VIEW)}|"]
-    return "\n".join([told, "", *head, *rows, "", f"{_machine([result])}."])
+    return "\n".join([intro, "", *head, *rows, "", f"{_machine([result])}."])
 
 
 def asked() -> str:
     """What it takes to answer a person's questions."""
     result = orjson.loads((RESULTS / "questions.json").read_bytes())
     rows = [
-        f"| {question} | {one['answer'].replace('|', '/')} | {one['clicks']} | {one['letters'] or '-'} | "
-        f"{one['seconds']:g} |"
-        for question, one in result["questions"].items()
+        f"| {question} | {answer['answer'].replace('|', '/')} | {answer['clicks']} | {answer['letters'] or '-'} | "
+        f"{answer['seconds']:g} |"
+        for question, answer in result["questions"].items()
     ]
     head = ["| question | what is found | clicks | letters | s |", "|---|---|---|---|---|"]
     return "\n".join([*head, *rows, "", f"{_machine([result])}."])
@@ -310,29 +312,31 @@ def _rows(result: Json) -> Iterator[Json]:
 
 def _comparison(command: str, before: str, after: str, names: Mapping[str, str]) -> str:
     """Two folders of runs beside each other."""
-    one, other = read(RESULTS / before), read(RESULTS / after)
-    found = {number.name: number for number in compared(one, other)}
-    rows = [_row(told, found[name]) for name, told in names.items()]
-    runs = f"{command}, {len(one)} and {len(other)} runs in turn (`docs/results/{before}`, `docs/results/{after}`)"
+    first, other = read(RESULTS / before), read(RESULTS / after)
+    numbers = {number.name: number for number in compared(first, other)}
+    rows = [_row(label, numbers[name]) for name, label in names.items()]
+    runs = f"{command}, {len(first)} and {len(other)} runs in turn (`docs/results/{before}`, `docs/results/{after}`)"
     head = f"{runs}:\n\n| | before | after | ratio |\n|---|---|---|---|"
-    return "\n".join([head, *rows, "", f"Before: {_machine(one)}.", f"After: {_machine(other)}."])
+    return "\n".join([head, *rows, "", f"Before: {_machine(first)}.", f"After: {_machine(other)}."])
 
 
-def _row(told: str, one: Compared) -> str:
-    ratio = "" if one.ratio is None else f"{one.ratio:.2f}"
-    return f"| {told} | {one.before} | {one.after} | {ratio}{'' if one.apart else ', the runs overlap'} |"
+def _row(label: str, compared: Compared) -> str:
+    ratio = "" if compared.ratio is None else f"{compared.ratio:.2f}"
+    return (
+        f"| {label} | {compared.before} | {compared.after} | {ratio}{'' if compared.apart else ', the runs overlap'} |"
+    )
 
 
 def _machine(runs: list[Json]) -> str:
     """Where, when and at which commit these runs were made."""
     machines = [run["machine"] for run in runs]
     first = machines[0]
-    loads = [one["load"] for one in machines]
-    speeds = [one["reference_cpu_ms"] for one in machines]
+    loads = [machine["load"] for machine in machines]
+    speeds = [machine["reference_cpu_ms"] for machine in machines]
     return (
-        f"commit {', '.join(sorted({one['commit'] for one in machines}))}, {first['date']} UTC, {first['system']}, "
-        f"{first['processor']}, {first['cores']} cores, Python {first['python']}, load {min(loads)} to {max(loads)}, "
-        f"`reference_cpu_ms` {min(speeds)} to {max(speeds)}"
+        f"commit {', '.join(sorted({machine['commit'] for machine in machines}))}, {first['date']} UTC, "
+        f"{first['system']}, {first['processor']}, {first['cores']} cores, Python {first['python']}, "
+        f"load {min(loads)} to {max(loads)}, `reference_cpu_ms` {min(speeds)} to {max(speeds)}"
     )
 
 

@@ -31,18 +31,18 @@ class Setting:
     """As in YAML: `("webhook", "port")`."""
     default: Any
     """As YAML reads it; None: there is none."""
-    told: str
+    text: str
 
     @property
     def row(self) -> str:
         """As Markdown."""
         default = "" if self.default is None else f"`{shown(self.default)}`"
-        return f"| `{'.'.join(self.path)}` | {default} | {self.told} |"
+        return f"| `{'.'.join(self.path)}` | {default} | {self.text} |"
 
 
 def settings(owner: type = Settings, path: tuple[str, ...] = ()) -> Iterator[Setting]:
     """All settings of a class, those of its sections behind its own."""
-    told, hints = documented(owner), get_type_hints(owner, include_extras=True)
+    texts, hints = documented(owner), get_type_hints(owner, include_extras=True)
     fields: tuple[Any, ...] = attrs.fields(owner)
     sections = []
     for field in fields:
@@ -51,7 +51,7 @@ def settings(owner: type = Settings, path: tuple[str, ...] = ()) -> Iterator[Set
         if inner is not None:
             sections.append((inner, here))
         else:
-            yield Setting(here, written(getattr(owner(), field.name), kind), cell(told[field.name]) + choices(kind))
+            yield Setting(here, written(getattr(owner(), field.name), kind), cell(texts[field.name]) + choices(kind))
     for inner, here in sections:
         yield from settings(inner, here)
 
@@ -59,8 +59,8 @@ def settings(owner: type = Settings, path: tuple[str, ...] = ()) -> Iterator[Set
 def section(kind: Any) -> type | None:
     """The class of a section, also of one that may be left out."""
     options = get_args(kind) or (kind,)
-    found = [one for one in options if isinstance(one, type) and attrs.has(one)]
-    return found[0] if found and get_origin(kind) is not tuple else None
+    classes = [option for option in options if isinstance(option, type) and attrs.has(option)]
+    return classes[0] if classes and get_origin(kind) is not tuple else None
 
 
 def choices(kind: Any) -> str:
@@ -90,13 +90,13 @@ def documented(owner: type) -> dict[str, str]:
     """The text below each field of a class; empty if there is none."""
     body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
     assert isinstance(body, ast.ClassDef), owner
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for node in body.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = ""
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and found:
-            found[list(found)[-1]] = str(node.value.value)
-    return found
+            texts[node.target.id] = ""
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and texts:
+            texts[list(texts)[-1]] = str(node.value.value)
+    return texts
 
 
 def cell(text: str) -> str:
@@ -108,8 +108,8 @@ def cell(text: str) -> str:
 def tables() -> str:
     """All settings, a table for each section."""
     parts: dict[str, list[str]] = {}
-    for one in settings():
-        parts.setdefault(".".join(one.path[:-1]), []).append(one.row)
+    for setting in settings():
+        parts.setdefault(".".join(setting.path[:-1]), []).append(setting.row)
     head = "| setting | default | what it does |\n|---|---|---|"
     titles = {name: f"## {name}" if name else "## At the top" for name in parts}
     return "\n\n".join(f"{titles[name]}\n\n{head}\n" + "\n".join(rows) for name, rows in parts.items())
@@ -118,13 +118,13 @@ def tables() -> str:
 def defaults() -> dict[str, Any]:
     """All defaults as one document."""
     made: dict[str, Any] = {}
-    for one in settings():
-        if one.default is None:
+    for setting in settings():
+        if setting.default is None:
             continue
         inner = made
-        for name in one.path[:-1]:
+        for name in setting.path[:-1]:
             inner = inner.setdefault(name, {})
-        inner[one.path[-1]] = one.default
+        inner[setting.path[-1]] = setting.default
     return made
 
 

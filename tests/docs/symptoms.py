@@ -74,7 +74,7 @@ class Row:
         return f"| {self.seen} | {_cell(self.finding.why)} (`{self.finding.id}`) | {_cell(self.finding.remedy)} |"
 
 
-def told(rules: tuple[RemedyRule, ...], samples: list[tuple[str, str]]) -> Iterator[Row]:
+def rows_of(rules: tuple[RemedyRule, ...], samples: list[tuple[str, str]]) -> Iterator[Row]:
     """The first words of each rule, in the order of the table."""
     for rule in rules:
         words = next(words for _, words in samples if first(rules, words) is rule)
@@ -109,8 +109,8 @@ def without_queue() -> Json:
 
 def inactive() -> ManagerObjects:
     """The queue does not admit anything."""
-    told = new_condition("Active", False, "Stopped", "Can't admit new workloads: is stopped", now=NOW)
-    return changed("cluster_queues", status={"conditions": [told]})
+    stopped = new_condition("Active", False, "Stopped", "Can't admit new workloads: is stopped", now=NOW)
+    return changed("cluster_queues", status={"conditions": [stopped]})
 
 
 QUEUED: Final = workload(TRAIN, quota=False)
@@ -124,11 +124,11 @@ def held() -> ManagerObjects:
 
 def unplaced() -> ManagerObjects:
     """Nor does a queue whose placement check is not active."""
-    told = new_condition("Active", False, "PlacementNotFound", "Placement gpu not found", now=NOW)
+    misplaced = new_condition("Active", False, "PlacementNotFound", "Placement gpu not found", now=NOW)
     placed: Json = {
         "metadata": {"name": "placed"},
         "spec": {"controllerName": PLACEMENT_CONTROLLER},
-        "status": {"conditions": [told]},
+        "status": {"conditions": [misplaced]},
     }
     objects = inactive()
     (queue,) = objects.cluster_queues
@@ -160,8 +160,8 @@ def started_early() -> Json:
 
 def explained(made: Json, of: Json = TRAIN) -> Finding:
     """What `multikueue explain` finds."""
-    (found,) = explain(Seen(made, of, fleet(made), (), NOW, "kueue-system")).findings
-    return found
+    (finding,) = explain(Seen(made, of, fleet(made), (), NOW, "kueue-system")).findings
+    return finding
 
 
 Case: TypeAlias = tuple[str, Callable[[], Finding]]
@@ -242,7 +242,10 @@ def _of_workloads() -> tuple[Case, ...]:
         ("the check says that it is held: `the job does not name it`", lambda: explained(narrowed())),
         ("`spec.active` of the Workload is false", lambda: explained(deactivated())),
         ("`the clock of worker1 is at least 60 s behind`", lambda: explained(RUNNING, started_early())),
-        *((f"an event on the Workload has the label `{FINDING_LABEL}: {told}`", partial(_told, told)) for told in TOLD),
+        *(
+            (f"an event on the Workload has the label `{FINDING_LABEL}: {finding}`", partial(_of_event, finding))
+            for finding in TOLD
+        ),
         ("the event `Detached`; the worker answers", lambda: _taken(DETACHED)),
         ("the same, and the worker is lost since", lambda: _taken(DETACHED, ConnectionFacts(error="refused"))),
         ("a job has a worker without a MultiKueueCluster", lambda: _taken("")),
@@ -265,8 +268,8 @@ def _changed() -> Finding:
 
 
 def _unqueued(made: Json) -> Finding:
-    (found,) = unqueued(made, "job/train", fleet()).findings
-    return found
+    (finding,) = unqueued(made, "job/train", fleet()).findings
+    return finding
 
 
 DETACHED: Final = "2026-11-28T12:00:00Z"
@@ -276,15 +279,15 @@ def _taken(since: str, facts: ConnectionFacts | None = None) -> Finding:
     """A worker that is taken away under a job; since when it is being detached, and what it is lost by."""
     how: dict[str, Any] = {"message": "refused", "reason": "ClientConnectionFailed", "facts": facts} if facts else {}
     made = worker("worker1", annotations={DETACHED_ANNOTATION: since}, **how)
-    found = taken_away("worker1", fleet(RUNNING, workers=(made if since else worker("worker2"),)))
-    assert found is not None
-    return found
+    finding = taken_away("worker1", fleet(RUNNING, workers=(made if since else worker("worker2"),)))
+    assert finding is not None
+    return finding
 
 
-def _told(finding: ToldFinding) -> Finding:
+def _of_event(finding: ToldFinding) -> Finding:
     event = EventReport("workload/w", "Warning", "MultiKueue", "", NOW, NOW, 1, "multikueue", finding=finding)
-    ((_, found),) = told_findings((event,), WAITING, TRAIN, "job/train")
-    return found
+    ((_, reported),) = told_findings((event,), WAITING, TRAIN, "job/train")
+    return reported
 
 
 def _of_queue(objects: ManagerObjects, **spec: Any) -> Finding:
@@ -297,7 +300,7 @@ def sections() -> Mapping[str, list[Row]]:
     """All rows, by heading."""
     return {
         "On the manager": list(manager_rows()),
-        "The job waits for quota on the manager": list(told(MANAGER_RULES, MANAGER)),
+        "The job waits for quota on the manager": list(rows_of(MANAGER_RULES, MANAGER)),
         "The check is Rejected, or waits": [Row(case.seen, case.finding()) for case in CASES],
         "The job is on a worker, and its own status says that something is wrong": [*job_rows()],
         "Pods do not run, or have failed, as explain and pods name the reason": [*pod_rows()],
@@ -306,7 +309,7 @@ def sections() -> Mapping[str, list[Row]]:
             for cause in BY_CAUSE
         ],
         "A worker says": [
-            *told(WORKER_RULES, WORKERS),
+            *rows_of(WORKER_RULES, WORKERS),
             Row("anything else of a worker", about_worker("worker1", "its words", CONTEXT)),
             Row(
                 "anything else of a MultiKueueCluster that is not Active",

@@ -41,7 +41,7 @@ def recorded(environment: dict[str, str], sample: Path) -> Lines:
 
     def run(*arguments: str, most: int = 100) -> list[str]:
         """Run kubectl, and note each line when it is printed."""
-        shown = ["job.yaml" if one == str(sample) else one for one in arguments]
+        shown = ["job.yaml" if argument == str(sample) else argument for argument in arguments]
         lines.append((time.monotonic() - began, Text(f"$ kubectl {' '.join(shown)}", "bold")))
         printed = list[str]()
         command = [str(find_kubectl()), *arguments]

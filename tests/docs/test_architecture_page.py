@@ -44,8 +44,8 @@ def test_each_file_of_the_way_holds_what_is_said_of_it(file: str, what: str) -> 
 
 def test_the_layers_are_those_that_the_linter_holds() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    told = re.findall(r"^\| `([a-z.]+)`", section("Layers"), re.MULTILINE)
-    assert told == contracts[0]["layers"]
+    layers = re.findall(r"^\| `([a-z.]+)`", section("Layers"), re.MULTILINE)
+    assert layers == contracts[0]["layers"]
 
 
 def test_the_glossary_is_in_alphabetical_order_and_names_files_that_exist() -> None:

@@ -36,7 +36,7 @@ def test_it_is_up_to_date() -> None:
 
 
 def test_every_setting_of_the_reference_is_in_it() -> None:
-    reference = {".".join(one.path) for one in settings_table.settings()}
+    reference = {".".join(setting.path) for setting in settings_table.settings()}
     assert len(reference) > 50
     assert reference - OURS == set()
 
@@ -49,9 +49,9 @@ def test_what_kueue_alone_has_is_taken_in_kueues_configuration_only() -> None:
 
 
 def test_each_group_refuses_what_it_does_not_know() -> None:
-    groups = [one for one in SCHEMA["definitions"].values() if "properties" in one]
+    groups = [definition for definition in SCHEMA["definitions"].values() if "properties" in definition]
     assert len(groups) > 15
-    assert [one for one in groups if one["additionalProperties"] is not False] == []
+    assert [group for group in groups if group["additionalProperties"] is not False] == []
 
 
 def test_a_type_of_which_nothing_is_known_is_named() -> None:

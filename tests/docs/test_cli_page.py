@@ -50,7 +50,7 @@ def _shown(page: str) -> Iterator[str]:
     for block in re.findall(r"^```(?:console|bash|sh)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE):
         lines = block.replace("\\\n", " ").splitlines()
         yield from (line for line in lines if line.startswith("multikueue "))
-    yield from (" ".join(one.split()) for one in re.findall(r"`(multikueue [^`]+)`", page))
+    yield from (" ".join(command.split()) for command in re.findall(r"`(multikueue [^`]+)`", page))
 
 
 def _flaw(line: str) -> str:
@@ -58,10 +58,10 @@ def _flaw(line: str) -> str:
     _, *words = itertools.takewhile(lambda word: word not in ("|", ">", "&"), shlex.split(line, comments=True))
     command: click.Command = main
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        found = command.get_command(click.Context(command), words.pop(0))
-        if found is None:
+        subcommand = command.get_command(click.Context(command), words.pop(0))
+        if subcommand is None:
             return "no such command"
-        command = found
+        command = subcommand
     if isinstance(command, click.Group):
         return ""
     try:
@@ -89,6 +89,6 @@ def test_a_command_line_that_is_none_is_seen() -> None:
 
 def test_each_break_has_a_finding_that_the_tests_of_breaks_produce() -> None:
     """That of the clocks stands in `reports/test_explanation`."""
-    told = set(re.findall(r"^\| .+ \| `([a-z-]+)` \|$", OVERVIEW, re.MULTILINE))
-    ten = {finding for case in TEN for command, (finding, _) in case.told.items() if command == "explain"}
-    assert told == {case.id for case in BREAKS} | ten | {"clock-skew"}
+    on_page = set(re.findall(r"^\| .+ \| `([a-z-]+)` \|$", OVERVIEW, re.MULTILINE))
+    ten = {finding for case in TEN for command, (finding, _) in case.expected.items() if command == "explain"}
+    assert on_page == {case.id for case in BREAKS} | ten | {"clock-skew"}

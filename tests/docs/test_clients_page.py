@@ -32,13 +32,13 @@ def test_each_program_is_known_by_a_run_or_by_its_source() -> None:
 
 def results() -> str:
     """What `nox -s clients` has written down, as the page has it."""
-    found = json.loads(RESULTS.read_text())
+    measured = json.loads(RESULTS.read_text())
     lines = ["| program | asked | mirrors off | mirrors on |", "|---|---|---|---|"]
-    for program, deeds in found["mirrors off"].items():
-        name = f"{program} {found['versions'].get(program.partition(',')[0], '')}"
+    for program, deeds in measured["mirrors off"].items():
+        name = f"{program} {measured['versions'].get(program.partition(',')[0], '')}"
         asked = [deed for deed, answer in deeds.items() if answer["said"] != "not asked for"]
         for number, deed in enumerate(asked):
-            said = [shown(found[state][program][deed]) for state in ("mirrors off", "mirrors on")]
+            said = [shown(measured[state][program][deed]) for state in ("mirrors off", "mirrors on")]
             lines.append(f"| {name if number == 0 else ''} | {deed} | {' | '.join(said)} |")
     return "\n".join(lines)
 
@@ -72,7 +72,7 @@ def test_its_python_parses(code: str) -> None:
 
 def test_the_operator_for_airflow_looks_for_no_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one method that matters, with a stand-in for the operator of the provider."""
-    (code,) = (one for one in blocks(PAGE, "python") if "airflow" in one)
+    (code,) = (block for block in blocks(PAGE, "python") if "airflow" in block)
     name = "airflow.providers.cncf.kubernetes.operators.job"
     parts = name.split(".")
     for end in range(1, len(parts) + 1):

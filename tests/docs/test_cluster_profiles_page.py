@@ -45,7 +45,7 @@ def test_every_field_of_a_provider_is_told() -> None:
 def test_the_profile_and_the_secret_belong_together() -> None:
     profile, secret = OBJECTS["ClusterProfile"], OBJECTS["Secret"]
     (text,) = (text for text in SETTINGS if "builtin: secretreader" in text)
-    found = chosen_access(profile, "oslo", access(text))
+    chosen = chosen_access(profile, "oslo", access(text))
 
-    assert secret_name(found) == secret["metadata"]["name"]
-    assert is_for(secret, profile, found.provider)
+    assert secret_name(chosen) == secret["metadata"]["name"]
+    assert is_for(secret, profile, chosen.provider)

@@ -17,7 +17,7 @@ PAGE = (TESTS.parent / "docs" / "doctor.md").read_text()
 def test_the_table_is_up_to_date() -> None:
     """`python -m tests.docs.doctor_table` writes it."""
     assert written_into(PAGE) == PAGE
-    assert all(f"| `{one.id}` |" in PAGE for one in CHECKS)
+    assert all(f"| `{check.id}` |" in PAGE for check in CHECKS)
 
 
 def test_its_bounds_are_the_codes() -> None:

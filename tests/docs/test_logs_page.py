@@ -32,7 +32,7 @@ def test_the_api_is_the_one_that_is_served() -> None:
 
 
 def test_the_bounds_are_those_in_the_code() -> None:
-    defaults = {one.name: one.default for one in api_server.params}
+    defaults = {param.name: param.default for param in api_server.params}
     assert BOUNDS["logs of a replica at a time, of one user"] == str(defaults["streams_per_user"])
     slots = access.Slots(int(BOUNDS["logs of a replica at a time, of all"]), 1)
     assert BOUNDS["logs of a replica at a time, of one namespace"] == f"{of_one_namespace(slots)}: half of all"
@@ -65,7 +65,7 @@ def of_one_namespace(slots: access.Slots) -> int:
 
 
 def test_the_chart_has_the_commands_bounds() -> None:
-    defaults = {one.name: one.default for one in api_server.params}
+    defaults = {param.name: param.default for param in api_server.params}
     values = yaml.safe_load((CHART / "values.yaml").read_text())["apiServer"]
     assert values["maxStreams"] == defaults["streams"]
     assert values["maxStreamsPerUser"] == defaults["streams_per_user"]

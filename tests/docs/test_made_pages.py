@@ -24,7 +24,7 @@ def test_the_settings_are_up_to_date() -> None:
 
 
 def test_every_setting_says_what_it_does() -> None:
-    assert [".".join(one.path) for one in settings_table.settings() if not one.told] == []
+    assert [".".join(setting.path) for setting in settings_table.settings() if not setting.text] == []
 
 
 def test_the_defaults_can_be_pasted() -> None:
@@ -46,16 +46,16 @@ def test_the_sizes_are_right_within_a_tenth() -> None:
     """`python -m tests.docs.sizes` writes them: not with each change of a module."""
     page = sizes.PAGE.read_text()
     pages = (page, sizes.with_sizes(page))
-    told, measured = ([int(one.replace(",", "")) for one in NUMBER.findall(text)] for text in pages)
-    assert len(told) > 20
-    assert [pair for pair in zip(told, measured, strict=True) if not 0.9 < pair[0] / pair[1] < 1.1] == []
+    written, measured = ([int(number.replace(",", "")) for number in NUMBER.findall(text)] for text in pages)
+    assert len(written) > 20
+    assert [pair for pair in zip(written, measured, strict=True) if not 0.9 < pair[0] / pair[1] < 1.1] == []
 
 
 def test_the_chinese_page_names_findings_that_there_are() -> None:
     page = (symptoms.PAGE.parent / "zh" / "troubleshooting.md").read_text()
     before_the_advice = (row.split("|")[2] for row in page.splitlines() if row.startswith("|"))
     named = {
-        one for why in before_the_advice for one in re.findall(r"`([a-z]+(?:-[a-z]+)+|rbac|inactive|webhook)`", why)
+        name for why in before_the_advice for name in re.findall(r"`([a-z]+(?:-[a-z]+)+|rbac|inactive|webhook)`", why)
     }
     assert len(named) > 20
     assert named - {row.finding.id for rows in symptoms.sections().values() for row in rows} == set()

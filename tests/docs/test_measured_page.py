@@ -27,20 +27,20 @@ from tests.docs.marked import replaced
 )
 def test_the_tables_are_made_of_the_result_files(page: Path, text: Callable[[], str]) -> None:
     """`python -m tests.docs.measured` writes them."""
-    told = page.read_text()
-    assert replaced(told, measured.WRITER, text()) == told
+    written = page.read_text()
+    assert replaced(written, measured.WRITER, text()) == written
 
 
 def test_what_questions_take_is_as_it_was_written_down() -> None:
-    told = measured.PAGE.read_text()
-    assert replaced(told, measured.ASKED, measured.asked()) == told
+    written = measured.PAGE.read_text()
+    assert replaced(written, measured.ASKED, measured.asked()) == written
 
 
 _AIM = Aim("CPU", "runs", at("cpu", "ms"), 4, unit="ms")
 
 
 @pytest.mark.parametrize(
-    ("aim", "told"),
+    ("aim", "row"),
     [
         (_AIM, "| CPU | ≤ 4 ms | 5 (3 to 6) ms, `runs` | **no** |"),
         (attrs.evolve(_AIM, limit=5), "| CPU | ≤ 5 ms | 5 (3 to 6) ms, `runs` | yes |"),
@@ -57,9 +57,9 @@ _AIM = Aim("CPU", "runs", at("cpu", "ms"), 4, unit="ms")
         (attrs.evolve(_AIM, times=("none", at("cpu", "ms"))), "| CPU | ≤ 4 times `none` | not measured | |"),
     ],
 )
-def test_what_was_aimed_at_is_held_against_the_median_of_the_runs(aim: Aim, told: str, tmp_path: Path) -> None:
+def test_what_was_aimed_at_is_held_against_the_median_of_the_runs(aim: Aim, row: str, tmp_path: Path) -> None:
     for folder, values in (("runs", (3, 6, 5)), ("others", (2,))):
         (tmp_path / folder).mkdir()
         for number, value in enumerate(values):
             (tmp_path / folder / f"{number}.json").write_bytes(orjson.dumps({"cpu": {"ms": value}}))
-    assert aim.row(tmp_path) == told
+    assert aim.row(tmp_path) == row

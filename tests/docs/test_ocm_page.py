@@ -25,26 +25,26 @@ YAML = [re.sub(r"(?m)^   ", "", text) for text in re.findall(r"```yaml\n(.*?)```
 
 def test_the_reasons_of_the_check_are_all_there_are() -> None:
     table = PAGE.split("## What the check says\n", 1)[1].split("\n## ", 1)[0]
-    told = {
-        one
+    on_page = {
+        reason
         for row in re.findall(r"^\| (?:True|False) \| (.+?) \|", table, re.MULTILINE)
-        for one in row.split("`")[1::2]
+        for reason in row.split("`")[1::2]
     }
     written = set(re.findall(r'(?:Verdict\(\s*(?:True|False),|Unknown\()\s*"(\w+)"', SOURCE))
-    assert told == written - {"ClusterProfileError"}  # an inventory has no check
+    assert on_page == written - {"ClusterProfileError"}  # an inventory has no check
 
 
 def test_its_settings_can_be_used() -> None:
-    found = [parse_settings(text) for text in YAML if "# settings" in text]
-    assert [(one.ocm.enabled, len(one.inventory)) for one in found] == [(True, 0), (False, 1)]
+    settings = [parse_settings(text) for text in YAML if "# settings" in text]
+    assert [(setting.ocm.enabled, len(setting.inventory)) for setting in settings] == [(True, 0), (False, 1)]
 
 
 def test_its_checks_name_one_config() -> None:
-    objects = [one for text in YAML for one in yaml.safe_load_all(text) if "kind" in one]
-    checks = {one["spec"]["controllerName"]: one for one in objects if one["kind"] == "AdmissionCheck"}
+    objects = [obj for text in YAML for obj in yaml.safe_load_all(text) if "kind" in obj]
+    checks = {obj["spec"]["controllerName"]: obj for obj in objects if obj["kind"] == "AdmissionCheck"}
     name = placement_name(checks[PLACEMENT_CONTROLLER])
     assert name == checks["kueue.x-k8s.io/multikueue"]["spec"]["parameters"]["name"]
-    assert name == next(one["metadata"]["name"] for one in objects if one["kind"] == "Placement")
+    assert name == next(obj["metadata"]["name"] for obj in objects if obj["kind"] == "Placement")
 
 
 def test_its_program_imports_what_there_is() -> None:
@@ -58,13 +58,13 @@ def test_its_program_imports_what_there_is() -> None:
 def test_queues_of_clusters_have_a_placement_that_nothing_of_the_dispatch_changes() -> None:
     """A cluster that leaves it loses its queues at once, under a running job: no predicates, number or scores."""
     example = list(yaml.safe_load_all((ROOT / "docs/examples/queues-on-spokes.yaml").read_text()))
-    placements = {one["metadata"]["name"]: one for one in example if one["kind"] == "Placement"}
-    (work,) = (one for one in example if one["kind"] == "ManifestWorkReplicaSet")
+    placements = {obj["metadata"]["name"]: obj for obj in example if obj["kind"] == "Placement"}
+    (work,) = (obj for obj in example if obj["kind"] == "ManifestWorkReplicaSet")
     (named,) = work["spec"]["placementRefs"]
     placed = placements[named["name"]]
     assert set(placed["spec"]) == {"clusterSets", "tolerations"}
     assert placed["metadata"]["namespace"] == work["metadata"]["namespace"]
-    assert {one["key"] for one in placed["spec"]["tolerations"]} == {
+    assert {toleration["key"] for toleration in placed["spec"]["tolerations"]} == {
         "cluster.open-cluster-management.io/unreachable",
         "cluster.open-cluster-management.io/unavailable",
     }
@@ -73,8 +73,8 @@ def test_queues_of_clusters_have_a_placement_that_nothing_of_the_dispatch_change
     registry.create_object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}})
     created = registry.create_object(placed)
     assert created["spec"] == placed["spec"]
-    shown = (one for text in YAML for one in yaml.safe_load_all(text) if one.get("kind") == "Placement")
-    assert named["name"] not in {one["metadata"]["name"] for one in shown}
+    shown = (obj for text in YAML for obj in yaml.safe_load_all(text) if obj.get("kind") == "Placement")
+    assert named["name"] not in {obj["metadata"]["name"] for obj in shown}
 
 
 def test_commands_for_ocm_get_what_its_plugins_want() -> None:

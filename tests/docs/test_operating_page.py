@@ -70,13 +70,13 @@ def test_the_dispatcher_it_shows_tries_the_cheapest_first() -> None:
     dispatcher = Guarded(shown["CheapestFirst"]())
 
     def offered(*nominated: str, reserved: str = "True") -> tuple[str, ...]:
-        told: Json = {"type": "QuotaReserved", "status": reserved}
+        reserved_condition: Json = {"type": "QuotaReserved", "status": reserved}
         workers = tuple(
             Candidate(
                 ClusterName(name),
                 labels={"acme.example.com/price": price},
                 nominated=name in nominated,
-                conditions=(told,) if name in nominated else (),
+                conditions=(reserved_condition,) if name in nominated else (),
             )
             for name, price in (("oslo", "3"), ("rome", "2"), ("bern", "5"))
         )
@@ -93,30 +93,30 @@ def test_the_charts_values_hold_settings() -> None:
 
 
 def test_the_workers_permissions_are_those_the_tests_on_real_servers_run_with() -> None:
-    (role,) = [found for text in OBJECTS if (found := yaml.safe_load(text))["kind"] == "ClusterRole"]
+    (role,) = [obj for text in OBJECTS if (obj := yaml.safe_load(text))["kind"] == "ClusterRole"]
     assert role["rules"] == WORKER_RULES
 
 
 def test_the_managers_permissions_are_the_charts() -> None:
     """The chart's are those that the tests on real servers run with."""
-    told: dict[tuple[str, str], frozenset[str]] = {}
+    on_page: dict[tuple[str, str], frozenset[str]] = {}
     for names, _, group, verbs in RULE.findall(PAGE):
         for name in re.findall(r"`([^`]+)`", names):
-            told[group, name] = frozenset(re.findall(r"`([^`]+)`", verbs))
-    assert told.items() >= granted(chart_rules()).items()
+            on_page[group, name] = frozenset(re.findall(r"`([^`]+)`", verbs))
+    assert on_page.items() >= granted(chart_rules()).items()
 
 
 def test_its_times_of_refusals_are_the_codes() -> None:
     """How long a creation is tried again in place, by the answer; then the back-off."""
     section = PAGE[PAGE.index("**A worker that refuses.**") :]
     times = re.findall(r"^\| (?!answer)(.*) \| (not at all|\d+ s) \|$", section, re.MULTILINE)
-    told = [seconds.replace("not at all", "0 s") for _, seconds in times]
+    on_page = [seconds.replace("not at all", "0 s") for _, seconds in times]
     answers = [
         (Invalid("spec.template: Invalid value"), Forbidden("admission webhook denied the request")),
         (AlreadyExists("taken"), Forbidden('User "multikueue" cannot create resource "jobs"')),
         (Forbidden("exceeded quota: small"), NotFound("no namespace"), TooManyRequests("later"), ServerFault("no")),
     ]
-    assert told == [f"{seconds:g} s" for row in answers for seconds in {patience(error) for error in row}]
+    assert on_page == [f"{seconds:g} s" for row in answers for seconds in {patience(error) for error in row}]
     assert (REFUSAL_BACKOFF.delay(1), REFUSAL_BACKOFF.delay(2), REFUSAL_BACKOFF.delay(9)) == (300, 600, 3600)
 
 
@@ -142,7 +142,7 @@ def test_it_tells_what_an_operator_meets_on_a_workload(name: str) -> None:
 
 
 def test_the_metrics_it_names_are_all_there_are() -> None:
-    told = set(re.findall(r"`((?:kueue_)?multikueue_[a-z_]+)`", PAGE))
+    on_page = set(re.findall(r"`((?:kueue_)?multikueue_[a-z_]+)`", PAGE))
     metrics = Metrics("leader")
     assert metrics.mirrors is not None, "these come once they are asked for"
     served = {
@@ -150,7 +150,7 @@ def test_the_metrics_it_names_are_all_there_are() -> None:
         for metric in metrics.snapshot().collect()
         if not metric.name.startswith("process_")
     }
-    assert told == served
+    assert on_page == served
 
 
 _SPAN = re.compile(r"^\| [^|]+ \| (\d+) (min|h)[^|]*\(`(?:core|runtime)/([\w/]+)\.py:([\w.]+)`\)", re.MULTILINE)
@@ -162,10 +162,10 @@ def test_the_spans_that_the_page_promises_are_those_of_the_code() -> None:
     assert len(rows) == 5
     for number, unit, path, name in rows:
         layer = "runtime" if path.startswith("inventory/spoke") else "core"
-        found: Any = importlib.import_module(f"multikueue.{layer}.{path.replace('/', '.')}")
+        value: Any = importlib.import_module(f"multikueue.{layer}.{path.replace('/', '.')}")
         for part in name.split("."):
-            found = getattr(found() if isinstance(found, type) else found, part)
-        seconds = found.total_seconds() if isinstance(found, timedelta) else found
+            value = getattr(value() if isinstance(value, type) else value, part)
+        seconds = value.total_seconds() if isinstance(value, timedelta) else value
         assert seconds == int(number) * {"min": 60, "h": 3600}[unit], name
 
 

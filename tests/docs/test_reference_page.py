@@ -31,7 +31,7 @@ DIRECTIVE = re.compile(r"^\.\. auto(\w+):: (\S+)$", re.MULTILINE)
 
 def documented() -> Iterator[tuple[str, Any]]:
     """Each name that a directive documents, with what it stands for."""
-    for kind, path in (found for page in PAGES for found in DIRECTIVE.findall(page)):
+    for kind, path in (directive for page in PAGES for directive in DIRECTIVE.findall(page)):
         if kind == "module":
             module = importlib.import_module(path)
             made = {name for name, value in vars(module).items() if getattr(value, "__module__", path) == path}

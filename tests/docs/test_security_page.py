@@ -57,8 +57,8 @@ def test_the_bounds_of_mirrors_are_those_in_the_code() -> None:
     kept = ROWS[f"of these, for namespaces that have fewer than {places.few} streams"]
     assert kept == f"the last {places.kept_for_few}"
     assert ROWS["the head of a request"] == f"{MAX_HEAD >> 10} KiB, {Limits().head_timeout:g} s"
-    told = f"{TIMEOUT:g} s, {REVIEWS} at a time, kept for {ALLOWED_FOR:g} s"
-    assert ROWS["the manager's word on who may"] == told
+    bounds = f"{TIMEOUT:g} s, {REVIEWS} at a time, kept for {ALLOWED_FOR:g} s"
+    assert ROWS["the manager's word on who may"] == bounds
     assert ROWS["the end of the process"].startswith(f"{DRAIN:g} s ")
 
 

@@ -19,13 +19,13 @@ _FENCED: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 def blocks(page: str) -> list[tuple[str, str]]:
     """Language and text of each block, without the comments behind settings."""
-    found = _FENCED.findall((DOCS / page).read_text())
-    return [(language, re.sub(r" +#.*", "", text)) for language, text in found]
+    fenced = _FENCED.findall((DOCS / page).read_text())
+    return [(language, re.sub(r" +#.*", "", text)) for language, text in fenced]
 
 
 def test_the_quick_start_is_twelve_commands() -> None:
     """`tests/integration/test_quickstart.py` walks them; behind them comes the chart."""
-    assert [one.startswith(CHART) for one in commands("quickstart.md")].index(True) == 12
+    assert [command.startswith(CHART) for command in commands("quickstart.md")].index(True) == 12
 
 
 @pytest.mark.parametrize("page", PAGES)

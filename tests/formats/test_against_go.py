@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.formats.programs import answered, built
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 _SCALARS = [*"01789boxeE._-+aF:yn", "inf", "12", "00", "0b", "0o", "0x", "1e", "T", "Z", "2026-01-01"]
+_PARTS = [*"{}[]#'\"ax1", "b:", "c: ", "- ", "\t", "\t", " ", "  ", "\n", "\n", " # ", ", "]
 _SELECTORS = [
     "a",
     "b",
@@ -75,6 +77,21 @@ def test_scalars(ask: Callable[[str, list[str]], list[tuple[bool, Any]]]) -> Non
         assert taken, text
         assert float(read) == float(wanted) if number else read == wanted, text
         assert isinstance(read, str) == isinstance(wanted, str), text
+
+
+def test_documents(ask: Callable[[str, list[str]], list[tuple[bool, Any]]]) -> None:
+    """What stands around scalars: lines, indentation, tabs, comments, brackets and quotes.
+
+    Not `[b:]`: the text `b:` for Go, and a key without a value here.
+    """
+    texts = [f"k: {text}" for text in drawn(_PARTS, 9, 60_000) if not re.search(r":[]}[{,]", text)]
+    for text, (taken, wanted) in zip(texts, ask("yaml", texts), strict=True):
+        try:
+            read = yaml.load(text, KubernetesLoader)
+        except yaml.YAMLError:
+            assert not taken, text
+            continue
+        assert (taken, read) == (True, wanted), text
 
 
 def test_label_selectors(ask: Callable[[str, list[str]], list[tuple[bool, Any]]]) -> None:

@@ -100,10 +100,10 @@ async def _clear(plane: Cluster) -> None:
     with anyio.move_on_after(_GONE_WITHIN):
         async with KubeClient(connection(plane.kubeconfig()), name=plane.name) as client:
             while True:  # until there is nothing: controllers may make something while they are being stopped
-                found = [(kind, obj) for kind in EMPTIED for obj in await objects(client, kind)]
-                if not found:
+                left_over = [(kind, obj) for kind in EMPTIED for obj in await objects(client, kind)]
+                if not left_over:
                     return
-                left = [await _removed(client, kind, obj) for kind, obj in found]
+                left = [await _removed(client, kind, obj) for kind, obj in left_over]
     raise NotReady(f"{plane.name} still has {', '.join(left)} after {_GONE_WITHIN:g} s")
 
 

@@ -71,8 +71,8 @@ class Fleet:
         """Wait until the manager shows that a Job's pod runs; return the worker's name."""
 
         def look() -> str | None:
-            workload, found = self.manager.workload_of(name), self.manager.get(JOB, name)
-            runs = found is not None and dig(found, "status", "ready") == 1
+            workload, job = self.manager.workload_of(name), self.manager.get(JOB, name)
+            runs = job is not None and dig(job, "status", "ready") == 1
             return cluster_name(workload) if runs and workload is not None else None
 
         return await self.changes.until(look, otherwise=lambda: f"Job {name} does not run: {self.story(name)}")
@@ -91,9 +91,9 @@ class Fleet:
         """Wait until a Job has that condition on the manager and its Workload is Finished; return the Job."""
 
         def look() -> Json | None:
-            workload, found = self.manager.workload_of(name), self.manager.get(JOB, name)
-            both = found is not None and workload is not None
-            return found if both and is_true(found or {}, how) and is_true(workload or {}, "Finished") else None
+            workload, job = self.manager.workload_of(name), self.manager.get(JOB, name)
+            both = job is not None and workload is not None
+            return job if both and is_true(job or {}, how) and is_true(workload or {}, "Finished") else None
 
         return await self.changes.until(look, otherwise=lambda: f"Job {name} is not {how}: {self.story(name)}")
 
@@ -105,8 +105,8 @@ class Fleet:
         """Wait until the manager says that a worker is connected, or that it is not; return the condition."""
 
         def look() -> Json | None:
-            told = condition(self.manager.get(MULTIKUEUE_CLUSTER, worker) or {}, "Active")
-            return told if told is not None and told["status"] == str(status) else None
+            active = condition(self.manager.get(MULTIKUEUE_CLUSTER, worker) or {}, "Active")
+            return active if active is not None and active["status"] == str(status) else None
 
         return await self.changes.until(look, otherwise=f"MultiKueueCluster {worker} does not become Active={status}")
 

@@ -86,7 +86,7 @@ def asking_kubelets(folder: Path, callers: trustme.CA) -> list[str]:
 
 @asynccontextmanager
 async def asking(folder: Path, *flags: str, shows_itself: bool = True) -> AsyncIterator[AskingKubelets]:
-    """Start one; each account may do what it is granted.
+    """Start such kubelets; each account may do what it is granted.
 
     Args:
         folder: for its certificates.
@@ -280,10 +280,10 @@ async def add_node(here: Stage) -> None:
 
 
 async def _is_bounded(here: Stage) -> bool:
-    code, told = await here.kubectl(
+    code, output = await here.kubectl(
         "create", "-f", "-", "--dry-run=server", stdin=as_json(pod("a", node="multikueue-w1"))
     )
-    return code == 1 and "multikueue alone puts pods" in told
+    return code == 1 and "multikueue alone puts pods" in output
 
 
 def as_json(obj: Json) -> bytes:
@@ -293,9 +293,9 @@ def as_json(obj: Json) -> bytes:
 
 async def refused(here: Stage, obj: Json, *arguments: str, user: str = "") -> str:
     """What the manager says to a write that it refuses."""
-    code, told = await here.kubectl(*(arguments or ("create",)), "-f", "-", user=user, stdin=as_json(obj))
-    assert code == 1, told
-    return told
+    code, output = await here.kubectl(*(arguments or ("create",)), "-f", "-", user=user, stdin=as_json(obj))
+    assert code == 1, output
+    return output
 
 
 async def is_open(here: Stage) -> bool:

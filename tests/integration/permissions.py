@@ -70,11 +70,13 @@ def chart_objects(template: str = "rbac.yaml", frameworks: Collection[str] = ("b
 
 def granted(rules: Iterable[Json]) -> Granted:
     """The verbs by API group and resource, with the subresource."""
-    found: dict[tuple[str, str], frozenset[str]] = {}
+    granted_verbs: dict[tuple[str, str], frozenset[str]] = {}
     for rule in rules:
         for group, resource in itertools.product(rule["apiGroups"], rule["resources"]):
-            found[group, resource] = found.get((group, resource), frozenset()) | frozenset(rule["verbs"])
-    return found
+            granted_verbs[group, resource] = granted_verbs.get((group, resource), frozenset()) | frozenset(
+                rule["verbs"]
+            )
+    return granted_verbs
 
 
 def chart_rules() -> list[Json]:

@@ -40,7 +40,7 @@ ACCOUNT = Account(service_account_subject(WORKER_USER)["namespace"], WORKER_USER
 @asynccontextmanager
 async def protected(planes: Sequence[Cluster]) -> AsyncIterator[list[KubeClient]]:
     """Workers with the policy in force; return clients with the daemon's credentials there."""
-    policy = [one for one in worker_objects(NAMED, "x", ACCOUNT, taking=True) if "Admission" in one["kind"]]
+    policy = [obj for obj in worker_objects(NAMED, "x", ACCOUNT, taking=True) if "Admission" in obj["kind"]]
     async with AsyncExitStack() as stack:
         clients = []
         for plane in planes:
@@ -80,13 +80,13 @@ async def allow(plane: Cluster, *origins: str | None) -> None:
         await admin.merge_patch(NAMESPACES, ObjectKey("", NAMESPACE), patch)
 
 
-async def told(real: Fleet, text: str) -> str:
+async def note_once(real: Fleet, text: str) -> str:
     """Wait until an event on the manager says something; return it."""
     notes: list[str] = []
 
     async def look() -> bool:
-        found = (await real.manager.client.list(EVENT, namespace=NAMESPACE)).items
-        notes.extend(str(one["note"]) for one in found if text in str(one.get("note")))
+        events = (await real.manager.client.list(EVENT, namespace=NAMESPACE)).items
+        notes.extend(str(event["note"]) for event in events if text in str(event.get("note")))
         return bool(notes)
 
     await poll_until(look, seconds=60, otherwise=f"no event says {text}")
@@ -171,7 +171,7 @@ async def test_a_job_runs_where_its_namespace_is_named_and_the_refusal_is_told(p
     await grant_daemon(planes.manager, ON_MANAGER["origin"])
     async with protected([*planes.workers.values()]), fleet(planes, settings=NAMED) as real:
         await real.submit("nowhere")
-        note = await told(real, "takes no copies from")
+        note = await note_once(real, "takes no copies from")
         uid = (await real.manager.client.get(NAMESPACES, ObjectKey("", NAMESPACE)))["metadata"]["uid"]
         assert f"takes no copies from {MANAGER}/{NAMESPACE}/{uid}" in note
         assert not real.copies()

@@ -53,10 +53,10 @@ async def is_void(config: ClusterConfig) -> bool:
 async def is_published(manager: KubeClient) -> bool:
     """Whether the findings have quotas of worker1."""
     try:
-        found = published_in(await manager.get(CONFIG_MAP, ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")))
+        published = published_in(await manager.get(CONFIG_MAP, ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")))
     except NotFound:
         return False
-    return "worker1" in found and found["worker1"].quota_at is not None
+    return "worker1" in published and published["worker1"].quota_at is not None
 
 
 async def test_a_bound_token_is_renewed_rotated_and_void(
@@ -111,4 +111,4 @@ async def test_a_bound_token_is_renewed_rotated_and_void(
         await poll_until(partial(is_published, manager), seconds=60, otherwise="nothing is published of worker1")
         await cli(file, "remove", "worker1", "--worker-context", "worker1")
         left = (await there.list(SECRET, namespace=KUEUE_NAMESPACE)).items
-        assert [one["metadata"]["name"] for one in left if "bound" in one["metadata"]["name"]] == []
+        assert [obj["metadata"]["name"] for obj in left if "bound" in obj["metadata"]["name"]] == []

@@ -54,11 +54,11 @@ def rendered(values: Json) -> list[Json]:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster(clusters: ClusterFactory) -> AsyncIterator[Cluster]:
     """A cluster with the namespaces and definitions that the chart's objects need."""
-    found = clusters("chart", controller_manager=False, crds=MONITORING_CRDS)
-    async with together(found):
+    control_plane = clusters("chart", controller_manager=False, crds=MONITORING_CRDS)
+    async with together(control_plane):
         for name in (_NAMESPACE, KUEUE_NAMESPACE, "monitoring"):
-            await found.admin.apply(namespace(name))
-        yield found
+            await control_plane.admin.apply(namespace(name))
+        yield control_plane
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
@@ -68,28 +68,28 @@ async def test_an_api_server_takes_every_object(cluster: Cluster, values: Json) 
 
 
 async def test_each_object_is_there_once_and_says_whose_it_is() -> None:
-    found = rendered(VALUES["everything"])
-    names = [(obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]) for obj in found]
+    objects = rendered(VALUES["everything"])
+    names = [(obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]) for obj in objects]
     assert len(set(names)) == len(names)
     assert {"ServiceMonitor", "PrometheusRule", "PodDisruptionBudget", "NetworkPolicy"} <= {kind for kind, *_ in names}
 
 
 async def test_the_page_has_a_service_of_its_own_that_reaches_its_port_over_https() -> None:
     """And the server has what it needs for it: the certificate, its names, and the right to ask whose a token is."""
-    found = {(obj["kind"], obj["metadata"]["name"]): obj for obj in rendered(VALUES["page"])}
+    objects = {(obj["kind"], obj["metadata"]["name"]): obj for obj in rendered(VALUES["page"])}
     name = "release-multikueued-page"
-    (server,) = found["Deployment", "release-multikueued-logs"]["spec"]["template"]["spec"]["containers"]
-    service = found["Service", name]["spec"]
+    (server,) = objects["Deployment", "release-multikueued-logs"]["spec"]["template"]["spec"]["containers"]
+    service = objects["Service", name]["spec"]
     assert service["selector"]["app.kubernetes.io/name"] == "multikueued-logs"
     assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [(443, "page")]
     assert {"name": "page", "containerPort": 8444} in server["ports"]
     assert {"--page-host=multikueue.example.com", "--page-port=8444"} <= set(server["args"])
-    (folder,) = (one.partition("=")[2] for one in server["args"] if one.startswith("--page-cert-dir"))
+    (folder,) = (arg.partition("=")[2] for arg in server["args"] if arg.startswith("--page-cert-dir"))
     assert {"name": "page-certificate", "mountPath": folder, "readOnly": True} in server["volumeMounts"]
-    assert found["ClusterRole", name]["rules"][0]["resources"] == ["tokenreviews"]
-    assert found["ClusterRoleBinding", name]["subjects"][0]["name"] == "release-multikueued-logs"
-    ingress = found["NetworkPolicy", "release-multikueued-logs"]["spec"]["ingress"]
-    assert [port["port"] for one in ingress for port in one["ports"]] == ["https", "page"]
+    assert objects["ClusterRole", name]["rules"][0]["resources"] == ["tokenreviews"]
+    assert objects["ClusterRoleBinding", name]["subjects"][0]["name"] == "release-multikueued-logs"
+    ingress = objects["NetworkPolicy", "release-multikueued-logs"]["spec"]["ingress"]
+    assert [port["port"] for path in ingress for port in path["ports"]] == ["https", "page"]
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ async def test_mirrors_need_who_answers_for_their_logs() -> None:
 async def test_who_made_mirrors_may_take_them_away_after_they_are_switched_off() -> None:
     on, off = (rendered(VALUES[name]) for name in ("mirrors", "mirrors that are taken away"))
     (role,) = (
-        one for one in on if one["metadata"]["name"] == "release-multikueued-mirrors" and one["kind"] == "ClusterRole"
+        obj for obj in on if obj["metadata"]["name"] == "release-multikueued-mirrors" and obj["kind"] == "ClusterRole"
     )
     assert role in off
-    assert {one["kind"] for one in off} >= {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-    assert not [one for one in off if one["metadata"]["name"].endswith("-logs-mirrors")]
+    assert {obj["kind"] for obj in off} >= {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert not [obj for obj in off if obj["metadata"]["name"].endswith("-logs-mirrors")]

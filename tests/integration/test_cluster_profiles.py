@@ -43,7 +43,7 @@ async def grant(planes: Planes) -> None:
 
 async def install(planes: Planes) -> None:
     """Have the manager serve ClusterProfiles."""
-    (definition,) = (one for one in read(OCM_CRDS) if one["metadata"]["name"] == CLUSTER_PROFILE.qualified)
+    (definition,) = (crd for crd in read(OCM_CRDS) if crd["metadata"]["name"] == CLUSTER_PROFILE.qualified)
     await establish(planes.manager.admin, [definition])
 
 
@@ -104,8 +104,8 @@ async def says(real: Fleet, worker: str, words: str) -> None:
     """Wait until a MultiKueueCluster is not Active and says this."""
     await real.changes.until(
         lambda: any(
-            one["type"] == "Active" and one["status"] == "False" and words in one["message"]
-            for one in dig(real.manager.get(MULTIKUEUE_CLUSTER, worker) or {}, "status", "conditions") or ()
+            condition["type"] == "Active" and condition["status"] == "False" and words in condition["message"]
+            for condition in dig(real.manager.get(MULTIKUEUE_CLUSTER, worker) or {}, "status", "conditions") or ()
         ),
         otherwise=lambda: f"{worker} does not say {words!r}: {real.story('')}",
     )

@@ -26,13 +26,13 @@ async def test_a_revoked_token_disconnects_its_worker_and_a_new_secret_brings_it
         await real.submit("other")
         other = await real.running("other")
         await cluster.restart_apiserver()  # watches end by themselves within the hour; this ends them now
-        told = await real.active(worker, status=False)
+        active = await real.active(worker, status=False)
         await real.changes.until(
             lambda: (
                 "Unauthorized"
                 in dig(real.manager.get(MULTIKUEUE_CLUSTER, worker), "status", "conditions")[0]["message"]
             ),
-            otherwise=lambda: f"it does not say that the token is refused: {told}",
+            otherwise=lambda: f"it does not say that the token is refused: {active}",
         )
         assert token not in str(real.manager.get(MULTIKUEUE_CLUSTER, worker))
         assert await real.running("trusted") == worker

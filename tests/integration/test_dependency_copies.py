@@ -72,7 +72,7 @@ def needing(name: str, **more: Any) -> Json:
 
 async def gone(clients: Sequence[KubeClient], resource: Resource, key: ObjectKey) -> None:
     async def look() -> bool:
-        return [await read(one, resource, key) for one in clients] == [None] * len(clients)
+        return [await read(client, resource, key) for client in clients] == [None] * len(clients)
 
     await poll_until(look, seconds=60, otherwise=f"{resource} {key} is not removed")
 
@@ -102,12 +102,12 @@ async def test_jobs_run_with_the_same_content_and_it_is_gone_after_the_last(plan
 
 async def _owners(client: KubeClient, resource: Resource, key: ObjectKey, count: int) -> list[Json]:
     """Wait until an object has so many owners; return them."""
-    found: list[Json] = []
+    owners: list[Json] = []
 
     async def look() -> bool:
-        found[:] = ((await read(client, resource, key)) or {"metadata": {}})["metadata"].get("ownerReferences", [])
-        return len(found) == count
+        owners[:] = ((await read(client, resource, key)) or {"metadata": {}})["metadata"].get("ownerReferences", [])
+        return len(owners) == count
 
     await poll_until(look, seconds=30, otherwise=f"{resource} {key} has not {count} owners")
-    assert not any("controller" in one or "blockOwnerDeletion" in one for one in found)
-    return found
+    assert not any("controller" in owner or "blockOwnerDeletion" in owner for owner in owners)
+    return owners

@@ -28,21 +28,23 @@ async def doctor(file: Path, *arguments: str) -> Json:
     with anyio.fail_after(100):
         result = await anyio.to_thread.run_sync(invoke, abandon_on_cancel=True)
     assert result.exit_code in (0, 1), result.output
-    found: Json = json.loads(result.stdout)
-    return found
+    report: Json = json.loads(result.stdout)
+    return report
 
 
 async def test_workers_are_asked_verb_by_verb_with_what_the_manager_holds(planes: Planes, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(yaml.safe_dump(kubeconfig(planes, "{}")))
     async with fleet(planes):
-        found = await doctor(file, "--service-account", "kueue-system/nobody")
+        diagnosis = await doctor(file, "--service-account", "kueue-system/nobody")
 
-    ids = {one["id"] for one in found["findings"]}
+    ids = {finding["id"] for finding in diagnosis["findings"]}
     assert "permission-missing" in ids  # of an account that nobody has given anything
-    assert not {one for one in ids if one.startswith("worker-")}
-    assert [one["worker"] for one in found["workers"]] == ["worker1", "worker2"]
-    assert all(one["clockFrom"] <= 0 <= one["clockTo"] for one in found["workers"])  # all run on this machine
-    gaps = {one["what"]: one for one in found["notChecked"]}
+    assert not {finding_id for finding_id in ids if finding_id.startswith("worker-")}
+    assert [worker["worker"] for worker in diagnosis["workers"]] == ["worker1", "worker2"]
+    assert all(
+        worker["clockFrom"] <= 0 <= worker["clockTo"] for worker in diagnosis["workers"]
+    )  # all run on this machine
+    gaps = {gap["what"]: gap for gap in diagnosis["notChecked"]}
     assert "namespaces of worker1" in gaps
     assert gaps["namespaces of worker1"]["why"] == "the user of its kubeconfig may not list namespaces there"

@@ -121,8 +121,8 @@ async def test_a_token_that_ends_during_a_watch_is_replaced_at_its_next_start(
     seen: list[str] = []
     got = anyio.Event()
 
-    def note(told: WatchEvent) -> None:
-        seen.append(told.object["metadata"]["name"])
+    def note(event: WatchEvent) -> None:
+        seen.append(event.object["metadata"]["name"])
         got.set()
 
     async def watch(client: KubeClient, version: str) -> None:

@@ -38,8 +38,8 @@ async def test_a_job_that_ends_while_the_daemon_is_down_has_run_once(planes: Pla
         await real.cleaned()
 
         there = {
-            field: told
-            for field, told in real.status_on(worker, "restarted").items()
+            field: value
+            for field, value in real.status_on(worker, "restarted").items()
             if field != "uncountedTerminatedPods"
         }
         assert done["status"] == there
@@ -53,10 +53,10 @@ async def test_a_worker_whose_api_server_dies_keeps_its_job_and_comes_back(plane
         other = next(name for name in real.workers if name != worker)
 
         await planes.workers[worker].kill_apiserver()
-        told = await real.active(worker, status=False)
-        assert told["reason"] == "ClientConnectionFailed"
-        assert told["message"].startswith(f"{worker}: ")
-        assert "connect" in told["message"]  # it broke, or cannot be made: whichever was seen first
+        active = await real.active(worker, status=False)
+        assert active["reason"] == "ClientConnectionFailed"
+        assert active["message"].startswith(f"{worker}: ")
+        assert "connect" in active["message"]  # it broke, or cannot be made: whichever was seen first
         await real.submit("elsewhere")
         assert await real.running("elsewhere") == other
         assert await real.running("kept") == worker

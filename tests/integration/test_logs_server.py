@@ -179,9 +179,9 @@ async def setting(
         file = write_kubeconfig(folder / "admin", manager.kubeconfig())
         client = await stack.enter_async_context(KubeClient(load_kubeconfig(file), name="manager"))
         await poll_until(lambda: is_available(manager), seconds=90, otherwise="the APIService is not available")
-        found = Setting(manager, client, Workers({"worker1": worker}, mark_key=KEY), folder, port)
-        await poll_until(found.is_discovered, seconds=90, otherwise="the API server's discovery does not show it")
-        yield found
+        here = Setting(manager, client, Workers({"worker1": worker}, mark_key=KEY), folder, port)
+        await poll_until(here.is_discovered, seconds=90, otherwise="the API server's discovery does not show it")
+        yield here
 
 
 @asynccontextmanager
@@ -209,9 +209,9 @@ async def serving(folder: Path, manager: Cluster, port: int, *arguments: str) ->
 
 async def is_available(manager: Cluster) -> bool:
     """Whether the API server can reach the server, and trusts its certificate."""
-    found = await manager.admin.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE_NAME}")
-    conditions = (found.get("status") or {}).get("conditions") or []
-    return any(one["type"] == "Available" and one["status"] == "True" for one in conditions)
+    service = await manager.admin.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE_NAME}")
+    conditions = (service.get("status") or {}).get("conditions") or []
+    return any(condition["type"] == "Available" and condition["status"] == "True" for condition in conditions)
 
 
 async def test_tenants_read_logs_with_kubectl_and_without_access_to_secrets(
@@ -235,7 +235,7 @@ async def test_tenants_read_logs_with_kubectl_and_without_access_to_secrets(
         await followed(here, local)
         await asked_directly(here)
         audit = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-        read = [one for one in audit if one["event"] == "log read"]
+        read = [entry for entry in audit if entry["event"] == "log read"]
         assert read[0]["user"] == "tenant"
         assert (read[0]["job"], read[0]["worker"], read[0]["bytes"]) == (
             "job.train",
@@ -298,8 +298,11 @@ async def test_kubectl_gets_watches_and_explains_jobs(clusters: ClusterFactory, 
         raw = {
             part: json.loads(await here.kubectl("get", "--raw", f"{base}/{part}", user="reader"))
             for part in (
-                *(f"namespaces/default/remotejobs/job.train/{one}" for one in ("explain", "events", "pods")),
-                *(f"namespaces/default/{one}" for one in WHOLE),
+                *(
+                    f"namespaces/default/remotejobs/job.train/{subresource}"
+                    for subresource in ("explain", "events", "pods")
+                ),
+                *(f"namespaces/default/{resource}" for resource in WHOLE),
                 *WHOLE,
                 "fleet",
                 "remotenamespaces",
@@ -319,10 +322,10 @@ async def test_kubectl_gets_watches_and_explains_jobs(clusters: ClusterFactory, 
     assert "REASON" in table.splitlines()[0]
     assert whole["status"]["cluster"] == "worker1"
     assert [raw[part]["status"]["jobs"]["running"] for part in ("overview", "namespaces/default/overview")] == [1, 1]
-    assert [one["job"] for one in raw["timeline"]["status"]["jobs"]] == ["job/train"]
-    assert [one["name"] for one in raw["namespaces/default/remotejobs/job.train/pods"]["pods"]] == ["train-a"]
+    assert [job["job"] for job in raw["timeline"]["status"]["jobs"]] == ["job/train"]
+    assert [pod["name"] for pod in raw["namespaces/default/remotejobs/job.train/pods"]["pods"]] == ["train-a"]
     assert raw["remotenamespaces"]["items"] == [{"metadata": {"name": "default"}}]
     assert "remotejob.remote.multikueue.dev/job.train" in watched
     assert "condition met" in waited
     assert "state" in documented
-    assert all("forbidden" in one.lower() for one in (*refused, elsewhere))
+    assert all("forbidden" in error.lower() for error in (*refused, elsewhere))

@@ -36,8 +36,8 @@ async def test_no_other_way_leads_onto_our_nodes(kubelets: AskingKubelets, tmp_p
         said = annotations_of(await here.mirror())
         assert (await here.kubectl("create", "-f", "-", stdin=as_json(pod("free"))))[0] == 0
         for path in (f"{PODS}/free/binding", "/api/v1/namespaces/default/bindings"):
-            told = await refused(here, binding("free", **said), "create", "--raw", path)
-            assert "multikueue alone binds pods to Nodes named multikueue-*" in told
+            refusal = await refused(here, binding("free", **said), "create", "--raw", path)
+            assert "multikueue alone binds pods to Nodes named multikueue-*" in refusal
         applied = await refused(here, pod("applied", node=OUR_NODE, **said), "apply", "--server-side")
         assert "multikueue alone puts pods" in applied
         generated = pod("", node=OUR_NODE, **said)
@@ -57,8 +57,8 @@ async def test_nothing_of_a_mirror_is_changed_and_none_is_held(kubelets: AskingK
             await here.kubectl("patch", "pod", "train-x", *through, "-p", json.dumps(patch))
         for through in ([], ["--subresource", "status"]):
             held = json.dumps({"metadata": {"finalizers": ["example.com/hold"]}})
-            code, told = await here.kubectl("patch", "pod", "train-x", *through, "-p", held)
-            assert (code, "it gets no finalizer" in told) == (1, True), told
+            code, output = await here.kubectl("patch", "pod", "train-x", *through, "-p", held)
+            assert (code, "it gets no finalizer" in output) == (1, True), output
         mirror = await here.admin.get(POD, ObjectKey("default", "train-x"))
         assert annotations_of(mirror)[WORKER_POD] == "default/train-x"
         assert "finalizers" not in mirror["metadata"]
@@ -99,11 +99,11 @@ async def test_the_proof_of_anothers_mirror_proves_nothing_even_without_the_poli
         await _done(here, "create", "--raw", path, "-f", "-", stdin=as_json(binding("bound", **said)))
         for name, namespace in (("mine", "default"), ("bound", "default"), ("train-x", "mine")):
             for command in (["logs", name], ["exec", name, "--", "true"]):
-                code, told = await here.kubectl("-n", namespace, *command)
-                assert (code, f"multikueue does not show a pod {namespace}/{name}" in told) == (1, True), told
+                code, output = await here.kubectl("-n", namespace, *command)
+                assert (code, f"multikueue does not show a pod {namespace}/{name}" in output) == (1, True), output
         assert here.worker.streams() == []
 
 
 async def _done(here: Stage, *arguments: str, stdin: bytes = b"") -> None:
-    code, told = await here.kubectl(*arguments, stdin=stdin)
-    assert code == 0, told
+    code, output = await here.kubectl(*arguments, stdin=stdin)
+    assert code == 0, output

@@ -72,17 +72,17 @@ async def test_kubectl_reads_logs_and_enters_containers(kubelets: AskingKubelets
         asked = here.worker.streams()[-1]
         assert dict(asked.query) == {"container": "main", "tailLines": "2", "timestamps": "true", "limitBytes": "10"}
         here.worker.refusal = 400, 'container "main" in pod "train-x" is waiting to start: ContainerCreating'
-        code, told = await here.kubectl("logs", "train-x")
-        assert (code, "is waiting to start: ContainerCreating" in told) == (1, True), told
+        code, output = await here.kubectl("logs", "train-x")
+        assert (code, "is waiting to start: ContainerCreating" in output) == (1, True), output
         here.worker.refusal = None
         for protocol in ("true", "false"):
             env = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": protocol}
             assert await here.kubectl("exec", "train-x", "--", "true", env=env) == (0, "ready\n")
-            code, told = await here.kubectl("exec", "-i", "train-x", "--", "tr", stdin=b"hello\n", env=env)
-            assert (code, told) == (0, "ready\nHELLO\n")
+            code, output = await here.kubectl("exec", "-i", "train-x", "--", "tr", stdin=b"hello\n", env=env)
+            assert (code, output) == (0, "ready\nHELLO\n")
             here.worker.code = 3
-            code, told = await here.kubectl("exec", "train-x", "--", "false", env=env)
-            assert (code, told) == (3, "ready\ncommand terminated with exit code 3\n")
+            code, output = await here.kubectl("exec", "train-x", "--", "false", env=env)
+            assert (code, output) == (3, "ready\ncommand terminated with exit code 3\n")
             here.worker.code = 0
         assert here.worker.streams()[-1].query.getall("command") == ["false"]
         assert await here.kubectl("get", "--raw", "/api/v1/nodes/multikueue-w1/proxy/healthz", user="prober") == (
@@ -98,8 +98,8 @@ async def test_nobody_but_the_daemon_puts_pods_on_its_nodes_or_changes_what_it_w
         mirror = await here.mirror()
         said = mirror["metadata"]["annotations"]
         for user in ("tenant", "admin"):
-            told = await refused(here, pod("mine", node="multikueue-w1", **said), user=user)
-            assert "multikueue alone puts pods on Nodes named multikueue-*" in told
+            output = await refused(here, pod("mine", node="multikueue-w1", **said), user=user)
+            assert "multikueue alone puts pods on Nodes named multikueue-*" in output
         free = pod("free")
         assert (await here.kubectl("create", "-f", "-", stdin=as_json(free)))[0] == 0
         target = {"apiVersion": "v1", "kind": "Node", "name": "multikueue-w1"}
@@ -112,8 +112,8 @@ async def test_nobody_but_the_daemon_puts_pods_on_its_nodes_or_changes_what_it_w
             {"annotations": {f"{OWN_PREFIX}more": "x"}},
             {"labels": {MIRROR: None}},
         ):
-            code, told = await here.kubectl("patch", "pod", "train-x", "-p", json.dumps({"metadata": patch}))
-            assert (code, "stays as it is" in told) == (1, True), told
+            code, output = await here.kubectl("patch", "pod", "train-x", "-p", json.dumps({"metadata": patch}))
+            assert (code, "stays as it is" in output) == (1, True), output
         assert (await here.kubectl("label", "pod", "train-x", "seen=yes"))[0] == 0
         assert (await here.kubectl("delete", "pod", "train-x"))[0] == 0
 
@@ -138,8 +138,8 @@ async def test_the_daemons_account_writes_pods_nodes_and_leases_of_its_own_alone
             (here.daemon.create(NODE, node("real-2")), "writes Nodes named multikueue-* only"),
             (here.daemon.create(LEASE, lease("real-1")), "writes Leases of Nodes named multikueue-* only"),
         ]
-        for attempt, told in refusals:
-            with pytest.raises(ApiError, match=re.escape(told)):
+        for attempt, words in refusals:
+            with pytest.raises(ApiError, match=re.escape(words)):
                 await attempt
         await here.daemon.create(LEASE, lease("multikueue-w1"))
         await here.daemon.delete(POD, ObjectKey("default", "gated"), grace=0)
@@ -160,8 +160,8 @@ async def test_a_pod_in_place_of_a_mirror_gets_nothing_even_without_the_policy(
         forged = pod("train-x", node="multikueue-w1", **said)
         assert (await here.kubectl("create", "-f", "-", stdin=as_json(forged)))[0] == 0
         for command in (("logs", "train-x"), ("exec", "train-x", "--", "true")):
-            code, told = await here.kubectl(*command)
-            assert (code, "multikueue does not show a pod default/train-x" in told) == (1, True), told
+            code, output = await here.kubectl(*command)
+            assert (code, "multikueue does not show a pod default/train-x" in output) == (1, True), output
         changed = await here.mirror("other")
         assert (await here.kubectl("logs", "other"))[0] == 0
         for name in ("uid-of-another", ""):
@@ -169,7 +169,7 @@ async def test_a_pod_in_place_of_a_mirror_gets_nothing_even_without_the_policy(
             await here.kubectl("patch", "pod", "other", "-p", json.dumps(patch))
             assert (await here.kubectl("logs", "other"))[0] == 1
         del changed
-        assert [one.path for one in here.worker.streams()] == ["/api/v1/namespaces/default/pods/other/log"]
+        assert [stream.path for stream in here.worker.streams()] == ["/api/v1/namespaces/default/pods/other/log"]
 
 
 async def test_another_pod_of_the_same_name_on_the_worker_is_not_shown(
@@ -179,8 +179,8 @@ async def test_another_pod_of_the_same_name_on_the_worker_is_not_shown(
         await here.mirror()
         here.worker.on_open = [("default/train-x", "uid-of-another")]  # between the look at it and the stream
         for command in (("logs", "train-x"), ("exec", "train-x", "--", "true")):
-            code, told = await here.kubectl(*command)
-            assert (code, 'gone from worker cluster "w1"' in told) == (1, True), told
+            code, output = await here.kubectl(*command)
+            assert (code, 'gone from worker cluster "w1"' in output) == (1, True), output
             here.worker.on_open = []
         assert len(here.worker.streams()) == 1  # exec did not reach a container of it
 
@@ -188,9 +188,9 @@ async def test_another_pod_of_the_same_name_on_the_worker_is_not_shown(
 async def test_without_the_second_switch_nobody_enters(kubelets: AskingKubelets, tmp_path: Path) -> None:
     async with stage(kubelets, tmp_path) as here:
         await here.mirror()
-        code, told = await here.kubectl("exec", "train-x", "--", "true")
-        assert (code, "mirrorPods.exec is off" in told) == (1, True), told
-        code, told = await here.kubectl("port-forward", "train-x", "0:80")
+        code, output = await here.kubectl("exec", "train-x", "--", "true")
+        assert (code, "mirrorPods.exec is off" in output) == (1, True), output
+        code, output = await here.kubectl("port-forward", "train-x", "0:80")
         assert here.worker.streams() == []
 
 
@@ -250,7 +250,7 @@ class TestTheDoctorTriesTheWay:
             async with KubeClient(connection(here.manager.kubeconfig("tenant")), name="manager") as client:
                 sight = Sight(client, "the manager", "ask somebody")
                 assert await mirrors_of(sight, fleet_with_mirrors()) == MirrorFacts()
-            assert [one.why for one in sight.not_checked][-1] == "you may not get nodes/proxy of multikueue-w1"
+            assert [gap.why for gap in sight.not_checked][-1] == "you may not get nodes/proxy of multikueue-w1"
 
 
 def fleet_with_mirrors() -> Facts:
@@ -266,7 +266,7 @@ async def tried(here: Stage) -> tuple[str, Cause | None]:
         facts = await mirrors_of(Sight(client, "the manager", ""), fleet_with_mirrors())
     assert facts is not None
     assert facts.way is not None
-    return facts.way.said, next((one for one in CAUSES if one.fits(facts.way.said)), None)
+    return facts.way.said, next((cause for cause in CAUSES if cause.fits(facts.way.said)), None)
 
 
 async def test_older_websockets_enter_as_they_are(kubelets: AskingKubelets, tmp_path: Path) -> None:
@@ -300,11 +300,11 @@ async def test_a_real_worker_takes_what_is_passed_on_with_the_rights_that_are_pr
             entered = await here.kubectl("exec", "-i", "train-x", "--", "tr", stdin=b"hello\n", env=env)
             assert entered == (0, "ready\nHELLO\n")
         assert await capitals_of(here, b"hello") == b"HELLO"
-        assert {one.path.split("/")[1] for one in here.worker.asked} == {"containerLogs", "exec"}
+        assert {request.path.split("/")[1] for request in here.worker.asked} == {"containerLogs", "exec"}
         here.workers.configs["w1"] = connection(worker.kubeconfig("less"))
         assert (await here.kubectl("logs", "train-x"))[0] == 0
-        code, told = await here.kubectl("exec", "train-x", "--", "true")
-        assert (code, 'worker cluster "w1" does not let multikueue do that' in told) == (1, True), told
+        code, output = await here.kubectl("exec", "train-x", "--", "true")
+        assert (code, 'worker cluster "w1" does not let multikueue do that' in output) == (1, True), output
 
 
 async def capitals_of(here: Stage, data: bytes) -> bytes:

@@ -34,7 +34,7 @@ async def test_what_runs_is_attached_to(kubelets: AskingKubelets, tmp_path: Path
         for protocol in PROTOCOLS:
             attached = await here.kubectl("attach", "-i", "train-x", stdin=b"hello\n", env=speaking(protocol))
             assert (attached[0], "ready\nHELLO\n" in attached[1]) == (0, True), attached
-        assert {one.path.rpartition("/")[2] for one in here.worker.streams()} == {"attach"}
+        assert {stream.path.rpartition("/")[2] for stream in here.worker.streams()} == {"attach"}
 
 
 async def test_files_are_copied_both_ways(kubelets: AskingKubelets, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ async def test_ports_are_forwarded(kubelets: AskingKubelets, tmp_path: Path) -> 
                 await stream.send(b"hello")
                 assert await stream.receive() == b"HELLO"
                 await stream.send_eof()
-        assert {one.path.rpartition("/")[2] for one in here.worker.streams()} == {"portforward"}
+        assert {stream.path.rpartition("/")[2] for stream in here.worker.streams()} == {"portforward"}
 
 
 @asynccontextmanager
@@ -75,7 +75,7 @@ async def forwarded(here: Stage, protocol: str) -> AsyncIterator[int]:
         assert process.stdout is not None
         said = ""
         with anyio.fail_after(30):
-            while (found := re.search(r"127\.0\.0\.1:(\d+) -> 8080", said)) is None:
+            while (match := re.search(r"127\.0\.0\.1:(\d+) -> 8080", said)) is None:
                 said += (await process.stdout.receive()).decode()
-        yield int(found[1])
+        yield int(match[1])
         process.terminate()

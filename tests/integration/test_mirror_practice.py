@@ -36,12 +36,12 @@ def started(line: str, environment: dict[str, str], log: Path) -> Iterator[None]
 def practice(folder: Path) -> Iterator[tuple[dict[str, str], Path]]:
     """A sandbox, the daemon and who answers for logs, as it prints them; the environment for kubectl, and its job."""
     with practising(folder, "--pods", "--workers", "1") as (_, lines), ExitStack() as stack:
-        found = files(folder)
-        environment = {**os.environ, "KUBECONFIG": str(found["kubeconfig.yaml"]), "HOME": str(folder)}
+        written = files(folder)
+        environment = {**os.environ, "KUBECONFIG": str(written["kubeconfig.yaml"]), "HOME": str(folder)}
         for word in ("run", "api-server"):
             (line,) = (line for line in lines if line.strip().startswith(f"multikueue {word} "))
             stack.enter_context(started(line, environment, folder / f"{word}.log"))
-        yield environment, found["job.yaml"]
+        yield environment, written["job.yaml"]
 
 
 async def test_the_printed_commands_are_all_it_takes(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class One:
     pods: dict[ObjectKey, Json] = attrs.field(factory=dict)
 
     def pod(self, name: str, **status: Any) -> ObjectKey:
-        """There is one that says so."""
+        """There is a pod that says so."""
         made = worker_pod(**status)
         made["metadata"] |= {"name": name, "uid": f"uid-of-{name}"}
         key = ObjectKey.of(made)
@@ -134,7 +134,7 @@ async def test_a_quota_on_pods_keeps_a_mirror_out_until_it_has_room(clusters: Cl
 
         async def is_shown() -> bool:
             await here.reconciler.reconcile(key)
-            return any(one["metadata"]["name"] == "one" for one in (await here.admin.list(POD)).items)
+            return any(pod["metadata"]["name"] == "one" for pod in (await here.admin.list(POD)).items)
 
         await until(is_shown, 30)
         mirror = await here.mirror("one")

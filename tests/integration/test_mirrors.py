@@ -42,8 +42,8 @@ async def test_the_bodies_are_taken(clusters: ClusterFactory) -> None:
             named = {"namespace": place, "name": "default"}
             await plane.admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named})
         await _pods_of_others(admin)
-        for one in mirror_policy_objects("mirrors", "daemon"):
-            await plane.admin.apply(one)
+        for obj in mirror_policy_objects("mirrors", "daemon"):
+            await plane.admin.apply(obj)
         await _node(client)
         await _mirror(admin, client)
         await _foreign(admin, client)
@@ -77,7 +77,10 @@ async def _mirror(admin: KubeClient, client: KubeClient) -> None:
         await client.merge_patch(POD, key, other, subresource="status")
     lost = {"status": mirror_status(stored, NOW)}
     stored = await client.merge_patch(POD, key, lost, subresource="status")
-    assert [one["type"] for one in dig(stored, "status", "conditions")] == ["Ready", "multikueue.dev/WorkerReachable"]
+    assert [condition["type"] for condition in dig(stored, "status", "conditions")] == [
+        "Ready",
+        "multikueue.dev/WorkerReachable",
+    ]
     ended = worker_pod(phase="Succeeded")
     state = {"exitCode": 0, "reason": "Completed", "startedAt": None, "finishedAt": "2026-11-28T10:00:05Z"}
     ended["status"]["containerStatuses"][0] |= {"ready": False, "started": False, "state": {"terminated": state}}

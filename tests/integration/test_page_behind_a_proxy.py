@@ -96,7 +96,7 @@ class Fronted:
     async def proxying(self, instead: Mapping[str, str] = MappingProxyType({})) -> AsyncIterator[None]:
         """oauth2-proxy with the flags of the docs, or others instead, while the context lasts."""
         process = ChildProcess("oauth2-proxy", self.folder / "proxy.log")
-        flags = told(1, {**self._here(), **instead})
+        flags = proxy_flags(1, {**self._here(), **instead})
         trusted = f"SSL_CERT_FILE={self.folder / 'ca.crt'}"
         await process.start(["/usr/bin/env", trusted, str(find_oauth2_proxy()), *flags])
         try:
@@ -117,7 +117,7 @@ class Fronted:
         }
 
 
-def told(block: int, instead: Mapping[str, str]) -> list[str]:
+def proxy_flags(block: int, instead: Mapping[str, str]) -> list[str]:
     """The flags that the docs say, with what stands there for an example's names."""
     flags = [block for block in blocks(PAGE, "text") if block.startswith("--")][block].splitlines()
     for example, ours in instead.items():
@@ -156,7 +156,7 @@ async def fronted(folder: Path) -> AsyncIterator[Fronted]:
     async with AsyncExitStack() as stack:
         issuer = await stack.enter_async_context(issuing(authority))
         here = {"https://issuer.example.com": issuer.url, "/etc/proxy/issuer-ca.crt": str(folder / "ca.crt")}
-        trusting = setting(folder, permitted=("--page",), arguments=served, flags=told(0, here))
+        trusting = setting(folder, permitted=("--page",), arguments=served, flags=proxy_flags(0, here))
         behind = await stack.enter_async_context(trusting)
         reached = behind.workers.workers["worker1"].kubeconfig("multikueue")
         await connect_workers(behind.client, {"worker1": reached})
@@ -216,8 +216,8 @@ async def signed_in(here: Fronted) -> None:
         assert 'data-door="sign-in"' in (await bob.ask())[2]
         jobs = json.loads((await ann.ask(f"{OWN}/remotejobs"))[2])
         spaces = json.loads((await ann.ask(f"{API}v1alpha1/remotenamespaces"))[2])
-        assert [one["metadata"]["name"] for one in jobs["items"]] == ["job.train"]
-        assert [one["metadata"]["name"] for one in spaces["items"]] == ["default"]
+        assert [item["metadata"]["name"] for item in jobs["items"]] == ["job.train"]
+        assert [item["metadata"]["name"] for item in spaces["items"]] == ["default"]
         elsewhere = [f"{API}v1alpha1/namespaces/kube-system/remotejobs", FLEET]
         assert [await ann.code(path) for path in elsewhere] == [403, 403]
         bobs = [f"{OWN}/{part}" for part in ("remotejobs", "remotejobs/job.train", "overview", "timeline")]

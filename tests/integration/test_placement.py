@@ -50,19 +50,19 @@ class Hub:
     @property
     def client(self) -> KubeClient:
         """The manager's administrator."""
-        found = self.real.manager.client
-        assert isinstance(found, KubeClient)
-        return found
+        client = self.real.manager.client
+        assert isinstance(client, KubeClient)
+        return client
 
     async def lists(self, *names: str) -> None:
         """Wait until the config lists these."""
 
         async def holds() -> bool:
             try:
-                found = await self.client.get(MULTIKUEUE_CONFIG, ObjectKey("", CHECK))
+                config = await self.client.get(MULTIKUEUE_CONFIG, ObjectKey("", CHECK))
             except NotFound:
                 return not names
-            return bool(dig(found, "spec", "clusters") == list(names))
+            return bool(dig(config, "spec", "clusters") == list(names))
 
         await poll_until(holds, seconds=20, otherwise=f"the config does not list {names}: {await self.said()}")
 
@@ -70,15 +70,15 @@ class Hub:
         """Wait until the check says so."""
 
         async def holds() -> bool:
-            found = await self.said()
-            return found[0] == reason and words in found[1]
+            reason_and_message = await self.said()
+            return reason_and_message[0] == reason and words in reason_and_message[1]
 
         await poll_until(holds, seconds=seconds, otherwise=f"the check does not say {reason} {words}")
 
     async def said(self) -> tuple[str, str]:
         """What the check says."""
-        told = condition(await self.client.get(ADMISSION_CHECK, ObjectKey("", PLACED)), "Active") or {}
-        return told.get("reason", ""), told.get("message", "")
+        active = condition(await self.client.get(ADMISSION_CHECK, ObjectKey("", PLACED)), "Active") or {}
+        return active.get("reason", ""), active.get("message", "")
 
 
 @asynccontextmanager
@@ -86,7 +86,7 @@ async def hub(planes: Planes) -> AsyncIterator[Hub]:
     """A hub with OCM's definitions, the rules of the chart, a Placement, and the daemon."""
     for obj in chart_objects("rbac-placement.yaml"):
         await planes.manager.admin.apply(obj)
-    definitions = [one for one in read(OCM_CRDS) if one["spec"]["group"] == OCM_GROUP]
+    definitions = [crd for crd in read(OCM_CRDS) if crd["spec"]["group"] == OCM_GROUP]
     await establish(planes.manager.admin, definitions)
     async with fleet(planes, daemon=False, settings=WITH_OCM) as real:
         made = Hub(real)
@@ -100,8 +100,8 @@ async def hub(planes: Planes) -> AsyncIterator[Hub]:
 async def forget(made: Hub) -> None:
     """Remove what an earlier test has left of OCM's objects."""
     for resource in (PLACEMENT_DECISION, PLACEMENT):
-        for one in (await made.client.list(resource)).items:
-            await made.client.delete(resource, ObjectKey.of(one))
+        for item in (await made.client.list(resource)).items:
+            await made.client.delete(resource, ObjectKey.of(item))
 
 
 async def test_the_stories_of_the_guide(planes: Planes) -> None:
@@ -136,8 +136,8 @@ async def test_our_entry_leaves_all_others_alone(planes: Planes) -> None:
         read_again = await made.client.get(WORKLOAD, ObjectKey.of(workload))
         assert check_state(read_again, PLACED) == check_state(read_again, CHECK) == "Ready"
         assert cluster_name(read_again) == "worker1"
-        mine = [one for one in read_again["metadata"]["managedFields"] if one["manager"] == PLACEMENT_CONTROLLER]
-        (fields,) = [one["fieldsV1"]["f:status"]["f:admissionChecks"] for one in mine]
+        mine = [entry for entry in read_again["metadata"]["managedFields"] if entry["manager"] == PLACEMENT_CONTROLLER]
+        (fields,) = [entry["fieldsV1"]["f:status"]["f:admissionChecks"] for entry in mine]
         assert list(fields) == [f'k:{{"name":"{PLACED}"}}']
 
 

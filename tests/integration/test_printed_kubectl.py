@@ -121,10 +121,10 @@ FOUND: Final = tuple(commands())
 def test_they_are_found() -> None:
     """A command that is read wrongly would be run wrongly."""
     assert len(FOUND) > 12
-    assert all(shlex.split(one.text)[0] == "kubectl" for one in FOUND)
+    assert all(shlex.split(command.text)[0] == "kubectl" for command in FOUND)
 
 
-@pytest.mark.parametrize("command", FOUND, ids=lambda one: f"{one.where} {one.text[:60]}")
+@pytest.mark.parametrize("command", FOUND, ids=lambda command: f"{command.where} {command.text[:60]}")
 async def test_a_remedy_runs_as_it_is_printed(tmp_path: Path, command: Command) -> None:
     """Where there is what it is about; so for each kind that it may be about."""
     (tmp_path / "FILE").write_text("apiVersion: v1\nkind: Config\n")

@@ -24,7 +24,7 @@ _MARKS: Final = ObjectKey(KUEUE_NAMESPACE, "multikueue-marks")
 async def test_from_bare_clusters_to_a_finished_job(planes: Planes, walker: Walker) -> None:
     """And then the chart, which takes over from the daemon on the laptop."""
     first, second, kueue, gate, rollout, *queues, run, add, create, status, explain = commands(PAGE)[:12]
-    assert all(one.startswith(WITH_DOCKER) for one in (first, second))
+    assert all(line.startswith(WITH_DOCKER) for line in (first, second))
     assert KUEUES_MANIFESTS in kueue
     async with kueue_installed(planes) as ground:
         for command in (gate, rollout, *queues):
@@ -58,7 +58,7 @@ async def the_worker_gets_another_address(walker: Walker, add: str, url: str) ->
 async def the_chart_takes_over(walker: Walker, ground: Ground) -> None:
     """A real API server takes all that it makes, and the key of marks stays what it was."""
     image, load, install, address = commands(PAGE)[12:]
-    assert all(one.startswith(WITH_DOCKER) for one in (image, load))
+    assert all(line.startswith(WITH_DOCKER) for line in (image, load))
     assert address.endswith("--server https://worker1-control-plane:6443")
     made = (await ground.manager.client.get(SECRET, _MARKS))["data"]
     try:

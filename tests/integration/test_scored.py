@@ -116,7 +116,7 @@ async def it_runs_elsewhere(real: Fleet) -> None:
 
 
 async def only_worker2_has_room_in_the_flavor_it_selects(real: Fleet) -> None:
-    """The others have room in another one."""
+    """The others have room in another flavor."""
     for name, view in real.workers.items():
         queue = await view.client.get(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME))
         group, flavors = queue["spec"]["resourceGroups"][0], list[Json]()
@@ -124,7 +124,7 @@ async def only_worker2_has_room_in_the_flavor_it_selects(real: Fleet) -> None:
             made = {**resource_flavor(), "metadata": {"name": flavor}, "spec": {"nodeLabels": {"gpu": flavor}}}
             await view.client.create(RESOURCE_FLAVOR, made)
             nothing_of_it = {} if (flavor == "a100") is (name == "worker2") else {"nominalQuota": "0"}
-            resources = [{**one, **nothing_of_it} for one in group["flavors"][0]["resources"]]
+            resources = [{**resource, **nothing_of_it} for resource in group["flavors"][0]["resources"]]
             flavors.append({"name": flavor, "resources": resources})
         spec = {"resourceGroups": [{**group, "flavors": flavors}]}
         await view.client.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), {"spec": spec})

@@ -48,7 +48,7 @@ async def test_a_job_of_the_built_in_controller_is_taken_over_without_a_restart(
         await real.daemon.connected()
         await real.submit(f"{name}-later")  # goes all its way meanwhile
         await real.running(f"{name}-later")
-        assert [uid(one) for one in real.pods(worker, name)] == [uid(pod)]
+        assert [uid(pod) for pod in real.pods(worker, name)] == [uid(pod)]
         await end(real, f"{name}-later", name)
 
 
@@ -60,7 +60,7 @@ async def test_what_we_leave_has_what_the_built_in_controller_looks_for(planes: 
         copy = await real.workers[worker].client.get(WORKLOAD, ObjectKey.of(workload))
         job = await real.workers[worker].client.get(JOB, ObjectKey(NAMESPACE, "left"))
         assert cluster_name(workload) == worker
-        assert {one["metadata"]["labels"][ORIGIN_LABEL] for one in (copy, job)} == {"multikueue"}
+        assert {obj["metadata"]["labels"][ORIGIN_LABEL] for obj in (copy, job)} == {"multikueue"}
         named = {job["metadata"][form][PREBUILT_WORKLOAD] for form in ("labels", "annotations")}
         assert named == {workload["metadata"]["name"]}
         real.daemon.start()

@@ -123,8 +123,8 @@ async def test_while_no_replica_runs_jobs_are_created_and_later_rejected_with_wh
             entry = check(real.manager.workload_of("unasked") or {}, CHECK) or {}
             return entry.get("message") if entry.get("state") == "Rejected" else None
 
-        told = await real.changes.until(message, otherwise=lambda: f"not rejected: {real.story('unasked')}")
-        assert 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""' in told
+        rejection = await real.changes.until(message, otherwise=lambda: f"not rejected: {real.story('unasked')}")
+        assert 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""' in rejection
         assert real.ran_on("unasked") == []
         await real.delete("unasked")
 
@@ -174,8 +174,8 @@ async def test_while_the_authority_changes_every_job_is_asked_about(planes: Plan
 
         async def signed_by_the_new_one() -> bool:
             data = (await planes.manager.admin.get(_SECRET))["data"]
-            found = WebhookCredentials.read({field: base64.b64decode(data[field]).decode() for field in FIELDS})
-            return is_signed_by(found.serving.certificate, new.certificate)
+            credentials = WebhookCredentials.read({field: base64.b64decode(data[field]).decode() for field in FIELDS})
+            return is_signed_by(credentials.serving.certificate, new.certificate)
 
         await poll_until(signed_by_the_new_one, seconds=20, otherwise="the new authority signs nothing")
         before = asked_about
@@ -192,5 +192,5 @@ async def test_while_the_authority_changes_every_job_is_asked_about(planes: Plan
 
 
 async def _authority(real: Fleet) -> str:
-    found = await real.manager.client.get(MUTATING_WEBHOOKS, ObjectKey("", WEBHOOK_CONFIGURATION))
-    return str(found["webhooks"][0]["clientConfig"]["caBundle"])
+    configuration = await real.manager.client.get(MUTATING_WEBHOOKS, ObjectKey("", WEBHOOK_CONFIGURATION))
+    return str(configuration["webhooks"][0]["clientConfig"]["caBundle"])

@@ -47,7 +47,7 @@ async def test_a_worker_is_added_runs_a_job_is_rotated_and_removed(planes: Plane
         )
         assert "worker2 is connected" in said
         printed = CliRunner().invoke(main, ["rbac", "worker"]).stdout
-        (role,) = [one for one in yaml.safe_load_all(printed) if one["kind"] == "ClusterRole"]
+        (role,) = [obj for obj in yaml.safe_load_all(printed) if obj["kind"] == "ClusterRole"]
         made = await there.get(CLUSTER_ROLE, ObjectKey("", "kueue-system-multikueue"))
         assert made["rules"] == role["rules"]
 

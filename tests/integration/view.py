@@ -48,9 +48,9 @@ class Changes:
         with anyio.move_on_after(seconds):
             while True:
                 changed = self.next()
-                found = look()
-                if found is not None and found is not False:
-                    return found
+                shown = look()
+                if shown is not None and shown is not False:
+                    return shown
                 await changed.wait()
         raise NotReady(f"{otherwise if isinstance(otherwise, str) else otherwise()} (after {seconds:g} s)")
 
@@ -100,7 +100,7 @@ class View:
 
     def workload_of(self, job: str) -> Json | None:
         """The Workload that Kueue made for a Job of our namespace."""
-        for workload in (one for one in self.all(WORKLOAD) if ObjectKey.of(one).namespace == NAMESPACE):
+        for workload in (workload for workload in self.all(WORKLOAD) if ObjectKey.of(workload).namespace == NAMESPACE):
             owners = workload["metadata"].get("ownerReferences") or []
             if any(owner["name"] == job for owner in owners):
                 return workload

@@ -55,9 +55,9 @@ def kubeconfig(planes: Planes, context: str) -> Json:
     """All clusters, with an administrator's context for each, of this name once the cluster's is filled in."""
     merged: Json = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
     for plane in planes.all:
-        one, name = plane.kubeconfig(), context.format(plane.name)
-        merged["clusters"].append({**one["clusters"][0], "name": name})
-        merged["users"].append({**one["users"][0], "name": name})
+        config, name = plane.kubeconfig(), context.format(plane.name)
+        merged["clusters"].append({**config["clusters"][0], "name": name})
+        merged["users"].append({**config["users"][0], "name": name})
         merged["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
     return {**merged, "current-context": context.format(planes.manager.name)}
 
@@ -71,7 +71,7 @@ class Walker:
     @classmethod
     def at(cls, home: Path, planes: Planes, *, context: str) -> Walker:
         """Prepare the home folder; `context` is how its kubeconfig names contexts: `kind-{}`."""
-        found = _programs()
+        needed = _programs()
         programs, file = home / "bin", home / ".kube" / "config"
         programs.mkdir()
         file.parent.mkdir()
@@ -80,7 +80,7 @@ class Walker:
         ours = programs / "multikueue"
         ours.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m multikueued "$@"\n')
         ours.chmod(0o755)
-        for program in found:
+        for program in needed:
             (programs / program.name).symlink_to(program)
         return cls(home)
 

@@ -124,7 +124,7 @@ async def _stages(client: ApiClient, kind: SandboxKind, jobs: list[Json]) -> Sta
             await client.create(kind.resource, job)
         await anyio.sleep(_SETTLES)
         seen["waits"] = newest()
-        before = {name: len(found) for name, found in versions.items()}
+        before = {name: len(objects) for name, objects in versions.items()}
         await _hold(client, "None")
         await (until(all_are(kind.course.pods_ready)) if kind.reports else anyio.sleep(_SETTLES))
         seen["starts"] = [version for name in names for version in versions[name][before[name] :]]

@@ -55,6 +55,6 @@ def cases() -> list[Case]:
 
 def definitions(rows: list[Case]) -> list[Json]:
     """The CustomResourceDefinitions of these kinds: the projects' own, or else the sandbox's."""
-    found = _upstream()
+    upstream = _upstream()
     gvks = [(case.kind, case.kind.resource.gvk) for case in rows]
-    return [found.get((gvk.group, gvk.kind)) or definition(kind) for kind, gvk in gvks if "." in gvk.group]
+    return [upstream.get((gvk.group, gvk.kind)) or definition(kind) for kind, gvk in gvks if "." in gvk.group]

@@ -158,7 +158,9 @@ async def held_by_a_finalizer(ending: Ending) -> None:
     held = ground.jobs(worker, ending.case.kind, name)
     assert held
     assert all(map(ending.case.adapter.pods_are_gone, held)) or ground.runs.copies(name) == copies
-    await change_finalizers(worker, ending.case.kind, held, lambda those: [one for one in those if one != _SLOW])
+    await change_finalizers(
+        worker, ending.case.kind, held, lambda those: [finalizer for finalizer in those if finalizer != _SLOW]
+    )
 
 
 async def outlives_its_pods(ground: Ground, case: Case) -> None:
@@ -176,7 +178,7 @@ async def outlives_its_pods(ground: Ground, case: Case) -> None:
     await ground.until(lambda: len(ground.runs.copies(name)) == 2, lambda: ground.story(kind, name))
     held = ground.jobs(worker, kind, name)
     assert held, "it is there still"
-    await change_finalizers(worker, kind, held, lambda those: [one for one in those if one != _SLOW])
+    await change_finalizers(worker, kind, held, lambda those: [finalizer for finalizer in those if finalizer != _SLOW])
     await _deleted(ground, case, name)
     _check_runs(ground, name)
 
@@ -186,10 +188,10 @@ async def change_finalizers(
 ) -> None:
     """Change those of job copies, but of those that are gone meanwhile."""
     for copy in copies:
-        while (found := await read(cluster.client, kind.resource, ObjectKey.of(copy))) is not None:
-            found["metadata"]["finalizers"] = change(finalizers_of(found))
+        while (current := await read(cluster.client, kind.resource, ObjectKey.of(copy))) is not None:
+            current["metadata"]["finalizers"] = change(finalizers_of(current))
             with suppress(Conflict):  # somebody else wrote in between
-                await cluster.client.replace(kind.resource, typed(kind.resource, found))
+                await cluster.client.replace(kind.resource, typed(kind.resource, current))
                 break
 
 
@@ -413,7 +415,7 @@ def _check_shown(ground: Ground, name: str, pods: list[Life], begin: float) -> N
     """A Job is shown as active while its pods end, and in the end none is shown that terminates."""
     gone = max(pod.ended or 0.0 for pod in pods)
     shown = [(time, status) for time, status in ground.manager.status_log[JOB, name] if time >= begin]
-    ending = list(itertools.dropwhile(lambda one: not one[1].get("terminating"), shown))
+    ending = list(itertools.dropwhile(lambda timed: not timed[1].get("terminating"), shown))
     assert ending or ground.late, "pods are seen to end"
     assert all(status.get("active") for time, status in ending if time < gone), "it is active until the last has gone"
     assert not shown[-1][1].get("terminating")
@@ -421,10 +423,10 @@ def _check_shown(ground: Ground, name: str, pods: list[Life], begin: float) -> N
 
 def _reserved(ground: Ground) -> Mapping[str, set[str]]:
     """The quota that each cluster's queue has given away."""
-    found: dict[str, set[str]] = {}
+    reserved: dict[str, set[str]] = {}
     for cluster in ground.clusters:
         queue = cluster.get(CLUSTER_QUEUE, CLUSTER_QUEUE_NAME) or {}
         flavors = dig(queue, "status", "flavorsReservation") or []
         totals = {str(entry["total"]) for flavor in flavors for entry in flavor["resources"]}
-        found[cluster.name] = totals - {"0"}
-    return found
+        reserved[cluster.name] = totals - {"0"}
+    return reserved

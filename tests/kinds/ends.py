@@ -122,7 +122,7 @@ async def member_deleted_there(ground: Ground, case: Case) -> None:
     def phases(of: Cluster) -> dict[str, str]:
         return {name_of(pod): pod["status"]["phase"] for pod in ground.jobs(of, kind, name)}
 
-    names = [name_of(one) for one in jobs]
+    names = [name_of(job) for job in jobs]
     failed = dict(zip(names, ["Failed", "Running"], strict=True))
     await ground.until(lambda: phases(ground.manager) == failed, lambda: ground.story(kind, name))
     assert phases(there) == failed, "kept while its group runs"
@@ -196,16 +196,16 @@ async def _delete_workloads(ground: Ground, case: Case, name: str) -> None:
 
 
 def _seen(ground: Ground) -> set[str]:
-    found = (obj for worker in ground.workers.values() for obj in worker.now.values())
-    return {uid(obj) for obj in found if obj["kind"] != CLUSTER_QUEUE.gvk.kind}
+    objects = (obj for worker in ground.workers.values() for obj in worker.now.values())
+    return {uid(obj) for obj in objects if obj["kind"] != CLUSTER_QUEUE.gvk.kind}
 
 
 def _pods(ground: Ground, name: str) -> list[Json]:
-    found = (obj for worker in ground.workers.values() for obj in worker.now.values())
-    return [obj for obj in found if obj["kind"] == "Pod" and (obj["metadata"].get("labels") or {}).get("app") == name]
+    objects = (obj for worker in ground.workers.values() for obj in worker.now.values())
+    return [obj for obj in objects if obj["kind"] == "Pod" and (obj["metadata"].get("labels") or {}).get("app") == name]
 
 
 def _offered(ground: Ground, case: Case, name: str) -> list[Json]:
-    names = [found["metadata"]["name"] for found in ground.workloads_of(case.kind, name) if has_quota(found)]
-    there = (worker.get(WORKLOAD, one) for worker in ground.workers.values() for one in names[:1])
+    names = [workload["metadata"]["name"] for workload in ground.workloads_of(case.kind, name) if has_quota(workload)]
+    there = (worker.get(WORKLOAD, name) for worker in ground.workers.values() for name in names[:1])
     return [copy for copy in there if copy is not None]

@@ -177,9 +177,9 @@ class Ground:
         with anyio.move_on_after(self.seconds):
             while True:
                 changed = self._changed
-                found = look()
-                if found:
-                    return found
+                value = look()
+                if value:
+                    return value
                 await changed.wait()
                 await anyio.sleep(self.pace)
         raise AssertionError(f"not within {self.seconds:g} s: {otherwise()}")
@@ -251,8 +251,8 @@ class Ground:
 
         def look() -> str | None:
             shown = [self.manager] if kind.reports else [*self.workers.values()]
-            found = [job for cluster in shown for job in self.jobs(cluster, kind, name)]
-            runs = bool(found) and all(kind.course.pods_ready(job) for job in found)
+            jobs = [job for cluster in shown for job in self.jobs(cluster, kind, name)]
+            runs = bool(jobs) and all(kind.course.pods_ready(job) for job in jobs)
             places = {cluster_name(workload) for workload in self.workloads_of(kind, name)}
             return max(place for place in places if place) if runs and places and None not in places else None
 
@@ -292,13 +292,15 @@ class Ground:
             lambda: self.story(kind, name),
         )
 
-    async def told(self, kind: SandboxKind, name: str, what: str) -> None:
+    async def until_told(self, kind: SandboxKind, name: str, what: str) -> None:
         """Wait until an event on a Workload of a job says something."""
 
         def look() -> bool:
             workloads = self._workload_names(kind, name)
             events = [obj for (resource, _), obj in self.manager.now.items() if resource == EVENT]
-            return any(dig(one, "regarding", "name") in workloads and what in str(one.get("note")) for one in events)
+            return any(
+                dig(event, "regarding", "name") in workloads and what in str(event.get("note")) for event in events
+            )
 
         await self.until(look, lambda: self.story(kind, name))
 

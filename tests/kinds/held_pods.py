@@ -31,7 +31,7 @@ def gates(pod: Json) -> list[str]:
 
 def pods_on(ground: Ground, where: str, name: str) -> list[Json]:
     """The pods of a job, or of a set, on one cluster."""
-    cluster = next(one for one in ground.clusters if one.name == where)
+    cluster = next(cluster for cluster in ground.clusters if cluster.name == where)
     return [
         pod
         for (resource, own), pod in sorted(cluster.now.items(), key=lambda item: item[0][1])
@@ -43,10 +43,10 @@ async def admitted(ground: Ground, case: Case, name: str, *, pods: int | None = 
     """Wait until every Workload of a job is Admitted and its pods run, held by our gate alone; return these pods."""
 
     def look() -> list[Json] | None:
-        workloads, found = ground.workloads_of(case.kind, name), pods_on(ground, "manager", name)
-        so = bool(workloads) and all(is_admitted(one) for one in workloads)
-        held = all(gates(pod) == [HOLDING_GATE] and dig(pod, "status", "phase") == "Running" for pod in found)
-        return found if so and held and found and pods in (None, len(found)) else None
+        workloads, pods_there = ground.workloads_of(case.kind, name), pods_on(ground, "manager", name)
+        so = bool(workloads) and all(is_admitted(workload) for workload in workloads)
+        held = all(gates(pod) == [HOLDING_GATE] and dig(pod, "status", "phase") == "Running" for pod in pods_there)
+        return pods_there if so and held and pods_there and pods in (None, len(pods_there)) else None
 
     return await ground.until(look, lambda: ground.story(case.kind, name))
 
@@ -76,7 +76,11 @@ async def is_deleted_on_eviction(ground: Ground, case: Case, where: str) -> None
     jobs = await ground.submit(case.kind, name, duration="1h")
     worker = await ground.running(case.kind, name)
     before = {pod["metadata"]["uid"] for pod in await admitted(ground, case, name)}
-    there = [one for one in ground.workloads_of(case.kind, name) if dig(one, "status", "clusterName") == worker]
+    there = [
+        workload
+        for workload in ground.workloads_of(case.kind, name)
+        if dig(workload, "status", "clusterName") == worker
+    ]
     cluster = ground.manager if where == "manager" else ground.workers[worker]
     await evict(cluster.client, ObjectKey.of(there[0]))
     owned = case.name == "deployment"

@@ -128,7 +128,7 @@ async def leaves_foreign_jobs_alone(ground: Ground, case: Case, *, defaulted: bo
     before = await ground.workers["worker1"].client.create(kind.resource, taken)
     jobs = await ground.submit(kind, name, queue=name, duration="1h")
     await ground.until(
-        lambda: any(is_admitted(found) for found in _copies_of(ground, case, "worker1", name)),
+        lambda: any(is_admitted(workload) for workload in _copies_of(ground, case, "worker1", name)),
         lambda: ground.story(kind, name),
     )
     await ground.open_queue("worker2", name)
@@ -157,9 +157,9 @@ async def runs_again_after_eviction(ground: Ground, case: Case) -> None:
     await evict(ground.workers[worker].client, ObjectKey.of(copy))
 
     def again() -> bool:
-        there = [found for other in ground.workers for found in _copies_of(ground, case, other, name)]
-        new = [found for found in there if ("Workload", found["metadata"]["name"]) == ("Workload", place[1])]
-        return any(is_admitted(found) and found["metadata"]["uid"] not in seen for found in new)
+        there = [workload for other in ground.workers for workload in _copies_of(ground, case, other, name)]
+        new = [workload for workload in there if ("Workload", workload["metadata"]["name"]) == ("Workload", place[1])]
+        return any(is_admitted(workload) and workload["metadata"]["uid"] not in seen for workload in new)
 
     await ground.until(again, lambda: ground.story(kind, name))
     second = await ground.running(kind, name)
@@ -232,10 +232,10 @@ async def scales(ground: Ground, case: Case) -> None:
             copy = ground.workers[worker].get(kind.resource, name)
             if copy is None:
                 return False
-            told = [found for found in ground.workloads_of(kind, name) if not is_finished(found)]
+            live = [workload for workload in ground.workloads_of(kind, name) if not is_finished(workload)]
             wanted = [pod_set["count"] for pod_set in kind.pods.read(copy)]
-            same = [[pod_set["count"] for pod_set in found["spec"]["podSets"]] == wanted for found in told]
-            return ground.size(copy, SIZES[case.name]) == size and same == [True] and all(map(is_admitted, told))
+            same = [[pod_set["count"] for pod_set in workload["spec"]["podSets"]] == wanted for workload in live]
+            return ground.size(copy, SIZES[case.name]) == size and same == [True] and all(map(is_admitted, live))
 
         await ground.until(follows_size, lambda: ground.story(kind, name))
         if case.name in SIZE_SHOWN:
@@ -260,7 +260,7 @@ async def keeps_its_size(ground: Ground, case: Case) -> None:
     if kind.course.ends:
         (shown,) = await ground.ended(kind, name, "Succeeded")
     else:
-        await ground.told(kind, name, "cannot change")
+        await ground.until_told(kind, name, "cannot change")
         (shown,) = ground.jobs(ground.manager, kind, name)
         await ground.delete(kind, jobs)
     assert dig(shown, "status", *SIZE_SHOWN[case.name]) == 1
@@ -297,14 +297,14 @@ async def shrinks(ground: Ground, case: Case) -> None:
     kind, name = case.kind, f"{case.name}-shrinks"
     jobs = await ground.submit(kind, name)
     worker = await ground.running(kind, name)
-    before = {found["metadata"]["uid"] for found in ground.jobs(ground.workers[worker], kind, name)}
+    before = {job["metadata"]["uid"] for job in ground.jobs(ground.workers[worker], kind, name)}
     await ground.manager.client.merge_patch(kind.resource, ObjectKey.of(jobs[0]), {"spec": {"replicas": 1}})
     await ground.until(
         lambda: len(ground.workloads_of(kind, name)) == len(_copies_of(ground, case, worker, name)) == 1,
         lambda: ground.story(kind, name),
     )
     assert await ground.running(kind, name) == worker
-    assert {found["metadata"]["uid"] for found in ground.jobs(ground.workers[worker], kind, name)} == before
+    assert {job["metadata"]["uid"] for job in ground.jobs(ground.workers[worker], kind, name)} == before
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
 
@@ -312,7 +312,7 @@ async def shrinks(ground: Ground, case: Case) -> None:
 def _copies_of(ground: Ground, case: Case, worker: str, job: str) -> list[Json]:
     """The Workload copies of a job on a worker."""
     names = [workload["metadata"]["name"] for workload in ground.workloads_of(case.kind, job)]
-    return [found for name in names if (found := ground.workers[worker].get(WORKLOAD, name)) is not None]
+    return [workload for name in names if (workload := ground.workers[worker].get(WORKLOAD, name)) is not None]
 
 
 def _foreign(ground: Ground, name: str) -> set[str]:

@@ -93,15 +93,15 @@ class Runs:
             if life.is_copy and name_of(life.first).startswith(name):
                 attempt = annotations_of(life.first).get(ATTEMPT_ANNOTATION, "")
                 runs.setdefault((name_of(life.first), worker, attempt), []).append((own, life))
-        found: dict[str, list[Run]] = {}
-        for (copy, worker, _), lives in sorted(runs.items(), key=lambda one: one[1][0][1].began):
+        by_copy: dict[str, list[Run]] = {}
+        for (copy, worker, _), lives in sorted(runs.items(), key=lambda entry: entry[1][0][1].began):
             pods = tuple(pod for own, life in lives for pod in self._pods(worker, own, life))
-            found.setdefault(copy, []).append(
+            by_copy.setdefault(copy, []).append(
                 Run(
                     worker, min(life.began for _, life in lives), pods, all(life.ended is not None for _, life in lives)
                 )
             )
-        return found
+        return by_copy
 
     def _pods(self, worker: str, own: str, life: Life) -> Iterator[Life]:
         """The pods below an object; a pod is its own."""

@@ -26,7 +26,7 @@ PLAYED = [
 
 def said(objects: Iterable[Json]) -> set[frozenset[str]]:
     """What conditions say that stand beside each other."""
-    return {frozenset(f"{one['type']}={one['status']}" for one in conditions(obj)) for obj in objects}
+    return {frozenset(f"{condition['type']}={condition['status']}" for condition in conditions(obj)) for obj in objects}
 
 
 @pytest.mark.parametrize(("case", "fails"), PLAYED)

@@ -30,7 +30,10 @@ def waiting(case: Case) -> Json:
 
 def words(status: Json) -> dict[str, tuple[str, str, str]]:
     """Status, reason and message of each condition."""
-    return {one["type"]: (one["status"], one["reason"], one["message"]) for one in conditions({"status": status})}
+    return {
+        condition["type"]: (condition["status"], condition["reason"], condition["message"])
+        for condition in conditions({"status": status})
+    }
 
 
 @pytest.mark.parametrize("case", WITH_WORDS, ids=lambda case: case.name)

@@ -86,6 +86,6 @@ async def test_time_that_is_over_is_over(case: Case, held: bool) -> None:
 
         assert ground.ran_on(case.kind, name) == [worker]
         evictions = dig(ground.manager.last[place], "status", "schedulingStats", "evictions")
-        assert [(one["reason"], one["underlyingCause"], one["count"]) for one in evictions] == [
+        assert [(eviction["reason"], eviction["underlyingCause"], eviction["count"]) for eviction in evictions] == [
             ("Deactivated", "MaximumExecutionTimeExceeded", 1)
         ]

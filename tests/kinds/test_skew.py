@@ -81,13 +81,13 @@ async def test_a_manager_whose_version_lacks_managed_by_refuses_its_jobs(
     _aged(monkeypatch, "manager", case, _without(*path))
     async with sandbox_ground.sandbox_ground(case) as ground:
         await ground.submit(case.kind, "s")
-        await ground.told(case.kind, "s", f"{'.'.join(path)} to be")
-        await ground.told(case.kind, "s", f"({heeding.of_missing})")
+        await ground.until_told(case.kind, "s", f"{'.'.join(path)} to be")
+        await ground.until_told(case.kind, "s", f"({heeding.of_missing})")
         await anyio.sleep(120)
         assert _dispatched(ground) == []
 
 
-@pytest.mark.parametrize("case", [one for one in SAYING if one.id != "pipelinerun"])
+@pytest.mark.parametrize("case", [case for case in SAYING if case.id != "pipelinerun"])
 async def test_a_manager_whose_controller_ignores_managed_by_gets_no_job_twice(case: Case) -> None:
     """The API has the field. A controller that acts on the job writes its status, before Kueue lets anything run.
 
@@ -98,8 +98,8 @@ async def test_a_manager_whose_controller_ignores_managed_by_gets_no_job_twice(c
     ignoring = attrs.evolve(case.kind, managed_by=None, managed_by_label="")
     async with sandbox_ground.sandbox_ground(case, at_home=ignoring) as ground:
         await ground.submit(case.kind, "s")
-        await ground.told(case.kind, "s", '"manager" has written its status')
-        await ground.told(case.kind, "s", heeding.advice)
+        await ground.until_told(case.kind, "s", '"manager" has written its status')
+        await ground.until_told(case.kind, "s", heeding.advice)
         await anyio.sleep(120)
         assert ground.ran_on(case.kind, "s") == []
         assert ground.copies(case.kind, "s") == []
@@ -124,8 +124,8 @@ async def test_what_a_workers_version_drops_of_a_job_is_told_and_the_job_runs(mo
         await ground.submit(case.kind, "s", spec={"failurePolicy": {"maxRestarts": 3}})
         await ground.ended(case.kind, "s", "Succeeded")
         (worker,) = ground.ran_on(case.kind, "s")
-        told = f'worker cluster "{worker}" has left .spec.failurePolicy out of JobSet "s", which runs there without'
-        await ground.told(case.kind, "s", told)
+        words = f'worker cluster "{worker}" has left .spec.failurePolicy out of JobSet "s", which runs there without'
+        await ground.until_told(case.kind, "s", words)
 
 
 async def test_a_worker_whose_version_refuses_a_value_is_told_of_and_another_runs_the_job(
@@ -142,7 +142,7 @@ async def test_a_worker_whose_version_refuses_a_value_is_told_of_and_another_run
     async with sandbox_ground.sandbox_ground(case) as ground:
         await ground.queue_on("s", "worker1")
         await ground.submit(case.kind, "s", queue="s", spec={"failurePolicy": {"maxRestarts": 86400}})
-        await ground.told(case.kind, "s", 'worker cluster "worker1" refuses jobsets.jobset.x-k8s.io "default/s"')
+        await ground.until_told(case.kind, "s", 'worker cluster "worker1" refuses jobsets.jobset.x-k8s.io "default/s"')
         await ground.open_queue("worker2", "s")
         await ground.ended(case.kind, "s", "Succeeded")
         assert ground.ran_on(case.kind, "s") == ["worker2"]

@@ -211,3 +211,10 @@ def test_nothing_of_it_is_imported_before_it_is_needed() -> None:
         "import multikueue.testing; sys.exit('kubernetes_asyncio' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("given", ["/root/.kube/config", Path("kubeconfig"), {"server": "https://h"}, None])
+def test_what_says_of_no_server_names_the_parameter(given: Any) -> None:
+    """A path, as `load_kubeconfig` takes one, was an `AttributeError: ... 'username'`."""
+    with pytest.raises(TypeError, match=f"config: a ClusterConfig, .*, not {type(given).__name__}: load_kubeconfig"):
+        KubeClient(given, name="w1")

@@ -12,10 +12,12 @@ import pytest
 import yaml
 
 from multikueue.core.model.names import Json
-from multikueue.errors import KubeconfigError
+from multikueue.errors import KubeconfigError, Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient, load_incluster, load_kubeconfig
+from multikueue.kube.credentials.sources import TokenFile
 from multikueue.kube.http.transport import ssl_context
 from multikueue.kube.kubeconfigs.kubeconfig_document import FLAGS
+from multikueue.kube.kubernetes_yaml import MAX_SIZE
 
 CANARY = "s3cr3t-canary"
 
@@ -78,9 +80,26 @@ def test_a_text_of_a_kubeconfig_is_no_path_and_is_not_shown(text: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("given", [None, 5, {"users": []}, [None]])
-def test_what_is_no_path_names_the_parameter(given: Any) -> None:
-    with pytest.raises(TypeError, match="path: a path or several"):
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (None, "NoneType"),
+        (5, "int"),
+        ({"users": []}, "dict"),
+        ([None], "NoneType"),
+        (b"/k", "bytes"),
+        ([b"/k"], "bytes"),
+    ],
+)
+def test_what_is_no_path_names_the_parameter(given: Any, named: str) -> None:
+    with pytest.raises(TypeError, match=f"path: a path or several, not {named}"):
+        load_kubeconfig(given)
+
+
+@pytest.mark.parametrize("given", ["", [""]])
+def test_an_empty_path_names_no_file(given: Any) -> None:
+    """What `os.environ.get("KUBECONFIG", "")` gives: it was the working directory."""
+    with pytest.raises(KubeconfigError, match="path is empty: name a file"):
         load_kubeconfig(given)
 
 
@@ -283,3 +302,33 @@ def test_outside_of_a_pod_it_says_what_to_do(tmp_path: Path, missing: str) -> No
     environment = {} if missing == "host" else {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
     with pytest.raises(KubeconfigError, match="--kubeconfig or KUBECONFIG"):
         load_incluster(environment, root=tmp_path)
+
+
+def test_the_folder_of_a_pods_account_is_what_python_takes_for_a_path(tmp_path: Path) -> None:
+    for name in ("token", "ca.crt"):
+        (tmp_path / name).write_text(name)
+    variables = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    assert load_incluster(variables, root=str(tmp_path)) == load_incluster(variables, root=tmp_path)
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """A file that is larger than what is read of one; it takes no room."""
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(MAX_SIZE + 1)
+    return tmp_path / "large"
+
+
+@pytest.mark.parametrize("field", ["certificate-authority", "client-certificate", "client-key"])
+def test_a_file_without_end_is_refused_and_not_read(tmp_path: Path, large: Path, field: str) -> None:
+    """`/dev/zero` took all memory there was."""
+    of_cluster = field == "certificate-authority"
+    section = {field: str(large)}
+    path = write(tmp_path / "k", cluster=section if of_cluster else {}, user={} if of_cluster else section)
+    with pytest.raises(KubeconfigError, match=f"{field} .* cannot be read"):
+        load_kubeconfig(path, "a")
+
+
+async def test_nor_is_a_token_without_end(large: Path) -> None:
+    with pytest.raises(Unauthorized, match="cannot be read"):
+        await TokenFile(large).credential()

@@ -227,3 +227,33 @@ def test_numbers_are_short(tag: str, digits: str) -> None:
         load(f"a: {tag} {digits}")
     with pytest.raises(KubeconfigError, match=f"more than {MAX_NUMBER} characters"):
         parse_worker_kubeconfig(f"a: {tag} {digits}".encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{\n\t"a": [\n\t\t1,\n\t\t{"b":\t"c"}\n\t]\n}\n', {"a": [1, {"b": "c"}]}),
+        ("a:\t1\nb:\t'x'\t\nc:\t|\n  d\n", {"a": 1, "b": "x", "c": "d\n"}),
+        ("a: 1\t# a comment\nb: [x,\tz]\t\nc: z \t \n", {"a": 1, "b": ["x", "z"], "c": "z"}),
+        ("a: x\ty \t z\nb: x\t\n  y\n", {"a": "x\ty \t z", "b": "x y"}),
+        ("- a:\t1\n  b:\t2\n", [{"a": 1, "b": 2}]),
+        ("\ufeff{\n\t'a': 1}", {"a": 1}),
+    ],
+)
+def test_a_tab_is_a_space_where_it_indents_no_block(text: str, value: object) -> None:
+    """As goyaml has it. JSON that a program has indented with tabs was no YAML, nor was `key:<tab>value`."""
+    assert load(text) == value
+
+
+@pytest.mark.parametrize("text", ["a:\n\tb: 1", "\ta: 1", "-\ta", "a: 1\n\t# a comment\n", "a:\n  b: 1\n\tc: 2"])
+def test_a_tab_that_would_indent_a_block_is_an_error(text: str) -> None:
+    with pytest.raises(yaml.YAMLError):
+        load(text)
+
+
+def test_a_kubeconfig_may_be_json_with_tabs() -> None:
+    """Go's `json.MarshalIndent(config, "", "\\t")` in a worker's Secret."""
+    cluster, context = {"name": "a", "cluster": {"server": "https://w1"}}, {"cluster": "a", "user": "u"}
+    given: Json = {"current-context": "c", "contexts": [{"name": "c", "context": context}], "clusters": [cluster]}
+    given["users"] = [{"name": "u", "user": {"token": "own"}}]
+    assert parse_worker_kubeconfig(json.dumps(given, indent="\t")) == parse_worker_kubeconfig(given)

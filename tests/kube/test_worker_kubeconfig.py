@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -27,7 +28,7 @@ PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
 def kubeconfig(
     cluster: Json | None = None, user: Json | None = None, whole: Json | None = None, **section: Any
 ) -> Json:
-    """A good one, with changes."""
+    """A good kubeconfig, with changes."""
     good: Json = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -218,3 +219,10 @@ def test_junk_in_any_field_is_read_or_refused(field: str, junk: Any) -> None:
     data = kubeconfig({field: junk}, {field: junk, "client-certificate-data": PEM})
     with contextlib.suppress(KubeconfigError):
         parse_worker_kubeconfig(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize("given", [Path("kubeconfig"), None, 5, [("a", 1)], bytearray(b"{}")])
+def test_what_is_no_kubeconfig_names_the_parameter(given: Any) -> None:
+    """Somebody hands in the path, as to `load_kubeconfig`."""
+    with pytest.raises(TypeError, match=f"data: the text of a kubeconfig or what it holds, not {type(given).__name__}"):
+        parse_worker_kubeconfig(given)

@@ -80,7 +80,7 @@ class Chaos:
             await self.shown.fleet.submit(f"job{self.jobs}", pods=self.dice.randint(1, 2))
 
     async def delete_job(self) -> None:
-        """Somebody deletes one, in one of three ways."""
+        """Somebody deletes a job, in one of three ways."""
         admin = self.shown.fleet.admin
         if (job := self._any((await admin.list(JOB)).items)) is not None:
             how = self.dice.choice(("Background", "Foreground", "Orphan"))

@@ -96,7 +96,7 @@ ODD_STATUSES: dict[str, Json] = {
 
 
 class OddReads(OddClient):
-    """One that shows them so when they are asked for by name, too."""
+    """A client that shows them so when they are asked for by name, too."""
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `Reader`."""

@@ -47,10 +47,10 @@ class Reached:
         lines = self._lines(mutant)
         reached = {test for line in mutant.lines for test in lines.get(line, ()) if test}
         imported = self.imported(mutant)
-        found = reached or ({test for tests in lines.values() for test in tests if test} if imported else set())
+        tests = reached or ({test for tests in lines.values() for test in tests if test} if imported else set())
         name = f"test_{Path(mutant.path).stem}.py"
-        in_turn = sorted(found, key=lambda test: (name not in test, self.seconds[test], test))
-        limits = {test: max(SHORTEST, PATIENCE * self.seconds[test]) for test in found}
+        in_turn = sorted(tests, key=lambda test: (name not in test, self.seconds[test], test))
+        limits = {test: max(SHORTEST, PATIENCE * self.seconds[test]) for test in tests}
         return Wanted({test: place for place, test in enumerate(in_turn)}, limits, limit)
 
     def imported(self, mutant: Mutant) -> bool:
@@ -70,22 +70,22 @@ class Report:
     places: int
     output: Path | None
     counts: Counter[str] = attrs.field(factory=Counter)
-    told: list[dict[str, object]] = attrs.field(factory=list)
+    rows: list[dict[str, object]] = attrs.field(factory=list)
     began_at: float = attrs.field(factory=time.monotonic)
 
     def tell(self, mutant: Mutant, outcome: Outcome, seconds: float) -> None:
-        """One was tried."""
+        """A mutant was tried."""
         self.counts[outcome.word] += 1
         row = {"mutant": str(mutant), "outcome": outcome.word, "failed": outcome.failed, "diff": _diff(mutant)}
-        self.told.append({**row, "tests": outcome.tests, "seconds": round(seconds, 1)})
+        self.rows.append({**row, "tests": outcome.tests, "seconds": round(seconds, 1)})
         if outcome.word != "killed":
             click.echo(f"{outcome.word}: {mutant}\n{_diff(mutant)}")
         if self.output is not None:
-            found = {"seed": self.seed, "places": self.places, "mutants": self.told}
-            self.output.write_text(json.dumps(found, indent=1) + "\n")
-        if len(self.told) % 20 == 0:
+            document = {"seed": self.seed, "places": self.places, "mutants": self.rows}
+            self.output.write_text(json.dumps(document, indent=1) + "\n")
+        if len(self.rows) % 20 == 0:
             passed = time.monotonic() - self.began_at
-            click.echo(f"{len(self.told)} of {self.places}: {dict(self.counts)} after {passed:.0f} s")
+            click.echo(f"{len(self.rows)} of {self.places}: {dict(self.counts)} after {passed:.0f} s")
 
 
 @click.command()
@@ -104,24 +104,24 @@ def main(sample: int, seed: int, only: Sequence[str], part: str | None, limit: f
     report = Report(seed, len(chosen), output)
     codes = {mutant: {} if reached.imported(mutant) else replaced(mutant.path, mutant.code()) for mutant in chosen}
 
-    def one(mutant: Mutant, outcome_of: Callable[[Wanted], Outcome]) -> None:
+    def attempt(mutant: Mutant, outcome_of: Callable[[Wanted], Outcome]) -> None:
         began = time.monotonic()
         outcome = outcome_of(reached.by(mutant, limit))
         report.tell(mutant, outcome, time.monotonic() - began)
 
     if part != "functions":
         for mutant in (mutant for mutant, changed in codes.items() if not changed):
-            one(mutant, partial(try_mutant, mutant.path, mutant.code()))
+            attempt(mutant, partial(try_mutant, mutant.path, mutant.code()))
 
     def in_functions(session: pytest.Session) -> None:
         for mutant, changed in codes.items():
             if changed:
-                one(mutant, partial(try_replaced, session, mutant.path, changed))
+                attempt(mutant, partial(try_replaced, session, mutant.path, changed))
 
     if part != "imports":
         with_collected(TESTS, in_functions)
-    found = ", ".join(f"{count} {word}" for word, count in sorted(report.counts.items()))
-    click.echo(f"{len(chosen)} mutants, {found}")
+    counts = ", ".join(f"{count} {word}" for word, count in sorted(report.counts.items()))
+    click.echo(f"{len(chosen)} mutants, {counts}")
 
 
 def choose(paths: Sequence[str], sample: int, dice: random.Random) -> list[Mutant]:
@@ -131,10 +131,10 @@ def choose(paths: Sequence[str], sample: int, dice: random.Random) -> list[Mutan
     for file in files:
         for mutant in mutants(file):
             places.setdefault((mutant.path, mutant.position), []).append(mutant)
-    ordered = sorted(places.values(), key=lambda found: (found[0].path, found[0].position))
+    ordered = sorted(places.values(), key=lambda alternatives: (alternatives[0].path, alternatives[0].position))
     places_in_turn = dice.sample(ordered, len(ordered))
-    found = (next(filter(is_python, dice.sample(changes, len(changes))), None) for changes in places_in_turn)
-    return list(islice((mutant for mutant in found if mutant is not None), sample))
+    picked = (next(filter(is_python, dice.sample(changes, len(changes))), None) for changes in places_in_turn)
+    return list(islice((mutant for mutant in picked if mutant is not None), sample))
 
 
 def _traced() -> Reached:

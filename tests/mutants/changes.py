@@ -83,7 +83,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
         positions = _operator(name).mutation_positions
         places = ((node, place) for node in nodes for place in positions(node))
         for occurrence, (node, place) in enumerate(places):
-            if not any(one(node) for one in (_is_annotation, _is_for_attrs, _is_star, _is_logged)):
+            if not any(is_left_out(node) for is_left_out in (_is_annotation, _is_for_attrs, _is_star, _is_logged)):
                 yield Mutant(str(path), name, occurrence, place)
 
 

@@ -18,17 +18,17 @@ def replaced(path: str, code: str) -> dict[Name, CodeType]:
     old, new = _functions(before), _functions(after)
     if _outside(before) != _outside(after) or old.keys() != new.keys():
         return {}
-    changed = {name: new[name] for name, found in old.items() if _without_lines(found) != _without_lines(new[name])}
-    same = all(old[name].co_freevars == found.co_freevars for name, found in changed.items())
+    changed = {name: new[name] for name, code in old.items() if _without_lines(code) != _without_lines(new[name])}
+    same = all(old[name].co_freevars == code.co_freevars for name, code in changed.items())
     return changed if same and not any(name.endswith("comp>") for name, _ in changed) else {}
 
 
 def replace(path: str, codes: dict[Name, CodeType]) -> None:
     """Have the functions of an imported module do something else, wherever they are referred to."""
     there = str(Path(path).resolve())
-    names = {(found.co_firstlineno, found.co_qualname): name for name, found in _functions_of(path).items()}
+    names = {(code.co_firstlineno, code.co_qualname): name for name, code in _functions_of(path).items()}
     left = set(codes)
-    for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
+    for function in [obj for obj in gc.get_objects() if isinstance(obj, FunctionType)]:
         if function.__code__.co_filename == there:
             name = names.get((function.__code__.co_firstlineno, function.__code__.co_qualname))
             if name in codes:
@@ -43,17 +43,17 @@ def _functions_of(path: str) -> dict[Name, CodeType]:
 
 def _functions(module: CodeType) -> dict[Name, CodeType]:
     """The outermost functions of a module and its classes."""
-    found: dict[Name, CodeType] = {}
+    codes: dict[Name, CodeType] = {}
     for code in _inner(module):
-        number = sum(code.co_qualname == name for name, _ in found)
-        found[code.co_qualname, number] = code
-    return found
+        number = sum(code.co_qualname == name for name, _ in codes)
+        codes[code.co_qualname, number] = code
+    return codes
 
 
 def _inner(code: CodeType) -> Iterator[CodeType]:
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield from (_inner(one) if _is_class(one) else (one,))
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from (_inner(const) if _is_class(const) else (const,))
 
 
 def _is_class(code: CodeType) -> bool:
@@ -63,12 +63,16 @@ def _is_class(code: CodeType) -> bool:
 def _outside(code: CodeType) -> object:
     """What is done outside of functions."""
     constants = tuple(
-        (_outside(one) if _is_class(one) else one.co_qualname) if isinstance(one, CodeType) else (type(one), one)
-        for one in code.co_consts
+        (_outside(const) if _is_class(const) else const.co_qualname)
+        if isinstance(const, CodeType)
+        else (type(const), const)
+        for const in code.co_consts
     )
     return code.co_code, code.co_names, constants
 
 
 def _without_lines(code: CodeType) -> object:
-    constants = tuple(_without_lines(one) if isinstance(one, CodeType) else (type(one), one) for one in code.co_consts)
+    constants = tuple(
+        _without_lines(const) if isinstance(const, CodeType) else (type(const), const) for const in code.co_consts
+    )
     return code.co_code, code.co_names, code.co_varnames, constants

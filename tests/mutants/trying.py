@@ -63,7 +63,7 @@ class Watcher:
     """The tests to run, each with its place; None: all."""
     limits: Mapping[str, float] = attrs.field(factory=dict)
     """Seconds after which a test counts as failed, where that is not what pytest was told for all."""
-    told: Callable[[str], object] = lambda _: None
+    on_test: Callable[[str], object] = lambda _: None
     """Called with each test that begins."""
     outcome: Outcome = attrs.field(factory=Outcome)
     seconds: dict[str, float] = attrs.field(factory=dict)
@@ -81,7 +81,7 @@ class Watcher:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Count it."""
         self.outcome.tests += 1
-        self.told(nodeid)
+        self.on_test(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note the first failure, and how long it took."""
@@ -178,7 +178,7 @@ def trace(folders: list[str], sources: list[str], lines: Path, seconds: Path) ->
     def run() -> Outcome:
         traced = coverage.Coverage(str(lines), source=sources, config_file=False)
         traced.start()
-        watcher = Watcher(told=traced.switch_context)
+        watcher = Watcher(on_test=traced.switch_context)
         pytest.main([*QUIET, *folders], plugins=[watcher, Unshrunk()])
         traced.stop()
         traced.save()
@@ -203,9 +203,9 @@ def forked(run: Callable[[], Outcome], seconds: float) -> Outcome:
             os.killpg(child, signal.SIGKILL)
         time.sleep(0.05)
     with os.fdopen(reading, "rb") as pipe:
-        told: dict[str, Any] = json.loads(pipe.read() or b"{}")
-    if told:
-        return Outcome(**told)
+        fields: dict[str, Any] = json.loads(pipe.read() or b"{}")
+    if fields:
+        return Outcome(**fields)
     return Outcome(UNFINISHED if late else f"SIG: ended by itself with status {ended[1]}", 1)
 
 

@@ -61,8 +61,8 @@ def definitions(operators: Iterable[Operator]) -> list[Json]:
 
     None of a controller that is not built: its test says so.
     """
-    wanted = dict.fromkeys(one for operator in operators for one in (*operator.needs, operator))
-    return [_stored(_terse(crd)) for one in wanted if one.folder.exists() for crd in read(one.folder)]
+    wanted = dict.fromkeys(needed for operator in operators for needed in (*operator.needs, operator))
+    return [_stored(_terse(crd)) for needed in wanted if needed.folder.exists() for crd in read(needed.folder)]
 
 
 def _stored(crd: Json) -> Json:
@@ -74,8 +74,8 @@ def _stored(crd: Json) -> Json:
 def _terse(value: Any) -> Any:
     """Without the descriptions of fields: they are most of a definition, and take the API server seconds."""
     if isinstance(value, dict):
-        return {key: _terse(one) for key, one in value.items() if key != "description" or not isinstance(one, str)}
-    return [_terse(one) for one in value] if isinstance(value, list) else value
+        return {key: _terse(part) for key, part in value.items() if key != "description" or not isinstance(part, str)}
+    return [_terse(part) for part in value] if isinstance(value, list) else value
 
 
 __all__ = [

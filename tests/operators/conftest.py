@@ -69,7 +69,7 @@ async def shared_planes(clusters: ClusterFactory, request: pytest.FixtureRequest
     A test of an older version establishes its definitions itself, for as long as it needs them.
     """
     wanted = [value for item in request.session.items for value in _named(item) if isinstance(value, Operator)]
-    async with started(clusters, definitions(one for one in wanted if not one.older)) as running:
+    async with started(clusters, definitions(operator for operator in wanted if not operator.older)) as running:
         yield running
 
 

@@ -112,13 +112,13 @@ async def running(operator: Operator, place: Place) -> AsyncIterator[ChildProces
     start = await _STARTS[operator.name](place)
     async with AsyncExitStack() as stack:
         processes = []
-        for one in (start, *start.beside):
-            path = program.with_name(one.program) if one.program else program
-            command = _command(path, kubeconfig, one)
+        for each_start in (start, *start.beside):
+            path = program.with_name(each_start.program) if each_start.program else program
+            command = _command(path, kubeconfig, each_start)
             process = ChildProcess(f"{path.name} of {place.cluster.name}", place.folder / f"{path.name}.log")
             stack.push_async_callback(process.kill)
             await process.start(command)
-            await _ready(process, one)
+            await _ready(process, each_start)
             processes.append((process, command))
         stack.push_async_callback(withdrawn, place.cluster, start.webhooks)
         for webhook in start.webhooks:

@@ -81,13 +81,13 @@ class Recorded(Cluster):
 
     def statuses(self, resource: Resource, name: str, *, alive: bool = False) -> list[Json]:
         """The statuses that an object showed, without repetitions; only those before it was deleted, if asked so."""
-        found: list[Json] = []
+        distinct: list[Json] = []
         for kind, own, obj in self.history:
             if alive and is_terminating(obj):
                 continue
-            if (kind, own) == (resource, name) and (status := obj.get("status") or {}) not in found[-1:]:
-                found.append(status)
-        return found
+            if (kind, own) == (resource, name) and (status := obj.get("status") or {}) not in distinct[-1:]:
+                distinct.append(status)
+        return distinct
 
 
 @attrs.define(eq=False)
@@ -125,7 +125,7 @@ class OperatorsGround(Ground):
 
     def pods_made(self, prefix: str, label: str = "") -> dict[str, int]:
         """How many pods with such names, and with such a label, there ever were, by cluster."""
-        found = {
+        counts = {
             cluster.name: sum(
                 len(uids)
                 for (kind, name), uids in cluster.uids.items()
@@ -134,20 +134,20 @@ class OperatorsGround(Ground):
             )
             for cluster in self.clusters
         }
-        return {name: count for name, count in found.items() if count}
+        return {name: count for name, count in counts.items() if count}
 
     def pods_of(self, owners: Resource, prefix: str) -> dict[str, list[int]]:
         """By cluster, see `Recorded.pods_of`."""
-        found = {name: cluster.pods_of(owners, prefix) for name, cluster in self.recorded.items()}
-        return {name: counts for name, counts in found.items() if counts}
+        by_cluster = {name: cluster.pods_of(owners, prefix) for name, cluster in self.recorded.items()}
+        return {name: counts for name, counts in by_cluster.items() if counts}
 
     def pods_run(self, prefix: str) -> dict[str, int]:
         """How many pods with such names ever had a node, by cluster: a gated one gets none."""
-        found = {
+        counts = {
             cluster.name: len({uid(pod) for pod in self._versions(cluster, prefix) if dig(pod, "spec", "nodeName")})
             for cluster in self.clusters
         }
-        return {name: count for name, count in found.items() if count}
+        return {name: count for name, count in counts.items() if count}
 
     def _versions(self, cluster: Cluster, prefix: str) -> list[Json]:
         """Every version that a cluster showed of pods with such names."""
@@ -249,10 +249,10 @@ async def _run_controllers(
 ) -> None:
     """Run a controller beside a control plane, and what it needs, until the stack is closed."""
     proxy = await stack.enter_async_context(RayDashboard(cluster).served())
-    for one in (*operator.needs, operator):
-        own = folder / plane.name / one.name
+    for needed in (*operator.needs, operator):
+        own = folder / plane.name / needed.name
         own.mkdir(parents=True)
-        await stack.enter_async_context(running(one, Place(cluster=plane, folder=own, proxy=proxy)))
+        await stack.enter_async_context(running(needed, Place(cluster=plane, folder=own, proxy=proxy)))
 
 
 def _require(*operators: Operator) -> None:

@@ -220,8 +220,8 @@ def shows_the_last(ground: OperatorsGround, row: Row, name: str, shown: Json) ->
     (worker,) = ground.ran_on(row.case.kind, name)
     seen = ground.recorded[worker]
     statuses = seen.statuses(row.case.kind.resource, name, alive=True)
-    told = f"shown is {shown['status']}, the last were {statuses[-3:]}"
-    assert seen.showed(row.case.kind.resource, name, shown["status"]), told
+    difference = f"shown is {shown['status']}, the last were {statuses[-3:]}"
+    assert seen.showed(row.case.kind.resource, name, shown["status"]), difference
 
 
 async def runs(ground: OperatorsGround, row: Row, name: str) -> str:
@@ -264,13 +264,13 @@ async def nothing_left(ground: OperatorsGround, row: Row, name: str) -> None:
 
 def ways(row: Row) -> list[Way]:
     """The ways of a kind that go at the same time. A worker is lost to all, so that one goes alone."""
-    found = [finishes, deleted, foreign]
+    together = [finishes, deleted, foreign]
     if row.tells_of_stops:
-        found += [evicted, pauses]
+        together += [evicted, pauses]
     if row.tells_of_stops and row.two_workers:
-        found.append(moves)
+        together.append(moves)
     if row.case.kind.course.ends:
-        found.append(fails)
+        together.append(fails)
     if row.robust is not None:
-        found.append(loses_a_pod)
-    return [*found, *row.more]
+        together.append(loses_a_pod)
+    return [*together, *row.more]

@@ -31,7 +31,7 @@ BY_KUBERNETES: Final = ("job", "statefulset")
 
 def operators() -> Iterator[Operator]:
     """All controllers that can be built."""
-    yield from (one for one in vars(table).values() if isinstance(one, Operator))
+    yield from (value for value in vars(table).values() if isinstance(value, Operator))
 
 
 def recordings(name: str) -> list[Json]:
@@ -41,12 +41,12 @@ def recordings(name: str) -> list[Json]:
 
 def _tried(kind: JobKind) -> str:
     name = kind.resource.gvk.kind
-    found = recordings(name.lower())
-    if found:
-        versions = ", ".join(dict.fromkeys(f"`{one['controller']}`" for one in found))
-        usual = any(name.lower() in one.kinds for one in table.DEFAULT)
+    recorded = recordings(name.lower())
+    if recorded:
+        versions = ", ".join(dict.fromkeys(f"`{recording['controller']}`" for recording in recorded))
+        usual = any(name.lower() in operator.kinds for operator in table.DEFAULT)
         session = "nox -s operators" if usual else "nox -s operators -- --all"
-        return f"| {name} | {versions} | {max(one['recorded'] for one in found)} | `{session}` |"
+        return f"| {name} | {versions} | {max(recording['recorded'] for recording in recorded)} | `{session}` |"
     if name.lower() in BY_KUBERNETES:
         return f"| {name} | kube-controller-manager {KUBERNETES} | each run of the gate | `nox -s integration` |"
     return f"| {name} | | | the sandbox plays its controller: `tests/kinds` |"

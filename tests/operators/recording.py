@@ -51,20 +51,20 @@ def _statuses(ground: OperatorsGround, row: Row, name: str) -> list[Json]:
         return []
     worker = ground.workers[where[0]]
     assert isinstance(worker, Recorded)
-    found: list[Json] = []
+    distinct: list[Json] = []
     for status in worker.statuses(row.case.kind.resource, name, alive=True):
         plain: Json = normalised(status, name)
-        if plain not in found[-1:]:
-            found.append(plain)
-    return found
+        if plain not in distinct[-1:]:
+            distinct.append(plain)
+    return distinct
 
 
 def normalised(value: Any, name: str) -> Any:
     """Without what is different each time: times, random ends of names, addresses, which of two roles failed first."""
     if isinstance(value, dict):
-        return {normalised(key, name): normalised(one, name) for key, one in value.items() if key not in _NUMBERED}
+        return {normalised(key, name): normalised(part, name) for key, part in value.items() if key not in _NUMBERED}
     if isinstance(value, list):
-        return [normalised(one, name) for one in value]
+        return [normalised(part, name) for part in value]
     if isinstance(value, str):
         text = _TIME.sub("TIME", value).replace(name, "NAME")
         text = _NODE.sub("NUMBER", _ROLE.sub("ROLE", text))
@@ -74,5 +74,5 @@ def normalised(value: Any, name: str) -> Any:
 
 def read(path: Path) -> list[Json]:
     """The statuses of a recording."""
-    found: list[Json] = json.loads(path.read_text())["statuses"]
-    return found
+    statuses: list[Json] = json.loads(path.read_text())["statuses"]
+    return statuses

@@ -56,7 +56,7 @@ class Results:
     walks: list[Walk] = attrs.field(factory=list)
     tests: list[Done] = attrs.field(factory=list)
 
-    def told(self, now: datetime, machine: Json) -> Json:
+    def written(self, now: datetime, machine: Json) -> Json:
         """Everything, as it is written."""
         return {
             "date": f"{now:%Y-%m-%d}",
@@ -72,8 +72,8 @@ class Results:
     def write(self, file: Path) -> None:
         """Write it all to a file of the checkout, or to another."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        told = self.told(datetime.now(UTC), machine())
-        file.write_text(json.dumps(told, indent=1) + "\n")
+        results = self.written(datetime.now(UTC), machine())
+        file.write_text(json.dumps(results, indent=1) + "\n")
 
 
 RESULTS: Final = Results()
@@ -83,26 +83,30 @@ RESULTS: Final = Results()
 def controllers(walks: Sequence[Walk]) -> list[Json]:
     """Each controller with its version, and what its kinds went; tests of older versions are told as tests only."""
     known = [value for value in vars(table).values() if isinstance(value, Operator) and not value.older]
-    rows = [(one.name, one.module, one.version, one.kinds) for one in known]
+    rows = [(operator.name, operator.module, operator.version, operator.kinds) for operator in known]
     walked = {kind for _, _, _, kinds in rows for kind in kinds}
     rest = tuple(dict.fromkeys(walk.kind for walk in walks if walk.kind not in walked))
-    found = [(name, module, version, _kinds(kinds, walks)) for name, module, version, kinds in rows]
-    found.append((KUBE, "k8s.io/kubernetes", KUBERNETES, _kinds(rest, walks)))
+    walked_kinds = [(name, module, version, _kinds(kinds, walks)) for name, module, version, kinds in rows]
+    walked_kinds.append((KUBE, "k8s.io/kubernetes", KUBERNETES, _kinds(rest, walks)))
     return [
         {"name": name, "module": module, "version": version, "kinds": kinds}
-        for name, module, version, kinds in found
+        for name, module, version, kinds in walked_kinds
         if kinds
     ]
 
 
 def _kinds(kinds: Sequence[str], walks: Sequence[Walk]) -> Json:
     """By kind, the ways it went and the seconds each took; of one that failed, why."""
-    found: Json = {}
+    by_kind: Json = {}
     for walk in walks:
         if walk.kind in kinds:
-            told = {**walk.details, "seconds": round(walk.seconds, 1), **({"error": walk.error} if walk.error else {})}
-            found.setdefault(walk.kind, {})[walk.way] = told if len(told) > 1 else told["seconds"]
-    return found
+            result = {
+                **walk.details,
+                "seconds": round(walk.seconds, 1),
+                **({"error": walk.error} if walk.error else {}),
+            }
+            by_kind.setdefault(walk.kind, {})[walk.way] = result if len(result) > 1 else result["seconds"]
+    return by_kind
 
 
 def machine() -> Json:

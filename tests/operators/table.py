@@ -76,8 +76,8 @@ class Operator:
         Raises:
             BinariesMissing: one of them is not.
         """
-        for one in (*self.needs, self):
-            one.program()
+        for operator in (*self.needs, self):
+            operator.program()
 
 
 JOBSET: Final = Operator(

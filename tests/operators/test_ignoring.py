@@ -27,8 +27,10 @@ async def test_jaxjobs_are_refused_where_the_managers_operator_runs_them(
         for number in range(5):
             await ground.submit(jax.kind, f"jax-{number}")
         for number in range(5):
-            await ground.told(jax.kind, f"jax-{number}", "has written its status although spec.runPolicy.managedBy is")
-            await ground.told(jax.kind, f"jax-{number}", "let it not run JAXJobs on the manager")
+            await ground.until_told(
+                jax.kind, f"jax-{number}", "has written its status although spec.runPolicy.managedBy is"
+            )
+            await ground.until_told(jax.kind, f"jax-{number}", "let it not run JAXJobs on the manager")
         assert ground.pods_made("jax-") == {}
         assert all(ground.ran_on(jax.kind, f"jax-{number}") == [] for number in range(5))
         sent = [name for worker in ground.workers.values() for kind, name in worker.last if kind == WORKLOAD]

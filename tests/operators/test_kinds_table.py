@@ -10,7 +10,7 @@ from tests.docs.marked import replaced
 from tests.operators import kinds_table
 from tests.operators.table import Operator
 
-OPERATORS = [pytest.param(one, id=one.name) for one in kinds_table.operators()]
+OPERATORS = [pytest.param(operator, id=operator.name) for operator in kinds_table.operators()]
 
 
 def test_the_tables_are_up_to_date() -> None:
@@ -20,13 +20,15 @@ def test_the_tables_are_up_to_date() -> None:
 
 
 @pytest.mark.parametrize(
-    "operator", [one for one in kinds_table.operators() if not one.older], ids=lambda one: one.name
+    "operator",
+    [operator for operator in kinds_table.operators() if not operator.older],
+    ids=lambda operator: operator.name,
 )
 def test_what_was_recorded_is_of_the_version_that_is_built(operator: Operator) -> None:
     """A new version is tried anew: `MULTIKUEUE_RECORD=1 nox -s operators`."""
     made = f"{operator.module} {operator.version}"
-    found = {one["controller"] for kind in operator.kinds for one in kinds_table.recordings(kind)}
-    assert found <= {made}
+    versions = {recording["controller"] for kind in operator.kinds for recording in kinds_table.recordings(kind)}
+    assert versions <= {made}
 
 
 @pytest.mark.parametrize("operator", OPERATORS)

@@ -39,19 +39,19 @@ async def _left_alone(ground: OperatorsGround, case: Case) -> None:
     await ground.until(
         lambda: dig(ground.manager.get(case.kind.resource, own), "status"), lambda: ground.story(case.kind, own)
     )
-    found = await ground.manager.client.get(case.kind.resource, ObjectKey("default", ours))
-    assert dig(found, *(case.adapter.delegation.path or ())) == "kueue.x-k8s.io/multikueue"
-    assert dig(found, "status") in (None, {})
-    assert status_controllers(found) == ()
-    assert case.adapter.acted_on(found) == ""
+    job = await ground.manager.client.get(case.kind.resource, ObjectKey("default", ours))
+    assert dig(job, *(case.adapter.delegation.path or ())) == "kueue.x-k8s.io/multikueue"
+    assert dig(job, "status") in (None, {})
+    assert status_controllers(job) == ()
+    assert case.adapter.acted_on(job) == ""
     of_ours = [(kind, name) for kind, name in ground.manager.last if name.startswith(ours)]
-    assert [one for one in of_ours if one[0] in {POD, *ground.children} - {case.kind.resource}] == []
+    assert [entry for entry in of_ours if entry[0] in {POD, *ground.children} - {case.kind.resource}] == []
     shown = await ground.manager.client.get(case.kind.resource, ObjectKey("default", own))
     assert status_controllers(shown) != ()
     assert '" has written its status although' in case.adapter.acted_on(shown)
     listed = (await ground.manager.client.list(case.kind.resource, namespace="default")).items
-    (found,) = (one for one in listed if one["metadata"]["name"] == own)
-    assert status_controllers(found) == status_controllers(shown), "a daemon that starts later only lists it"
+    (job,) = (obj for obj in listed if obj["metadata"]["name"] == own)
+    assert status_controllers(job) == status_controllers(shown), "a daemon that starts later only lists it"
 
 
 @pytest.mark.parametrize("operator", DEFAULT, ids=lambda operator: operator.name)

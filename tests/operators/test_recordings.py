@@ -53,8 +53,8 @@ def _job(kind: SandboxKind, status: Json) -> Json:
 def _words(status: Json) -> set[tuple[str, str, str, str]]:
     """What its conditions say."""
     return {
-        (one["type"], one["status"], one.get("reason", ""), one.get("message", ""))
-        for one in status.get("conditions") or ()
+        (entry["type"], entry["status"], entry.get("reason", ""), entry.get("message", ""))
+        for entry in status.get("conditions") or ()
     }
 
 
@@ -112,7 +112,7 @@ def test_a_real_status_shows_when_the_pods_run_and_when_they_are_gone(path: Path
     active = [kind.course.is_active(_job(kind, status)) for status in statuses]
     assert not ready[0]
     assert not active[0]
-    assert any(one and other for one, other in zip(ready, active, strict=True))
+    assert any(is_ready and other for is_ready, other in zip(ready, active, strict=True))
     if path.stem == "finishes" and kind.course.ends:
         assert not active[-1]
 

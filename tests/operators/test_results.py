@@ -22,11 +22,11 @@ def test_each_way_is_told_with_the_controller_that_ran_it() -> None:
         Walk("rayjob", "fails", 2.0, "AssertionError: a"),
         Walk("job", "under load", 90.0, details={"jobs": 300}),
     ]
-    found = Results(walks=walks, tests=[Done("a", "passed", 9.6), Done("b", "failed", 1.0)]).told(_NOW, {})
-    assert found["date"] == "2026-01-02"
-    assert found["passed"] == 1
-    assert [one["name"] for one in found["not_passed"]] == ["b"]
-    assert found["controllers"] == [
+    results = Results(walks=walks, tests=[Done("a", "passed", 9.6), Done("b", "failed", 1.0)]).written(_NOW, {})
+    assert results["date"] == "2026-01-02"
+    assert results["passed"] == 1
+    assert [test["name"] for test in results["not_passed"]] == ["b"]
+    assert results["controllers"] == [
         {
             "name": "kuberay",
             "module": KUBERAY.module,

@@ -31,12 +31,12 @@ async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
                 cluster.writes_on[row.case.kind.resource] = row.has_ended
 
     async def go(way: journeys.Way, row: Row) -> None:
-        began, told = anyio.current_time(), ""
+        began, error_text = anyio.current_time(), ""
         try:
             await way(ground, row)
         except Exception as error:  # the others go on: all that is wrong is told
-            told = wrong[f"{row.case.name} {way.__name__}"] = _told(error)
-        RESULTS.walks.append(Walk(row.case.name, way.__name__, anyio.current_time() - began, told[:_NOTED]))
+            error_text = wrong[f"{row.case.name} {way.__name__}"] = _line_and_error(error)
+        RESULTS.walks.append(Walk(row.case.name, way.__name__, anyio.current_time() - began, error_text[:_NOTED]))
 
     async with anyio.create_task_group() as tasks:
         for row in rows:
@@ -47,10 +47,10 @@ async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
     assert not wrong, "\n\n".join(f"{way}: {what}" for way, what in wrong.items())
 
 
-def _told(error: Exception) -> str:
+def _line_and_error(error: Exception) -> str:
     """What was wrong, and in which line."""
     frames = traceback.extract_tb(error.__traceback__)
-    told = "\n".join(
+    places = "\n".join(
         f"{frame.filename}:{frame.lineno} {frame.line}" for frame in frames if "journeys" in frame.filename
     )
-    return f"{told}\n{type(error).__name__}: {error}"[:_SHOWN]
+    return f"{places}\n{type(error).__name__}: {error}"[:_SHOWN]

@@ -62,10 +62,10 @@ class Worker:
 @attrs.define
 class Screen:
     lines: list[str] = attrs.field(factory=list)
-    told: list[str] = attrs.field(factory=list)
+    notes: list[str] = attrs.field(factory=list)
 
     def wanted(self, **options: Any) -> LogSelection:
-        return LogSelection(show=self.show, tell=self.told.append, **options)
+        return LogSelection(show=self.show, tell=self.notes.append, **options)
 
     def show(self, line: str) -> None:
         assert line.endswith("\n"), "as each line of these logs does"
@@ -92,7 +92,7 @@ async def test_one_pod_is_shown_unless_all_are_wanted() -> None:
     await shower(worker, of_one_pod).show()
     await shower(worker, all_of_them, all_pods=True).show()
     assert of_one_pod.lines == ["started", "step 1"]
-    assert of_one_pod.told == ["2 pods; this is the log of a (--all-pods shows all)"]
+    assert of_one_pod.notes == ["2 pods; this is the log of a (--all-pods shows all)"]
     assert all_of_them.lines == [
         "[worker1/a] started",
         "[worker1/a] step 1",
@@ -111,7 +111,7 @@ async def test_a_pod_that_took_the_name_meanwhile_is_not_shown() -> None:
     worker.before_open = replace
     screen = Screen()
     await shower(worker, screen).show()
-    assert (screen.lines, screen.told) == ([], ["pod a is gone"])
+    assert (screen.lines, screen.notes) == ([], ["pod a is gone"])
 
 
 async def test_a_stream_that_breaks_goes_on_from_its_last_line() -> None:
@@ -130,7 +130,7 @@ async def test_a_stream_that_breaks_goes_on_from_its_last_line() -> None:
     assert screen.lines == ["a", "b", "c", "d", "e", "f"]
     assert [query.since for query in worker.asked[:3]] == ["", "2026-01-01T00:00:02Z", "2026-01-01T00:00:02Z"]
     assert [query.tail for query in worker.asked[:2]] == [10, None]
-    (note,) = screen.told  # that a stream was silent is no news
+    (note,) = screen.notes  # that a stream was silent is no news
     assert note.startswith('worker cluster "worker1" cannot be reached from this machine (reset)')
 
 
@@ -166,7 +166,7 @@ async def test_a_container_that_never_starts_names_the_init_container_to_ask_for
 
     screen = Screen()
     await shower(Worker({"a": [[Invalid("waiting to start")]]}, [stuck]), screen, all_pods=True).show()
-    assert screen.told == [words]
+    assert screen.notes == [words]
     asked = Worker({"a": [["00Z words of setup"]]}, [stuck])
     await shower(asked, screen, container="setup").show()
     assert screen.lines == ["words of setup"]
@@ -178,7 +178,7 @@ async def test_one_that_follows_is_told_once_what_it_waits_for() -> None:
 
     screen = await followed(worker)
     assert screen.lines == ["started"]
-    assert [note.startswith("pod a: main starts after init container setup") for note in screen.told] == [True]
+    assert [note.startswith("pod a: main starts after init container setup") for note in screen.notes] == [True]
 
 
 async def test_what_is_told_of_pods_without_a_log_waits_for_a_slow_reader_too() -> None:
@@ -188,7 +188,7 @@ async def test_what_is_told_of_pods_without_a_log_waits_for_a_slow_reader_too() 
     screen, counts = Screen(), list[int]()
 
     async def pause() -> None:
-        counts.append(len(screen.told))
+        counts.append(len(screen.notes))
 
     await shower(worker, screen, all_pods=True, pause=pause).show()
     assert counts == [0, 1, 2]
@@ -233,7 +233,7 @@ async def test_a_gap_in_a_log_is_told() -> None:
     scripts: list[list[str | ApiError]] = [*before, ["09Z nine", "10Z ten"], []]
     screen = await followed(Worker({"a": scripts}, [pod("a", COPY)]))
     assert screen.lines == ["one", "two", "three", "nine", "ten"]
-    gaps = [note for note in screen.told if "lines may be missing" in note]
+    gaps = [note for note in screen.notes if "lines may be missing" in note]
     first, last = "2026-01-01T00:00:03Z", "2026-01-01T00:00:09Z"
     assert gaps == [f"pod a: lines may be missing between {first} and {last}: the log was not kept for long enough"]
 
@@ -241,7 +241,7 @@ async def test_a_gap_in_a_log_is_told() -> None:
 async def test_one_pod_of_a_job_is_chosen_by_its_name_and_a_container_before_its_restart() -> None:
     worker, screen = Worker({"a": [["01Z one"]], "b": [["01Z other"]]}, [pod("a", COPY), pod("b", COPY)]), Screen()
     await shower(worker, screen, pod="b", previous=True, timestamps=True).show()
-    assert (screen.lines, screen.told) == (["2026-01-01T00:00:01Z other"], [])
+    assert (screen.lines, screen.notes) == (["2026-01-01T00:00:01Z other"], [])
     assert [query.previous for query in worker.asked] == [True]
     with pytest.raises(CommandError, match='the job has no pod "c" on worker cluster "worker1"'):
         await shower(worker, screen, pod="c").show()

@@ -356,11 +356,11 @@ async def test_that_nobody_dispatches_needs_somebody(tmp_path: Path, monkeypatch
         await here.admin.create(LEASE, lease)
         await ready(here)
 
-        async def told() -> bool:
+        async def needs_somebody() -> bool:
             findings = (await read(here, f"{BASE}/overview"))["status"]["findings"]
             return [finding["id"] for finding in findings if finding["blocking"]][:1] == ["daemon-not-running"]
 
-        await until(told)
+        await until(needs_somebody)
         assert (await read(here, f"{OWN}/overview"))["status"]["findings"] == []
 
 
@@ -547,11 +547,11 @@ async def test_a_job_whose_queue_does_not_exist_is_there_until_it_is_somebody_el
         await here.admin.merge_patch(WORKLOAD, key, without, subresource="status")
         await here.admin.merge_patch(WORKLOAD, key, {"spec": {"queueName": "user-qeue"}})
 
-        async def told() -> bool:
+        async def is_explained() -> bool:
             items = (await read(here, JOBS))["items"]
             return any('did you mean "user-queue"?' in item["status"].get("reason", "") for item in items)
 
-        await until(told)
+        await until(is_explained)
 
 
 KEY = ObjectKey("default", "queue")

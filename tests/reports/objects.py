@@ -22,11 +22,11 @@ def worker(
     **metadata: Any,
 ) -> Json:
     """A MultiKueueCluster; one with another message than `Connected` is not connected. Without facts: as by Kueue."""
-    found = [new_condition("Active", message == "Connected", reason, message, now=NOW)]
+    conditions = [new_condition("Active", message == "Connected", reason, message, now=NOW)]
     made = stored(cluster(name), **metadata)
-    if facts is not None and (told := facts_status(made, found[0], facts, NOW)) is not None:
-        found.append(told)
-    return {**made, "status": {"conditions": found}}
+    if facts is not None and (facts_condition := facts_status(made, conditions[0], facts, NOW)) is not None:
+        conditions.append(facts_condition)
+    return {**made, "status": {"conditions": conditions}}
 
 
 def saying(made: Json, message: str) -> Json:
@@ -37,25 +37,25 @@ def saying(made: Json, message: str) -> Json:
 
 def judged(made: Json, verdict: str) -> Json:
     """A Workload whose check we have Rejected for that."""
-    told = new_condition("multikueue.dev/Rejected", True, verdict, "words", now=NOW, generation=1)
-    status = {**made["status"], "conditions": [*made["status"].get("conditions", ()), told]}
+    verdict_condition = new_condition("multikueue.dev/Rejected", True, verdict, "words", now=NOW, generation=1)
+    status = {**made["status"], "conditions": [*made["status"].get("conditions", ()), verdict_condition]}
     return {**made, "metadata": {**made["metadata"], "generation": 1}, "status": status}
 
 
 def refused(made: Json, **facts: RefusalFacts) -> Json:
     """A Workload of which workers of these names say beside the check's message why they refuse it."""
     (message,) = [entry["message"] for entry in made["status"]["admissionChecks"]]
-    told = refusals_condition(facts, message, NOW)
-    assert told is not None
-    status = {**made["status"], "conditions": [*made["status"].get("conditions", ()), told]}
+    refused_condition = refusals_condition(facts, message, NOW)
+    assert refused_condition is not None
+    status = {**made["status"], "conditions": [*made["status"].get("conditions", ()), refused_condition]}
     return {**made, "status": status}
 
 
 def waiting_for(made: Json, *runs: EarlierRun, tried: int = 0) -> Json:
     """A Workload that says beside the check's message for which earlier runs it waits."""
     (message,) = [entry["message"] for entry in made["status"]["admissionChecks"]]
-    told = earlier_run_condition(runs, message, tried, NOW)
-    status = {**made["status"], "conditions": [*made["status"].get("conditions", ()), told]}
+    waits_condition = earlier_run_condition(runs, message, tried, NOW)
+    status = {**made["status"], "conditions": [*made["status"].get("conditions", ()), waits_condition]}
     return {**made, "status": status}
 
 

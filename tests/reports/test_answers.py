@@ -24,9 +24,9 @@ def test_a_connected_worker_and_the_kinds_that_it_does_not_serve() -> None:
 
 def test_a_worker_that_is_tried_again() -> None:
     due = datetime(2026, 1, 1, 0, 2, 15, tzinfo=UTC)
-    told = "Unauthorized; connection attempts: 5, next connection attempt: 2026-01-01T00:02:15Z"
+    error = "Unauthorized; connection attempts: 5, next connection attempt: 2026-01-01T00:02:15Z"
     said = cluster_state(
-        worker("w", told, reason="ClientConnectionFailed", facts=ConnectionFacts(5, due, "Unauthorized"))
+        worker("w", error, reason="ClientConnectionFailed", facts=ConnectionFacts(5, due, "Unauthorized"))
     )
     assert (said.connected, said.error, said.attempts, said.since) == (False, "Unauthorized", 5, NOW)
     assert said.next_attempt == due
@@ -97,8 +97,8 @@ def test_the_last_placements() -> None:
         '[{"worker": "w1", "since": "2026-01-01T00:00:00Z", "until": "2026-01-01T01:00:00Z", "why": "lost"},'
         ' {"worker": "w2", "since": "2026-01-01T01:00:05Z", "until": null}]'
     )
-    found = placements(_noted(noted))
-    assert found == (
+    last = placements(_noted(noted))
+    assert last == (
         ReportedPlacement("w1", NOW, NOW + timedelta(hours=1), "lost"),
         ReportedPlacement("w2", NOW + timedelta(hours=1, seconds=5), None, ""),
     )

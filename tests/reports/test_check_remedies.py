@@ -50,10 +50,10 @@ class Case:
     job: Json = TRAIN
     objects: ManagerObjects | None = None
 
-    def finding(self, told: str = "words") -> Finding:
-        made = saying(self.workload, told) if "admissionChecks" in self.workload["status"] else self.workload
-        found = explain(Seen(made, self.job, self.objects or fleet(made), (), NOW, "kueue-system")).findings
-        return next(one for one in found if one.id == self.id)
+    def finding(self, words: str = "words") -> Finding:
+        made = saying(self.workload, words) if "admissionChecks" in self.workload["status"] else self.workload
+        findings = explain(Seen(made, self.job, self.objects or fleet(made), (), NOW, "kueue-system")).findings
+        return next(finding for finding in findings if finding.id == self.id)
 
 
 CASES = (
@@ -77,25 +77,27 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-@pytest.mark.parametrize("told", ["", "words of anybody", 'No multikueue adapter found for owner kind "$(id), Kind=X"'])
-def test_objects_tell_what_is_wrong_whatever_the_message_says(case: Case, told: str) -> None:
-    found = case.finding(told)
+@pytest.mark.parametrize(
+    "words", ["", "words of anybody", 'No multikueue adapter found for owner kind "$(id), Kind=X"']
+)
+def test_objects_tell_what_is_wrong_whatever_the_message_says(case: Case, words: str) -> None:
+    finding = case.finding(words)
 
-    assert found.blocking
-    assert "$(id)" not in found.why + found.remedy
-    assert "{" not in found.why + found.remedy
+    assert finding.blocking
+    assert "$(id)" not in finding.why + finding.remedy
+    assert "{" not in finding.why + finding.remedy
 
 
 def test_no_message_makes_a_finding() -> None:
     """Whoever may write the status of a Workload writes what he wants."""
-    for told in (
+    for words in (
         "Waiting for the other admission checks",
         "It cannot be told who runs the job: rule x failed",
         "The job cannot be copied: rule x failed",
         'worker clusters "a" and "b" have it: remove it from all but one',
         "exceeding the maximum execution time",
     ):
-        made = saying(WAITS, told)
+        made = saying(WAITS, words)
         assert explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings == ()
 
 
@@ -105,9 +107,9 @@ def test_a_verdict_counts_until_somebody_makes_the_workload_active_again(generat
     made = judged(workload(TRAIN, quota=False, evicted="DeactivatedDueToAdmissionCheck"), "NotTaken")
     made["spec"]["active"] = False
     made["metadata"]["generation"] = generation
-    (found,) = explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings
+    (finding,) = explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings
 
-    assert found.id == id
+    assert finding.id == id
 
 
 class TestADeletedJob:
@@ -116,18 +118,18 @@ class TestADeletedJob:
     RUNNING = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
     LEFT: ClassVar[Json] = {**RUNNING, "metadata": {**RUNNING["metadata"], "ownerReferences": []}}
 
-    def found(self, made: Json) -> list[tuple[str, str, bool]]:
-        told = explain(Seen(made, None, fleet(made), (), NOW, "kueue-system")).findings
-        return [(one.why, one.remedy, one.blocking) for one in told if one.id == "job-deleted"]
+    def gist(self, made: Json) -> list[tuple[str, str, bool]]:
+        findings = explain(Seen(made, None, fleet(made), (), NOW, "kueue-system")).findings
+        return [(finding.why, finding.remedy, finding.blocking) for finding in findings if finding.id == "job-deleted"]
 
     def test_what_still_runs_is_told_with_how_it_is_stopped(self) -> None:
         name = self.LEFT["metadata"]["name"]
         why = "its job was deleted without it (orphaned): what runs on a worker goes on"
-        assert self.found(self.LEFT) == [(why, f"to stop it: kubectl -n default delete workload {name}", False)]
-        assert self.found(self.RUNNING) == []
+        assert self.gist(self.LEFT) == [(why, f"to stop it: kubectl -n default delete workload {name}", False)]
+        assert self.gist(self.RUNNING) == []
 
     def test_a_kueue_that_has_noticed_has_stopped_it(self) -> None:
         made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"}, finished="OwnerNotFound")
-        ((why, _, _),) = self.found(made)
+        ((why, _, _),) = self.gist(made)
         assert why == "its job was deleted without it (orphaned), and what ran on a worker was stopped"
         assert explain(Seen(made, None, fleet(made), (), NOW, "kueue-system")).summary == "Its job was deleted."

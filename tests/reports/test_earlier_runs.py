@@ -34,16 +34,16 @@ def explained(made: Json, now: datetime = NOW) -> Explanation:
 
 
 def test_it_says_what_it_waits_for_since_when_and_what_comes_next() -> None:
-    told = explained(waits(RUN))
-    assert told.job.state is JobState.WAITING
-    assert told.summary == 'It waits for an earlier run of it to end on worker cluster "worker1".'
-    (finding,) = told.findings
+    explanation = explained(waits(RUN))
+    assert explanation.job.state is JobState.WAITING
+    assert explanation.summary == 'It waits for an earlier run of it to end on worker cluster "worker1".'
+    (finding,) = explanation.findings
     assert (finding.id, finding.where, finding.blocking) == ("earlier-run", "worker1", False)
     assert finding.why == (
         'worker cluster "worker1" still has Job "train" (UID uid-left) of an earlier attempt: '
         f"it was deleted at {timestamp(NOW)}, its pods have until {timestamp(DUE)} to end"
     )
-    assert [(one.text, one.at) for one in told.next] == [
+    assert [(step.text, step.at) for step in explanation.next] == [
         ("by then its earlier run should have ended", DUE),
         ("once its earlier run is gone from its worker, it is offered to workers", None),
     ]
@@ -57,15 +57,15 @@ def test_it_says_what_it_waits_for_since_when_and_what_comes_next() -> None:
     ],
 )
 def test_after_the_grace_period_it_says_what_holds_it_and_the_way_out(run: EarlierRun, holds: str, look: str) -> None:
-    told = explained(made := waits(run), DUE)
-    (finding,) = told.findings
+    explanation = explained(made := waits(run), DUE)
+    (finding,) = explanation.findings
     assert (finding.id, finding.where, finding.blocking) == ("copy-does-not-end", "worker1", True)
     assert finding.why.endswith(f"should have ended at {timestamp(DUE)}{holds}")
     assert look in finding.remedy
     name = made["metadata"]["name"]
     give_up = f"kubectl -n default annotate workload {name} multikueue.dev/give-up=worker1/uid-left"
     assert finding.remedy.endswith(give_up)
-    assert told.summary == f"It does not run, and somebody has to act: {finding.why}."
+    assert explanation.summary == f"It does not run, and somebody has to act: {finding.why}."
 
 
 def test_the_node_of_a_pod_that_has_not_ended_is_named_as_the_daemon_has_seen_it() -> None:
@@ -99,8 +99,8 @@ def test_one_that_was_sent_back_for_it_says_so_while_it_is_queued() -> None:
         JobState.QUEUED,
         'sent back: worker cluster "worker1" still has Job "train" (UID uid-left) of an earlier attempt',
     )
-    told = explained(made, DUE)
-    assert "copy-does-not-end" in [one.id for one in told.findings]
+    explanation = explained(made, DUE)
+    assert "copy-does-not-end" in [finding.id for finding in explanation.findings]
     assert explained(made).summary == 'It waits for an earlier run of it to end on worker cluster "worker1".'
 
 

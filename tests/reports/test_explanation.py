@@ -46,20 +46,20 @@ def explained(
     return explain(Seen(made, of, objects or fleet(made), (), now, "kueue-system"))
 
 
-def found(explanation: Explanation, id: str) -> list[Finding]:
-    return [one for one in explanation.findings if one.id == id]
+def findings_of(explanation: Explanation, id: str) -> list[Finding]:
+    return [finding for finding in explanation.findings if finding.id == id]
 
 
-def offered(told: str) -> Explanation:
-    return explained(saying(workload(TRAIN, nominated=BOTH), f"Offered to worker1, worker2 — {told}"))
+def offered(words: str) -> Explanation:
+    return explained(saying(workload(TRAIN, nominated=BOTH), f"Offered to worker1, worker2 — {words}"))
 
 
 def test_quota_too_small_everywhere() -> None:
-    told = "insufficient quota for cpu in flavor default-flavor (3 > 1)"
-    explanation = offered(f"worker1: {told} · worker2: {told}")
+    quota = "insufficient quota for cpu in flavor default-flavor (3 > 1)"
+    explanation = offered(f"worker1: {quota} · worker2: {quota}")
 
-    assert [one.where for one in explanation.findings] == ["worker1, worker2"]
-    assert all(one.blocking for one in explanation.findings)
+    assert [finding.where for finding in explanation.findings] == ["worker1, worker2"]
+    assert all(finding.blocking for finding in explanation.findings)
     first = explanation.findings[0]
     assert (first.id, first.workers) == ("quota-too-small", BOTH)
     assert first.why == "the job asks for more cpu than its ClusterQueue on worker1, worker2 has in all"
@@ -72,30 +72,30 @@ def test_quota_too_small_on_one_of_them_needs_nobody() -> None:
 
     (small,) = explanation.findings
     assert not small.blocking
-    assert [one.state for one in explanation.workers] == ["Waiting", "Offered"]
+    assert [worker.state for worker in explanation.workers] == ["Waiting", "Offered"]
     assert explanation.next[0].text.startswith("the first of worker1, worker2 that admits it gets it")
 
 
 def test_a_slice_that_never_fits_on_its_worker_is_not_said_to_be_created_there() -> None:
     """As a real Kueue words it of an elastic job that has grown beyond its worker."""
     made = workload(TRAIN, cluster="worker1")
-    told = "holds it: insufficient quota for cpu in flavor default-flavor (3 > 2)"
-    explanation = explained(saying(made, f'Waiting for worker cluster "worker1" — worker1: {told}'))
+    quota = "holds it: insufficient quota for cpu in flavor default-flavor (3 > 2)"
+    explanation = explained(saying(made, f'Waiting for worker cluster "worker1" — worker1: {quota}'))
 
     assert explanation.job.state is JobState.STARTING
     assert explanation.summary == 'Worker cluster "worker1" has its job, and gives it no quota as it is now.'
-    assert [one.state for one in explanation.workers] == ["Waiting", "Elsewhere"]
-    (small,) = found(explanation, "quota-too-small")
+    assert [worker.state for worker in explanation.workers] == ["Waiting", "Elsewhere"]
+    (small,) = findings_of(explanation, "quota-too-small")
     assert (small.where, small.blocking) == ("worker1", False), "what had quota before runs on"
-    assert [one.text for one in explanation.next] == ["its worker gives it quota, and then the check becomes Ready"]
+    assert [step.text for step in explanation.next] == ["its worker gives it quota, and then the check becomes Ready"]
 
 
 def test_quota_that_others_use_needs_nobody() -> None:
-    told = "insufficient unused quota for cpu in flavor f, 1 more needed"
-    explanation = offered(f"worker1: {told} · worker2: {told}")
+    quota = "insufficient unused quota for cpu in flavor f, 1 more needed"
+    explanation = offered(f"worker1: {quota} · worker2: {quota}")
 
-    assert len(found(explanation, "quota-in-use")) == 2
-    assert not any(one.blocking for one in explanation.findings)
+    assert len(findings_of(explanation, "quota-in-use")) == 2
+    assert not any(finding.blocking for finding in explanation.findings)
 
 
 def test_missing_local_queue_on_the_workers() -> None:
@@ -120,20 +120,20 @@ def test_what_the_daemon_saw_of_a_worker_is_told_where_the_check_says_nothing_of
     first, second = explanation.workers
     assert (first.state, first.source) == ("Waiting", "findings")
     assert first.told == f'LocalQueue "default/user-queue" does not exist (as the daemon saw it at {timestamp(NOW)})'
-    assert [one.where for one in found(explanation, "local-queue-missing")] == ["worker1"]
+    assert [finding.where for finding in findings_of(explanation, "local-queue-missing")] == ["worker1"]
     assert (second.state, second.told) == ("Offered", "")
 
 
 def test_a_refusal_is_told_as_the_check_tells_it() -> None:
     """That it is one is known by an event; when the worker is asked again, the words say."""
-    told = f'refuses it, is asked again at {timestamp(NOW)}: admission webhook "p" denied the request: no'
-    made = saying(workload(TRAIN, nominated=BOTH), f"Offered to worker1, worker2 — worker1: {told}")
+    refusal = f'refuses it, is asked again at {timestamp(NOW)}: admission webhook "p" denied the request: no'
+    made = saying(workload(TRAIN, nominated=BOTH), f"Offered to worker1, worker2 — worker1: {refusal}")
     said = EventReport("workload/x", "Warning", "MultiKueue", "no", NOW, NOW, 1, "multikueue", "worker1")
     explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW, "kueue-system"))
 
-    assert [(one.state, one.told) for one in explanation.workers] == [("Refused", told), ("Offered", "")]
+    assert [(worker.state, worker.told) for worker in explanation.workers] == [("Refused", refusal), ("Offered", "")]
     assert any(step.text.startswith("worker1: asked again by itself") for step in explanation.next)
-    assert [one.id for one in explanation.findings] == ["webhook"]
+    assert [finding.id for finding in explanation.findings] == ["webhook"]
 
 
 def test_an_event_is_not_believed_where_the_check_says_something_else_of_that_worker() -> None:
@@ -170,10 +170,10 @@ def test_when_a_worker_that_refuses_is_asked_again_is_a_fact_of_the_event() -> N
         Seen(made, TRAIN, fleet(made), (attrs.evolve(said, asked_again=NOW - timedelta(seconds=1)),), NOW, "")
     )
 
-    assert [one.next_attempt for one in explanation.workers] == [due, None]
+    assert [worker.next_attempt for worker in explanation.workers] == [due, None]
     (step,) = [step for step in explanation.next if step.at is not None]
     assert (step.text, step.at) == ("worker1 is asked again; at once with multikueue retry job/train -n default", due)
-    assert [one.next_attempt for one in late.workers] == [None, None], "what is over says nothing"
+    assert [worker.next_attempt for worker in late.workers] == [None, None], "what is over says nothing"
 
 
 def test_a_webhook_that_is_down_there_is_told_before_the_check_tells_it() -> None:
@@ -193,25 +193,27 @@ def test_words_that_no_rule_knows_are_no_finding() -> None:
     explanation = offered("worker1: not nominated yet · worker2: the moon is in the wrong house")
 
     assert explanation.findings == ()
-    assert [one.told for one in explanation.workers] == ["not nominated yet", "the moon is in the wrong house"]
-    assert [one.state for one in explanation.workers] == ["Waiting", "Waiting"], "both are asked, whatever they say"
+    assert [worker.told for worker in explanation.workers] == ["not nominated yet", "the moon is in the wrong house"]
+    assert [worker.state for worker in explanation.workers] == ["Waiting", "Waiting"], (
+        "both are asked, whatever they say"
+    )
 
 
 def test_a_lost_worker_with_the_deadline_that_the_check_tells() -> None:
     moves = timestamp(NOW + timedelta(minutes=15))
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
-    told = f'The workload was admitted on "worker1" — worker1: unreachable since {timestamp(NOW)}; moves at {moves}'
+    message = f'The workload was admitted on "worker1" — worker1: unreachable since {timestamp(NOW)}; moves at {moves}'
     facts = ConnectionFacts(1, None, "cannot connect", moves_at=NOW + timedelta(minutes=15), cause=Cause.OUT_OF_REACH)
     lost = worker("worker1", "cannot connect: Connection refused", reason="ClientConnectionFailed", facts=facts)
-    explanation = explained(saying(made, told), fleet(saying(made, told), workers=(lost, worker("worker2"))))
+    explanation = explained(saying(made, message), fleet(saying(made, message), workers=(lost, worker("worker2"))))
 
     assert explanation.job.state is JobState.LOST
-    assert any(one.blocking for one in explanation.findings)
+    assert any(finding.blocking for finding in explanation.findings)
     assert explanation.next[0].text.endswith(
         f"unless this one is back before: unreachable since {timestamp(NOW)}; moves at {moves}"
     )
     assert explanation.next[0].at == NOW + timedelta(minutes=15), "for programs: from facts, not from words"
-    assert [one.id for one in explanation.findings] == ["worker-down"]
+    assert [finding.id for finding in explanation.findings] == ["worker-down"]
 
 
 def test_a_lost_worker_without_a_deadline_goes_by_the_default() -> None:
@@ -231,7 +233,7 @@ def test_where_a_job_ran_and_why_it_moved() -> None:
     made["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: noted}
     explanation = explained(made)
 
-    assert [(one.worker, one.until, one.why) for one in explanation.placements] == [
+    assert [(placement.worker, placement.until, placement.why) for placement in explanation.placements] == [
         ("worker1", NOW, "lost for 15m"),
         ("worker2", None, ""),
     ]
@@ -243,46 +245,46 @@ def test_a_cordoned_worker() -> None:
     explanation = explained(made, fleet(made, workers=known))
 
     assert explanation.workers[0].told == "cordoned: disks are changed"
-    assert [(one.id, one.blocking) for one in explanation.findings] == [("cordoned", False)]
+    assert [(finding.id, finding.blocking) for finding in explanation.findings] == [("cordoned", False)]
 
 
 def test_a_worker_cordoned_after_the_offer_is_not_asked() -> None:
-    told = "Offered to worker2 — worker1: cordoned: disks are changed · worker2: LocalQueue user-queue doesn't exist"
-    made = saying(workload(TRAIN, nominated=("worker1", "worker2")), told)
+    message = "Offered to worker2 — worker1: cordoned: disks are changed · worker2: LocalQueue user-queue doesn't exist"
+    made = saying(workload(TRAIN, nominated=("worker1", "worker2")), message)
     known = (worker("worker1", annotations={CORDON_ANNOTATION: "disks are changed"}), worker("worker2"))
     explanation = explained(made, fleet(made, workers=known))
 
     assert explanation.job.offered_to == ("worker2",)
-    assert [one.state for one in explanation.workers] == ["Cordoned", "Waiting"]
-    assert [(one.id, one.blocking) for one in explanation.findings] == [
+    assert [worker.state for worker in explanation.workers] == ["Cordoned", "Waiting"]
+    assert [(finding.id, finding.blocking) for finding in explanation.findings] == [
         ("cordoned", True),
         ("local-queue-missing", True),
     ]
 
 
 def test_another_name_of_a_cluster_that_is_asked_takes_nothing() -> None:
-    told = "Offered to worker1 — worker1: insufficient quota for cpu in flavor f (3 > 1)"
-    made = saying(workload(TRAIN, nominated=("worker1",)), told)
+    message = "Offered to worker1 — worker1: insufficient quota for cpu in flavor f (3 > 1)"
+    made = saying(workload(TRAIN, nominated=("worker1",)), message)
     second = worker("worker2")
     held = second_name_status(second, SecondName("worker1", "uid"), NOW)
     second["status"]["conditions"].append(held)
     explanation = explained(made, fleet(made, workers=(worker("worker1"), second)))
 
     assert explanation.workers[1].told == "it leads to the same cluster as worker1, and gets nothing beside it"
-    assert [(one.id, one.blocking) for one in explanation.findings] == [
+    assert [(finding.id, finding.blocking) for finding in explanation.findings] == [
         ("quota-too-small", True),
         ("second-name", False),
     ]
 
 
 def test_a_cluster_queue_that_may_not_be_read_has_its_name_all_the_same() -> None:
-    told = "insufficient quota for cpu in flavor f, current podset request (9) > maximum capacity (8)"
-    reserved = condition("QuotaReserved", "Pending", status=False, message=told)
+    message = "insufficient quota for cpu in flavor f, current podset request (9) > maximum capacity (8)"
+    reserved = condition("QuotaReserved", "Pending", status=False, message=message)
     made = {**workload(TRAIN), "status": {"conditions": [reserved]}}
     explanation = explained(made, attrs.evolve(fleet(made), cluster_queues=()))
 
-    (told_of,) = found(explanation, "quota-too-small")
-    assert told_of.why == "the job asks for more cpu than ClusterQueue cluster-queue has here in all"
+    (too_small,) = findings_of(explanation, "quota-too-small")
+    assert too_small.why == "the job asks for more cpu than ClusterQueue cluster-queue has here in all"
 
 
 def test_a_job_is_offered_to_nobody_while_all_are_cordoned() -> None:
@@ -299,7 +301,7 @@ def test_a_worker_without_a_namespace_for_it(said: str) -> None:
     explanation = explained(made, fleet(made, workers=known))
 
     assert explanation.workers[0].told == 'multikueue.dev/namespaces gives namespace "default" none there'
-    assert [(one.id, one.blocking) for one in explanation.findings] == [("namespace-unnamed", False)]
+    assert [(finding.id, finding.blocking) for finding in explanation.findings] == [("namespace-unnamed", False)]
 
 
 @pytest.mark.parametrize(
@@ -316,13 +318,13 @@ def test_clock_skew(started: int, why: str | None) -> None:
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
     explanation = explained(made, of=running)
 
-    assert [one.why for one in found(explanation, "clock-skew")] == ([why] if why else [])
-    assert all("NTP" in one.remedy for one in explanation.findings)
+    assert [finding.why for finding in findings_of(explanation, "clock-skew")] == ([why] if why else [])
+    assert all("NTP" in finding.remedy for finding in explanation.findings)
 
 
 def test_a_manager_whose_clock_is_ahead_of_this_machine() -> None:
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
-    (skew,) = found(explained(made, now=NOW - timedelta(minutes=2)), "clock-skew")
+    (skew,) = findings_of(explained(made, now=NOW - timedelta(minutes=2)), "clock-skew")
 
     assert skew.why == "this cluster's clock is at least 120 s ahead of this machine's"
 
@@ -349,7 +351,7 @@ def test_a_check_that_names_a_config_that_does_not_exist() -> None:
     renamed = {**objects.configs[0], "metadata": {"name": "multikueu"}}
     explanation = explained(made, changed(objects, configs=(renamed,)))
 
-    (wrong,) = found(explanation, "config-missing")
+    (wrong,) = findings_of(explanation, "config-missing")
     assert 'did you mean "multikueu"?' in wrong.why
     assert wrong.blocking
     assert explanation.chain[-1].state == "Missing"
@@ -365,7 +367,7 @@ def test_a_config_that_a_placement_check_is_to_make_is_not_to_be_made_by_hand(al
     checks = (*objects.checks, {"metadata": {"name": "placed"}, "spec": spec})
     without = changed(objects, configs=(), clusters=() if alone else objects.clusters, checks=checks)
 
-    (wrong,) = found(explained(made, without), "config-missing")
+    (wrong,) = findings_of(explained(made, without), "config-missing")
     assert wrong.remedy.startswith("nothing: the placement check of that name makes it")
 
 
@@ -375,7 +377,7 @@ def test_a_queue_whose_check_does_not_exist() -> None:
     other = {**objects.checks[0], "metadata": {"name": "multikueeu"}}
     explanation = explained(made, changed(objects, checks=(other,)))
 
-    (wrong,) = found(explanation, "check-missing")
+    (wrong,) = findings_of(explanation, "check-missing")
     assert 'names AdmissionCheck "multikueue", which does not exist (did you mean "multikueeu"?)' in wrong.why
 
 
@@ -407,8 +409,8 @@ def test_a_queue_whose_placement_check_is_not_active() -> None:
     }
     explanation = explained(made, changed(objects, cluster_queues=(queue,), checks=(*objects.checks, placed)))
 
-    assert found(explanation, "queue-inactive") == []
-    (wrong,) = found(explanation, "placement-inactive")
+    assert findings_of(explanation, "queue-inactive") == []
+    (wrong,) = findings_of(explanation, "placement-inactive")
     assert (wrong.where, wrong.told) == ("AdmissionCheck placed", "PlacementNotFound: Placement p not found")
 
 
@@ -420,7 +422,7 @@ def test_a_queue_without_a_check_runs_its_jobs_here() -> None:
     explanation = explained(made, changed(objects, cluster_queues=(queue,)), of=here)
 
     assert explanation.job.state is JobState.LOCAL
-    assert [(one.id, one.blocking) for one in explanation.findings] == [("queue-without-check", False)]
+    assert [(finding.id, finding.blocking) for finding in explanation.findings] == [("queue-without-check", False)]
     assert explanation.workers == ()
     (delegated,) = explained(made, changed(objects, cluster_queues=(queue,))).findings
     assert delegated.blocking
@@ -431,7 +433,7 @@ def test_nobody_has_looked_at_the_check() -> None:
     made = workload(TRAIN, nominated=BOTH)
     objects = fleet(made)
     unseen = {**objects.checks[0], "status": {}}
-    (wrong,) = found(explained(made, changed(objects, checks=(unseen,))), "check-unseen")
+    (wrong,) = findings_of(explained(made, changed(objects, checks=(unseen,))), "check-unseen")
 
     assert "start the daemon" in wrong.remedy
 
@@ -443,7 +445,7 @@ def test_a_daemon_that_does_not_lead_any_more(age: int, dead: bool) -> None:
     lease = {"spec": {"holderIdentity": "pod-1", "renewTime": renewed, "leaseDurationSeconds": 15}}
     explanation = explained(made, changed(fleet(made), lease=lease))
 
-    assert bool(found(explanation, "daemon-not-running")) is dead
+    assert bool(findings_of(explanation, "daemon-not-running")) is dead
 
 
 def test_a_rejected_job_whose_events_are_gone() -> None:
@@ -469,7 +471,7 @@ def test_an_evicted_job_whose_worker_hides_its_kind_tells_what_to_do_there() -> 
 
     assert explanation.job.state is JobState.STOPPING
     assert explanation.workers[0].state == "Unusable"
-    assert [(one.id, one.where) for one in explanation.findings] == [("rbac", "worker1")]
+    assert [(finding.id, finding.where) for finding in explanation.findings] == [("rbac", "worker1")]
 
 
 def test_a_deactivated_job() -> None:
@@ -491,7 +493,7 @@ def test_a_job_out_of_time_is_not_told_to_set_active(owner: str, remedy: str) ->
     if owner == "Pod":
         made["metadata"]["ownerReferences"][0] |= {"apiVersion": "v1", "kind": "Pod"}
 
-    (over,) = found(explained(made), "time-is-over")
+    (over,) = findings_of(explained(made), "time-is-over")
     assert remedy in over.remedy
     assert "active" not in over.remedy
 
@@ -500,10 +502,10 @@ def test_a_job_that_was_deactivated_by_hand_was_not_rejected_whatever_was_said_b
     made = workload(TRAIN, quota=False)
     made["spec"]["active"] = False
     note = "Jobs of this kind are not dispatched: add it"
-    told = EventReport("workload/x", "Warning", "MultiKueue", note, NOW, NOW, 1, "multikueue")
-    explanation = explain(Seen(made, TRAIN, fleet(made), (told,), NOW, "kueue-system"))
+    event = EventReport("workload/x", "Warning", "MultiKueue", note, NOW, NOW, 1, "multikueue")
+    explanation = explain(Seen(made, TRAIN, fleet(made), (event,), NOW, "kueue-system"))
 
-    assert [one.id for one in explanation.findings] == ["inactive"]
+    assert [finding.id for finding in explanation.findings] == ["inactive"]
 
 
 def test_a_config_with_a_misspelt_name_and_a_worker_that_is_away() -> None:
@@ -512,8 +514,8 @@ def test_a_config_with_a_misspelt_name_and_a_worker_that_is_away() -> None:
     lost = worker("worker1", "no route to host", reason="ClientConnectionFailed")
     explanation = explained(made, fleet(made, workers=(lost,), listed=("worker1", "wroker2")))
 
-    assert [one.blocking for one in found(explanation, "worker-down")] == [True]
-    assert [one.blocking for one in found(explanation, "cluster-missing")] == [False]
+    assert [finding.blocking for finding in findings_of(explanation, "worker-down")] == [True]
+    assert [finding.blocking for finding in findings_of(explanation, "cluster-missing")] == [False]
 
 
 def test_a_selected_cluster_that_is_no_worker_yet_is_the_daemons_to_make() -> None:
@@ -524,7 +526,7 @@ def test_a_selected_cluster_that_is_no_worker_yet_is_the_daemons_to_make() -> No
     filled = {**config, "metadata": {**config["metadata"], "labels": {"multikueue.dev/placement": CHECK}}}
     explanation = explained(made, changed(objects, configs=(filled,), clusters=objects.clusters[:1]))
 
-    (missing,) = found(explanation, "cluster-missing")
+    (missing,) = findings_of(explanation, "cluster-missing")
     assert "the event WorkerNotReady of the ManagedCluster" in missing.remedy
 
 
@@ -533,7 +535,7 @@ def test_many_clusters_that_are_no_workers_yet_are_one_finding() -> None:
     made = workload(TRAIN, nominated=("worker1",))
     listed = ("worker1", *(f"spoke-{number}" for number in range(17)), "wroker2")
     explanation = explained(made, fleet(made, listed=listed))
-    misspelt, others = found(explanation, "cluster-missing")
+    misspelt, others = findings_of(explanation, "cluster-missing")
     assert 'lists "wroker2"' in misspelt.why
     assert others.why == 'it lists "spoke-0" and 16 more, and there is no MultiKueueCluster of these names'
     assert len(others.told) <= 200
@@ -543,7 +545,7 @@ def test_names_that_look_like_those_of_other_workers_are_none_that_is_meant() ->
     """Whoever numbers workers had a finding for each: worker3 looked like worker2, which is listed and there."""
     made = workload(TRAIN, nominated=("worker1",))
     listed = ("worker1", *(f"worker{number}" for number in range(3, 20)))
-    (missing,) = found(explained(made, fleet(made, listed=listed)), "cluster-missing")
+    (missing,) = findings_of(explained(made, fleet(made, listed=listed)), "cluster-missing")
     assert 'lists "worker3" and 16 more' in missing.why
 
 
@@ -556,21 +558,21 @@ def test_a_job_that_has_ended_needs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queue", "id", "told"),
+    ("queue", "id", "words"),
     [
         ("", "no-queue", "label it kueue.x-k8s.io/queue-name with a LocalQueue of namespace default: user-queue"),
         ("user-que", "local-queue-missing", "correct the label"),
         ("user-queue", "no-workload", "look whether Kueue runs here"),
     ],
 )
-def test_a_job_without_a_workload(queue: str, id: str, told: str) -> None:
+def test_a_job_without_a_workload(queue: str, id: str, words: str) -> None:
     made = job("train", queue=queue)
     if not queue:
         made["metadata"]["labels"] = {}
     (wrong,) = unqueued(made, "job/train", fleet()).findings
 
     assert wrong.id == id
-    assert told in wrong.remedy
+    assert words in wrong.remedy
     assert queue != "user-que" or 'did you mean "user-queue"?' in wrong.why
 
 
@@ -583,7 +585,10 @@ def test_ran_on_has_only_where_it_ran_and_nobody_it_was_withdrawn_from_is_not_of
     waits = workload(TRAIN)
     waits["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: json.dumps(was)}
     explanation = explained(waits)
-    assert [(one.worker, one.ran) for one in explanation.placements] == [("worker1", True), ("worker2", False)]
+    assert [(placement.worker, placement.ran) for placement in explanation.placements] == [
+        ("worker1", True),
+        ("worker2", False),
+    ]
     first = explanation.workers[0]
     assert (first.worker, first.state, first.told) == ("worker1", "Left", "Preempted")
     lines = explanation_lines(explanation, NOW, 100)
@@ -592,8 +597,8 @@ def test_ran_on_has_only_where_it_ran_and_nobody_it_was_withdrawn_from_is_not_of
 
     starts = workload(TRAIN, cluster="worker1")
     explanation = explained(starts)
-    assert [(one.worker, one.ran) for one in explanation.placements] == [("worker1", False)]
-    assert [one.state for one in explanation.workers] == ["Running", "Elsewhere"]
+    assert [(placement.worker, placement.ran) for placement in explanation.placements] == [("worker1", False)]
+    assert [worker.state for worker in explanation.workers] == ["Running", "Elsewhere"]
 
 
 @pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
@@ -616,8 +621,8 @@ def test_a_stopped_queue_is_named_with_who_resumes_it(field: str, where: str, co
     (wrong,) = explanation.findings
     assert (wrong.id, wrong.where, wrong.blocking) == ("queue-stopped", where, True)
     assert command in wrong.remedy
-    assert [one.text for one in explanation.next] == []
-    assert found(explained(workload(TRAIN, nominated=BOTH), stopped), "queue-stopped") == []
+    assert [step.text for step in explanation.next] == []
+    assert findings_of(explained(workload(TRAIN, nominated=BOTH), stopped), "queue-stopped") == []
 
 
 def replaced(*, retriable: bool = True, age: timedelta = timedelta(0)) -> Explanation:
@@ -642,7 +647,7 @@ def replaced(*, retriable: bool = True, age: timedelta = timedelta(0)) -> Explan
 def test_a_pod_group_that_waits_for_a_replacement_says_so() -> None:
     explanation = replaced(age=timedelta(minutes=2))
 
-    (lacking,) = found(explanation, "pod-missing")
+    (lacking,) = findings_of(explanation, "pod-missing")
     assert lacking.why == "a pod of the group has failed or is gone, and Kueue waits for a new one in its place"
     assert (lacking.told, lacking.blocking) == ("Some Failed pods need replacement", True)
     assert lacking.remedy == (
@@ -655,7 +660,7 @@ def test_a_pod_group_that_waits_for_a_replacement_says_so() -> None:
 def test_who_replaces_the_pods_of_a_group_has_a_moment() -> None:
     explanation = replaced()
 
-    (lacking,) = found(explanation, "pod-missing")
+    (lacking,) = findings_of(explanation, "pod-missing")
     assert not lacking.blocking
     assert explanation.summary == f'Worker cluster "worker1" has it: {lacking.why}.'
 
@@ -663,7 +668,7 @@ def test_who_replaces_the_pods_of_a_group_has_a_moment() -> None:
 def test_a_group_whose_pods_are_not_replaced_waits_for_none() -> None:
     explanation = replaced(retriable=False, age=timedelta(minutes=2))
 
-    assert found(explanation, "pod-missing") == []
+    assert findings_of(explanation, "pod-missing") == []
     assert explanation.summary == 'It runs on worker cluster "worker1".'
 
 

@@ -20,15 +20,15 @@ TOO_LARGE = "insufficient quota for cpu in flavor f (3 > 1)"
 
 def queued(words: str = "insufficient unused quota for cpu in flavor f, 2 more needed") -> Json:
     made = workload(stored(job("small")), quota=False)
-    told = condition("QuotaReserved", status=False, reason="Pending", message=words)
-    return {**made, "status": {**made["status"], "conditions": [told]}}
+    unreserved = condition("QuotaReserved", status=False, reason="Pending", message=words)
+    return {**made, "status": {**made["status"], "conditions": [unreserved]}}
 
 
 def held(*others: Json, named: bool | None = True, made: Json | None = None) -> list[Finding]:
     """What is found of a job that waits behind these."""
     waiting = made or queued()
     seen = Seen(waiting, None, fleet(waiting, *others), (), NOW, "kueue-system", others_named=named)
-    return [one for one in explain(seen).findings if one.id == "quota-held"]
+    return [finding for finding in explain(seen).findings if finding.id == "quota-held"]
 
 
 def elsewhere(made: Json) -> Json:
@@ -36,14 +36,14 @@ def elsewhere(made: Json) -> Json:
 
 
 def test_the_job_that_can_never_start_is_named() -> None:
-    (found,) = held(told_by(TOO_LARGE, *BOTH, job_name="large"))
+    (finding,) = held(told_by(TOO_LARGE, *BOTH, job_name="large"))
 
-    assert found.blocking
-    assert found.why == (
+    assert finding.blocking
+    assert finding.why == (
         "default/job/large holds quota of ClusterQueue cluster-queue and cannot start: the job asks for more cpu than "
         "its ClusterQueue on worker1, worker2 has in all"
     )
-    assert "multikueue explain job/large -n default" in found.remedy
+    assert "multikueue explain job/large -n default" in finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,18 @@ def test_a_job_that_asks_for_more_than_there_is_waits_for_nobody() -> None:
 def test_who_sees_what_the_daemon_has_read_learns_no_names(made: Callable[[Json], Json]) -> None:
     """They may read one job through the API, and perhaps the fleet."""
     other = made(told_by(TOO_LARGE, *BOTH, job_name="secret"))
-    (found,) = held(other, named=False)
+    (finding,) = held(other, named=False)
 
-    assert "secret" not in f"{found}"
-    assert "team-b" not in f"{found}"
-    assert "ask whoever runs the queues" in found.remedy
+    assert "secret" not in f"{finding}"
+    assert "team-b" not in f"{finding}"
+    assert "ask whoever runs the queues" in finding.remedy
     assert held(other, named=None) == []
 
 
 def test_as_many_are_looked_at_as_there_is_a_bound() -> None:
     fine = [told_by("insufficient unused quota for cpu", *BOTH, job_name=f"j{number}") for number in range(MOST)]
     late = told_by(TOO_LARGE, *BOTH, job_name="z")
-    (entry,) = [one for one in late["status"]["conditions"] if one["type"] == "QuotaReserved"]
+    (entry,) = [condition for condition in late["status"]["conditions"] if condition["type"] == "QuotaReserved"]
     entry |= {"lastTransitionTime": "2026-01-01T09:00:00Z"}
     assert held(*fine, late) == []
     assert len(held(*fine[1:], late)) == 1

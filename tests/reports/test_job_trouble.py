@@ -49,7 +49,7 @@ class Case:
     kind: str
     status: Json
     id: str
-    told: str
+    words: str
     after: timedelta = timedelta(0)
     """From when on it counts."""
 
@@ -149,24 +149,24 @@ CASES: Final = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind} {case.told[:24]}")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind} {case.words[:24]}")
 def test_what_its_own_controller_says_needs_somebody(case: Case) -> None:
     (finding,) = explained(of_kind(case.kind, **case.status), case.after).findings
 
-    assert (finding.id, finding.told, finding.blocking) == (case.id, case.told, True)
+    assert (finding.id, finding.told, finding.blocking) == (case.id, case.words, True)
     assert "worker1" in finding.why
     assert "job/train" in finding.remedy
     if case.after:
         early = explained(of_kind(case.kind, **case.status), case.after - timedelta(seconds=1)).findings
-        assert [one.id for one in early if one.id == case.id] == [], "it may pass"
+        assert [finding.id for finding in early if finding.id == case.id] == [], "it may pass"
 
 
 def test_each_row_has_a_case() -> None:
     now = NOW + HOUR
-    told = [
+    signs = [
         (sign, sign.found_in(of_kind(case.kind, **case.status), NOW, now), case) for case in CASES for sign in TROUBLE
     ]
-    used = {id(sign) for sign, words, case in told if words == case.told and case.kind in sign.kinds}
+    used = {id(sign) for sign, words, case in signs if words == case.words and case.kind in sign.kinds}
     assert [sign for sign in TROUBLE if id(sign) not in used] == []
 
 
@@ -189,9 +189,9 @@ def test_of_a_job_that_waits_only_what_holds_it_counts(held: bool) -> None:
     """The rest may be of a run before."""
     waits = workload(TRAIN, quota=False)
     said: Json = {"jobDeploymentStatus": "ValidationFailed"} if held else {"rayClusterStatus": {"state": "failed"}}
-    found = explained(of_kind("RayJob.ray.io", **said), made=waits).findings
+    findings = explained(of_kind("RayJob.ray.io", **said), made=waits).findings
 
-    assert [one.id for one in found if one.id.startswith("job-")] == (["job-refused"] if held else [])
+    assert [finding.id for finding in findings if finding.id.startswith("job-")] == (["job-refused"] if held else [])
 
 
 STARTING: Final[Any] = {
@@ -215,12 +215,12 @@ STARTING: Final[Any] = {
 @pytest.mark.parametrize("kind", READY)
 def test_a_job_of_which_no_pod_is_ready_for_minutes(kind: str) -> None:
     of = of_kind(kind, **STARTING[kind])
-    early, notice, late = (explained(of, timedelta(minutes=one)).findings for one in (4, 6, 30))
+    early, notice, late = (explained(of, timedelta(minutes=minutes)).findings for minutes in (4, 6, 30))
 
     assert early == ()
-    assert [(one.id, one.blocking) for one in notice] == [("job-not-ready", False)]
+    assert [(finding.id, finding.blocking) for finding in notice] == [("job-not-ready", False)]
     assert notice[0].remedy.startswith("multikueue pods job/train -n default says which")
-    assert [(one.id, one.blocking) for one in late] == [("job-not-ready", True)]
+    assert [(finding.id, finding.blocking) for finding in late] == [("job-not-ready", True)]
 
 
 @pytest.mark.parametrize("count", ["parallelism", "replicas"])
@@ -252,19 +252,20 @@ def test_what_its_pods_name_is_told_with_it() -> None:
 
 def recorded() -> list[Any]:
     """Statuses as real controllers write them, but for those of runs that were made to fail."""
-    found = []
+    cases = []
     for path in sorted(OPERATORS.glob("*/*.json")):
         if path.stem in ("finishes", "pauses"):
             statuses = json.loads(path.read_text().replace('"TIME"', f'"{timestamp(NOW)}"'))["statuses"]
-            found += [
+            cases += [
                 pytest.param(path.parent.name, status, id=f"{path.parent.name}-{path.stem}-{number}")
                 for number, status in enumerate(statuses)
             ]
-    return found
+    return cases
 
 
 KINDS: Final = {
-    kind.partition(".")[0].lower(): kind for kind in (*READY, *(one for sign in TROUBLE for one in sign.kinds))
+    kind.partition(".")[0].lower(): kind
+    for kind in (*READY, *(kind_of_sign for sign in TROUBLE for kind_of_sign in sign.kinds))
 }
 
 
@@ -279,7 +280,7 @@ def test_healthy_runs_say_nothing_of_trouble(kind: str, status: Json) -> None:
 def test_each_real_run_was_ready_once(kind: str) -> None:
     statuses = json.loads((OPERATORS / kind / "finishes.json").read_text())["statuses"]
     if KINDS[kind] in READY:
-        assert any(is_ready(of_kind(KINDS[kind], **one)) for one in statuses)
+        assert any(is_ready(of_kind(KINDS[kind], **status)) for status in statuses)
 
 
 class TestAFailedJob:
@@ -306,7 +307,7 @@ class TestAFailedJob:
         assert finding.remedy.startswith(f"its logs were kept until {timestamp(NOW + HOUR)}, unless retention.failed")
 
     @pytest.mark.parametrize(
-        ("of", "told"),
+        ("of", "words"),
         [
             (of_kind("RayJob.ray.io", reason="AppFailed", message="exit 1"), "AppFailed: exit 1"),
             (of_kind("AppWrapper.workload.codeflare.dev", phase="Failed"), "Job finished: Failed"),
@@ -322,7 +323,7 @@ class TestAFailedJob:
             ),
         ],
     )
-    def test_each_kind_in_its_own_words_else_the_workloads(self, of: Json, told: str) -> None:
+    def test_each_kind_in_its_own_words_else_the_workloads(self, of: Json, words: str) -> None:
         (finding,) = explained(of, made=self.MADE).findings
 
-        assert finding.told == told
+        assert finding.told == words

@@ -78,8 +78,8 @@ def test_a_pod_that_a_worker_has_runs_though_its_check_stays_pending() -> None:
 def test_the_reason_of_a_job_that_runs_is_empty_unless_there_is_one() -> None:
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
     assert job_report(saying(made, ADMITTED), fleet()).reason == ""
-    told = "new jobs like it are not dispatched: add it"
-    assert job_report(saying(made, f"{ADMITTED} — {told}"), fleet()).reason == told
+    reason = "new jobs like it are not dispatched: add it"
+    assert job_report(saying(made, f"{ADMITTED} — {reason}"), fleet()).reason == reason
 
 
 def test_the_reason_of_a_lost_job_is_its_workers() -> None:
@@ -97,7 +97,7 @@ def test_the_user_is_found_on_the_workload_or_its_pods() -> None:
     plain["spec"]["podSets"][0]["template"]["metadata"] = {"labels": {"team": "red"}}
     labelled["spec"]["podSets"][0]["template"]["metadata"] = {"labels": {"team": "red"}}
     labelled["metadata"]["labels"] = {"team": "blue"}
-    assert [one.user for one in reports(plain, labelled)] == ["red", "blue"]
+    assert [report.user for report in reports(plain, labelled)] == ["red", "blue"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_the_user_is_found_on_the_workload_or_its_pods() -> None:
 def test_filters(chosen: dict[str, Any], names: list[str]) -> None:
     runs = workload(stored(job("a")), cluster="worker1", checks={CHECK: "Ready"})
     asked = workload(stored(job("b")), nominated=BOTH)
-    assert [one.job for one in job_reports(fleet(runs, asked), JobFilter(**chosen))] == names
+    assert [report.job for report in job_reports(fleet(runs, asked), JobFilter(**chosen))] == names
 
 
 def test_workloads_of_other_queues_are_left_out() -> None:
@@ -136,26 +136,26 @@ def test_workers() -> None:
         worker("worker2", facts=ConnectionFacts(unusable={"Job.v1.batch": "404"})),
         worker("worker3", "Unauthorized", reason="BadKubeConfig", facts=ConnectionFacts(2, None, "Unauthorized")),
     )
-    found = worker_reports(fleet(runs, asked, workers=known, listed=("worker1", "worker2", "wroker3")))
+    workers = worker_reports(fleet(runs, asked, workers=known, listed=("worker1", "worker2", "wroker3")))
 
-    assert [(one.name, one.state, one.running, one.waiting, one.checks) for one in found] == [
+    assert [(worker.name, worker.state, worker.running, worker.waiting, worker.checks) for worker in workers] == [
         ("worker1", "Connected", 1, 0, (CHECK,)),
         ("worker2", "Degraded", 0, 1, (CHECK,)),
         ("worker3", "NotConnected", 0, 0, ()),
         ("wroker3", "Missing", 0, 0, (CHECK,)),
     ]
-    assert found[0].used == {"cpu": "1500m", "memory": "1Gi"}
-    assert [one.cordoned for one in found] == [True, False, False, False]
-    assert found[1].error == "Job.v1.batch: 404"
-    assert (found[2].error, found[2].attempts) == ("Unauthorized", 2)
+    assert workers[0].used == {"cpu": "1500m", "memory": "1Gi"}
+    assert [worker.cordoned for worker in workers] == [True, False, False, False]
+    assert workers[1].error == "Job.v1.batch: 404"
+    assert (workers[2].error, workers[2].attempts) == ("Unauthorized", 2)
 
 
 def test_two_names_of_one_cluster_are_told() -> None:
     known = (worker("worker1", facts=ConnectionFacts(same_as=("worker2",))), worker("worker2"))
-    found = worker_reports(fleet(workers=known))
+    workers = worker_reports(fleet(workers=known))
 
-    assert [one.same_as for one in found] == [("worker2",), ()]
-    assert "the same cluster as worker2" in "\n".join(workers_table(found, NOW, None, wide=False))
+    assert [worker.same_as for worker in workers] == [("worker2",), ()]
+    assert "the same cluster as worker2" in "\n".join(workers_table(workers, NOW, None, wide=False))
 
 
 def test_the_status_of_a_fleet() -> None:
@@ -169,7 +169,7 @@ def test_the_status_of_a_fleet() -> None:
     assert (queue.name, queue.queued, queue.waiting, queue.running) == ("cluster-queue", 1, 0, 1)
     assert queue.total == {"cpu": "4"}
     assert queue.local_queues == ("default/user-queue",)
-    assert [(one.id, one.blocking) for one in status.findings] == [("worker-down", True)]
+    assert [(finding.id, finding.blocking) for finding in status.findings] == [("worker-down", True)]
     assert not status.daemon.seen
 
 
@@ -183,10 +183,10 @@ def test_the_status_counts_pods_that_are_shown_and_refused() -> None:
         fleet(workers=(worker("worker1"), worker("worker2"))),
         findings=config_map("multikueue", "multikueue-findings", documents),
     )
-    found = status_report(objects, NOW, "kueue-system")
-    assert found.mirrors == ShownPods(15, 2)
-    assert mirrors_lines(found) == ["Pods shown: 15 (2 refused; events PodNotShown on their jobs say why)"]
-    assert mirrors_lines(attrs.evolve(found, mirrors=ShownPods(4))) == ["Pods shown: 4"]
+    status = status_report(objects, NOW, "kueue-system")
+    assert status.mirrors == ShownPods(15, 2)
+    assert mirrors_lines(status) == ["Pods shown: 15 (2 refused; events PodNotShown on their jobs say why)"]
+    assert mirrors_lines(attrs.evolve(status, mirrors=ShownPods(4))) == ["Pods shown: 4"]
 
 
 def test_workers_that_nobody_uses_or_that_lack_a_kind_need_nobody_at_once() -> None:
@@ -195,15 +195,15 @@ def test_workers_that_nobody_uses_or_that_lack_a_kind_need_nobody_at_once() -> N
     degraded = worker("worker1", facts=ConnectionFacts(unusable=gone))
     status = status_report(fleet(workers=(degraded, lost), listed=("worker1",)), NOW, "kueue-system")
 
-    assert [(one.where, one.blocking) for one in status.findings] == [("unused", False), ("worker1", False)]
+    assert [(finding.where, finding.blocking) for finding in status.findings] == [("unused", False), ("worker1", False)]
 
 
 def test_an_inactive_queue_says_why() -> None:
     objects = fleet()
-    told = new_condition("Active", False, "Stopped", "is stopped", now=NOW)
-    stopped = {**objects.cluster_queues[0], "status": {"conditions": [told]}}
+    stopped_condition = new_condition("Active", False, "Stopped", "is stopped", now=NOW)
+    stopped = {**objects.cluster_queues[0], "status": {"conditions": [stopped_condition]}}
     status = status_report(attrs.evolve(objects, cluster_queues=(stopped,)), NOW, "kueue-system")
-    assert [(one.active, one.message) for one in status.queues] == [(False, "is stopped")]
+    assert [(queue.active, queue.message) for queue in status.queues] == [(False, "is stopped")]
 
 
 @pytest.mark.parametrize("text", ["job/train", "jobs/train", "job.batch/train", "JOB/train", "train"])
@@ -240,9 +240,9 @@ def test_a_kind_of_another_group_does_not_answer_for_a_built_in_one() -> None:
 
 def test_two_kinds_that_differ_in_their_group_alone_are_told_apart() -> None:
     widgets = [of_kind("a.example/v1", "Widget"), of_kind("b.example/v1", "Widget")]
-    found = matching(JobName.parse("widget/train"), widgets)
-    assert meant(found) == ["widget.a.example/train", "widget.b.example/train"]
-    assert meant(found[:1]) == ["widget/train"]
+    widget_jobs = matching(JobName.parse("widget/train"), widgets)
+    assert meant(widget_jobs) == ["widget.a.example/train", "widget.b.example/train"]
+    assert meant(widget_jobs[:1]) == ["widget/train"]
 
 
 @pytest.mark.parametrize("text", ["rayjob/train", "job/trian", "job/"])
@@ -267,7 +267,7 @@ def test_a_group_of_pods_goes_by_its_workload_and_its_pods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "namespace", "told"),
+    ("text", "namespace", "meaning"),
     [
         ("job/trian", "default", "did you mean job/train?"),
         ("rayjob/train", "default", "did you mean job/train?"),
@@ -277,8 +277,8 @@ def test_a_group_of_pods_goes_by_its_workload_and_its_pods() -> None:
         ("job/xxxxxxx", "other", ""),
     ],
 )
-def test_what_was_meant(text: str, namespace: str, told: str) -> None:
-    assert suggestions(JobName.parse(text), [workload(TRAIN)], namespace) == told
+def test_what_was_meant(text: str, namespace: str, meaning: str) -> None:
+    assert suggestions(JobName.parse(text), [workload(TRAIN)], namespace) == meaning
 
 
 def event(name: str, at: int, note: str, **more: Any) -> Json:
@@ -297,12 +297,12 @@ def test_events_in_the_order_of_time_with_the_counts_of_series() -> None:
         {**event("a", 2, "an earlier object's"), "regarding": {"kind": "Workload", "name": "a", "uid": "old"}},
     ]
     about = [{"kind": "Workload", "metadata": {"name": "a", "uid": "uid-of-a"}}]
-    found = event_reports(events, about)
+    reported = event_reports(events, about)
 
-    assert [(one.note, one.count) for one in found] == [("first", 3), ("second", 4)]
-    assert [one.last for one in found] == [NOW + timedelta(seconds=90)] * 2
-    assert found[0].source == "kueue"
-    assert found[0].object == "workload/a"
+    assert [(event.note, event.count) for event in reported] == [("first", 3), ("second", 4)]
+    assert [event.last for event in reported] == [NOW + timedelta(seconds=90)] * 2
+    assert reported[0].source == "kueue"
+    assert reported[0].object == "workload/a"
 
 
 def test_a_copy_on_the_manager_itself_is_nobodys_job() -> None:
@@ -312,14 +312,17 @@ def test_a_copy_on_the_manager_itself_is_nobodys_job() -> None:
     copy = {**copy, "metadata": {**metadata, "annotations": {ORIGIN_NAMESPACE_ANNOTATION: "default"}}}
     names = {NAMESPACES_ANNOTATION: '{"default": "local-default"}'}
     itself = worker("worker1", facts=ConnectionFacts(is_manager=True), annotations=names)
-    found = fleet(workload(TRAIN), copy, workers=(itself, worker("worker2")))
-    assert [one.namespace for one in job_reports(found, JobFilter())] == ["default"]
+    objects = fleet(workload(TRAIN), copy, workers=(itself, worker("worker2")))
+    assert [report.namespace for report in job_reports(objects, JobFilter())] == ["default"]
     elsewhere = fleet(copy, workers=(worker("worker1", annotations=names), worker("worker2")))
-    assert [one.namespace for one in job_reports(elsewhere, JobFilter())] == ["local-default"]
-    unchecked = attrs.evolve(found, cluster_queues=tuple(map(without_checks, found.cluster_queues)))
+    assert [report.namespace for report in job_reports(elsewhere, JobFilter())] == ["local-default"]
+    unchecked = attrs.evolve(objects, cluster_queues=tuple(map(without_checks, objects.cluster_queues)))
     copy = {**copy, "status": {**copy["status"], "admissionChecks": []}}
     assert 'the copy of Workload "default/' in job_report(copy, unchecked).reason
 
 
 def without_checks(queue: Json) -> Json:
-    return {**queue, "spec": {name: one for name, one in queue["spec"].items() if name != "admissionChecksStrategy"}}
+    return {
+        **queue,
+        "spec": {name: field for name, field in queue["spec"].items() if name != "admissionChecksStrategy"},
+    }

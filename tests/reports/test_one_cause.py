@@ -96,11 +96,13 @@ CASES = list(doctors_cases())
     ("id", "facts", "workers", "remedy"), CASES, ids=[f"{case[0]}-{case[2][-1]}" for case in CASES]
 )
 def test_the_doctor_tells_a_cause_once(id: str, facts: Facts, workers: tuple[str, ...], remedy: str) -> None:
-    found = diagnose(facts, CHECKS).findings
+    findings = diagnose(facts, CHECKS).findings
 
-    assert [one.id for one in found] == [id], [(one.id, one.where, one.object, one.workers) for one in found]
-    assert found[0].workers == workers
-    assert remedy in found[0].remedy
+    assert [finding.id for finding in findings] == [id], [
+        (finding.id, finding.where, finding.object, finding.workers) for finding in findings
+    ]
+    assert findings[0].workers == workers
+    assert remedy in findings[0].remedy
 
 
 def test_the_better_remedy_is_as_grave_as_what_stands_behind_it() -> None:
@@ -110,28 +112,31 @@ def test_the_better_remedy_is_as_grave_as_what_stands_behind_it() -> None:
         workers={"worker1": worker_facts(queues=queues(local={}))},
     )
 
-    (found,) = diagnose(facts, CHECKS).findings
-    assert found.severity is Severity.ERROR
-    assert found.why.endswith("so says worker2")
+    (finding,) = diagnose(facts, CHECKS).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.why.endswith("so says worker2")
 
 
 def test_what_two_jobs_lack_is_two_causes() -> None:
     large = [told_by("insufficient quota for cpu (3 > 1)", *BOTH, cpu="3", job_name=name) for name in ("a", "b")]
-    found = diagnose(on_both(*large, queues=queues(cpu="1")), CHECKS).findings
-    assert [(one.id, one.object) for one in found] == [("never-fits", "default/job/a"), ("never-fits", "default/job/b")]
+    findings = diagnose(on_both(*large, queues=queues(cpu="1")), CHECKS).findings
+    assert [(finding.id, finding.object) for finding in findings] == [
+        ("never-fits", "default/job/a"),
+        ("never-fits", "default/job/b"),
+    ]
 
 
 def test_a_credential_that_ends_soon_is_not_why_it_is_refused_now() -> None:
     held = {"worker1": KubeconfigFacts("worker1-secret", token_expires=NOW.replace(day=3))}
-    found = diagnose(of_cluster(Cause.BAD_TOKEN, credentials=held), CHECKS).findings
-    assert {one.id for one in found} == {"bad-token", "credentials-expire"}
+    findings = diagnose(of_cluster(Cause.BAD_TOKEN, credentials=held), CHECKS).findings
+    assert {finding.id for finding in findings} == {"bad-token", "credentials-expire"}
 
 
 def status_of(objects: ManagerObjects) -> list[tuple[str, tuple[str, ...]]]:
     """Id and workers of what `multikueue status` finds."""
     report = status_report(objects, NOW, "kueue-system")
     findings = with_waiting(report.findings, objects, NOW, "kueue-system")
-    return [(one.id, one.workers) for one in findings if one.workers]
+    return [(finding.id, finding.workers) for finding in findings if finding.workers]
 
 
 @pytest.mark.parametrize(
@@ -144,9 +149,9 @@ def status_of(objects: ManagerObjects) -> list[tuple[str, tuple[str, ...]]]:
 )
 def test_explain_and_status_tell_a_cause_once(words: str, id: str) -> None:
     made = told_by(words, *BOTH)
-    found = explain(Seen(made, None, fleet(made), (), NOW, "kueue-system")).findings
+    findings = explain(Seen(made, None, fleet(made), (), NOW, "kueue-system")).findings
 
-    assert [(one.id, one.workers) for one in found if one.workers] == [(id, BOTH)]
+    assert [(finding.id, finding.workers) for finding in findings if finding.workers] == [(id, BOTH)]
     assert status_of(fleet(made)) == [(id, BOTH)]
 
 
@@ -161,14 +166,14 @@ def test_what_many_jobs_lack_is_told_once_in_status() -> None:
 def test_a_remedy_for_many_workers_stays_short() -> None:
     names = tuple(f"w{number}" for number in range(20))
     made = workload(stored(job("train")), nominated=names)
-    told = " · ".join(f"{name}: LocalQueue user-queue doesn't exist" for name in names)
-    made = saying(made, f"Offered to {', '.join(names)} — {told}")
+    reasons = " · ".join(f"{name}: LocalQueue user-queue doesn't exist" for name in names)
+    made = saying(made, f"Offered to {', '.join(names)} — {reasons}")
     objects = fleet(made, workers=tuple(map(worker, names)), listed=names)
-    (found,) = explain(Seen(made, None, objects, (), NOW, "kueue-system")).findings
+    (finding,) = explain(Seen(made, None, objects, (), NOW, "kueue-system")).findings
 
-    assert found.workers == names
-    assert found.remedy.count("multikueue queues mirror") == 3
-    assert "; and so for w3, w4, w5" in found.remedy
+    assert finding.workers == names
+    assert finding.remedy.count("multikueue queues mirror") == 3
+    assert "; and so for w3, w4, w5" in finding.remedy
 
 
 def test_each_id_tells_of_one_cause() -> None:

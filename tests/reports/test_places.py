@@ -37,8 +37,8 @@ def waits(
     made["metadata"]["annotations"] = dict(says or {})
     made["spec"]["priority"] = priority
     made["metadata"]["creationTimestamp"] = timestamp(NOW - minutes * MINUTE)
-    for one in made["status"]["conditions"]:
-        one["lastTransitionTime"] = timestamp(NOW - minutes * MINUTE)
+    for condition in made["status"]["conditions"]:
+        condition["lastTransitionTime"] = timestamp(NOW - minutes * MINUTE)
     (placed,) = made["status"]["admission"]["podSetAssignments"]
     placed |= {"flavors": {"cpu": "default"}, "resourceUsage": {"cpu": "3"}}
     if queue:
@@ -52,14 +52,14 @@ def ended(number: int) -> Json:
     made["status"]["admission"] = waits("x")["status"]["admission"]
     times = {"QuotaReserved": NOW - timedelta(hours=1 + number), "Finished": NOW}
     times["Admitted"] = times["QuotaReserved"] + number * MINUTE
-    kept = [one for one in made["status"]["conditions"] if one["type"] not in times]
-    told = [new_condition(kind, True, "Test", "", now=at) for kind, at in times.items()]
-    made["status"]["conditions"] = [*kept, *told]
+    kept = [condition for condition in made["status"]["conditions"] if condition["type"] not in times]
+    added = [new_condition(kind, True, "Test", "", now=at) for kind, at in times.items()]
+    made["status"]["conditions"] = [*kept, *added]
     return made
 
 
 def places(*held: Json) -> list[int | None]:
-    return [one.place for one in waiting(held, fleet(*held), {}, NOW).values()]
+    return [waiting_job.place for waiting_job in waiting(held, fleet(*held), {}, NOW).values()]
 
 
 def test_in_a_queue_by_priority_and_between_queues_by_who_has_had_quota_longest() -> None:
@@ -70,29 +70,35 @@ def test_in_a_queue_by_priority_and_between_queues_by_who_has_had_quota_longest(
 
 
 def late(minutes: int) -> Json:
-    """One that got its quota so many minutes ago and has started."""
+    """A Workload that got its quota so many minutes ago and has started."""
     made = ended(minutes)
-    for one in made["status"]["conditions"]:
-        if one["type"] in ("QuotaReserved", "Admitted"):
-            one["lastTransitionTime"] = timestamp(NOW - minutes * MINUTE)
+    for condition in made["status"]["conditions"]:
+        if condition["type"] in ("QuotaReserved", "Admitted"):
+            condition["lastTransitionTime"] = timestamp(NOW - minutes * MINUTE)
     return made
 
 
 @pytest.mark.parametrize(
-    ("held", "other", "told"), [(90, 20, True), (59, 20, False), (90, 100, False), (90, None, False)]
+    ("held", "other", "is_starving"), [(90, 20, True), (59, 20, False), (90, 100, False), (90, None, False)]
 )
-def test_a_job_that_later_ones_have_passed_for_an_hour_needs_somebody(held: int, other: int | None, told: bool) -> None:
+def test_a_job_that_later_ones_have_passed_for_an_hour_needs_somebody(
+    held: int, other: int | None, is_starving: bool
+) -> None:
     """Gangs starved without a word: what is free was always given to what fits."""
     gang = waits("gang", minutes=held)
     objects = fleet(gang, *([late(other)] if other is not None else []))
     (seen,) = [status_report(objects, NOW, "multikueue")]
-    found = [one for one in seen.findings if one.id == "starving"]
+    findings = [finding for finding in seen.findings if finding.id == "starving"]
 
-    assert [(one.where.endswith("gang"), one.blocking) for one in found] == ([(True, True)] if told else [])
-    assert all("giveUp" in one.remedy for one in found)
-    assert [one.id for one in explain(Seen(gang, None, objects, (), NOW, "multikueue")).findings if one in found] == [
-        "starving"
-    ] * told
+    assert [(finding.where.endswith("gang"), finding.blocking) for finding in findings] == (
+        [(True, True)] if is_starving else []
+    )
+    assert all("giveUp" in finding.remedy for finding in findings)
+    assert [
+        finding.id
+        for finding in explain(Seen(gang, None, objects, (), NOW, "multikueue")).findings
+        if finding in findings
+    ] == ["starving"] * is_starving
 
 
 def test_only_those_count_that_share_a_worker() -> None:
@@ -135,7 +141,9 @@ def test_as_text() -> None:
     assert "Place 2 of those held that share a worker with it." in text
     assert "Four of five such jobs that had waited so long started 3m-18m from now." in text
     without = explanation_lines(explain(attrs.evolve(seen, waiting=Waiting())), NOW, 160)
-    assert [one for one in text if one not in without] == [one for one in text if one.startswith(("Place", "Four"))]
+    assert [line for line in text if line not in without] == [
+        line for line in text if line.startswith(("Place", "Four"))
+    ]
 
 
 @attrs.define
@@ -167,8 +175,8 @@ class Asked:
 
 
 async def place(asked: Any, made: Json) -> int | None:
-    (found,) = (await read_waiting(asked, (made,), fleet(made), "default", NOW)).values()
-    return found.place
+    (waiting_job,) = (await read_waiting(asked, (made,), fleet(made), "default", NOW)).values()
+    return waiting_job.place
 
 
 async def test_the_workloads_of_all_namespaces_are_read_for_one_that_is_held() -> None:

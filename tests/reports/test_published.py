@@ -63,16 +63,16 @@ FACTS = WorkerFacts(
 SEEN = Published(seen(FACTS, ClockBound(0.0, 1.0)), NOW, (NotChecked("pods of worker1", "why", "who"),), NOW)
 
 
-def through(one: Published, limit: int = MOST) -> Published:
-    stored = config_map("kueue-system", "multikueue-findings", {"worker1": written(one, limit)})
+def through(published: Published, limit: int = MOST) -> Published:
+    stored = config_map("kueue-system", "multikueue-findings", {"worker1": written(published, limit)})
     return published_in(json.loads(json.dumps(stored)))["worker1"]
 
 
 def test_what_is_published_is_read_again() -> None:
-    found = through(SEEN)
-    assert found.facts.queues is not None
-    assert found.facts.queues.local == QUEUES.local
-    without = attrs.evolve(found, facts=attrs.evolve(found.facts, queues=None))
+    read = through(SEEN)
+    assert read.facts.queues is not None
+    assert read.facts.queues.local == QUEUES.local
+    without = attrs.evolve(read, facts=attrs.evolve(read.facts, queues=None))
     assert without == attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, queues=None))
 
 
@@ -80,9 +80,9 @@ def test_which_job_copies_do_not_end_is_told_as_far_as_there_is_room() -> None:
     pods = (LatePod("a-1", "n1", NOW),)
     ending = EndingCopy("Job", ObjectKey("team", "a"), "u", NOW, NOW, NOW, ("x.y/z",), ObjectKey("team", "w"), pods)
     assert through(SEEN).facts.overdue is None, "nobody has looked: an older daemon says nothing of it"
-    for found in ((), (ending,)):
-        told = attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, overdue=found))
-        assert through(told).facts.overdue == found
+    for overdue in ((), (ending,)):
+        published = attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, overdue=overdue))
+        assert through(published).facts.overdue == overdue
     less = through(attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, overdue=(ending,) * 999)))
     assert less.facts.overdue is None
     assert less.facts.queues is not None
@@ -106,24 +106,26 @@ def test_no_address_no_secret_and_no_queue_that_nobody_leads_to_is_published() -
 
 
 def test_what_it_may_is_not_told_only_what_it_lacks() -> None:
-    assert [str(one) for one in through(SEEN).facts.permissions] == ["create jobs.batch"]
+    assert [str(permission) for permission in through(SEEN).facts.permissions] == ["create jobs.batch"]
 
 
 def test_clocks_are_told_relative_to_the_managers() -> None:
     """The reader's machine is an hour behind: what it sees of both differs by the same as what the daemon saw."""
     here = ClockBound(3600.0, 3601.0)
-    found = through(SEEN).on_this_machine(here)
-    assert found.clock is not None
-    assert found.clock.ahead_of(here) == SEEN.facts.clock
+    there = through(SEEN).on_this_machine(here)
+    assert there.clock is not None
+    assert there.clock.ahead_of(here) == SEEN.facts.clock
     assert through(SEEN).on_this_machine(None).clock is None
 
 
 def test_what_does_not_fit_is_not_checked_and_the_rest_is_told() -> None:
-    many = attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, namespaces=frozenset(f"n{one}" for one in range(9_000))))
-    found = through(many)
-    assert found.facts.namespaces is None
-    assert found.facts.queues is not None
-    assert "namespaces of worker1" in [gap.what for gap in found.not_checked]
+    many = attrs.evolve(
+        SEEN, facts=attrs.evolve(SEEN.facts, namespaces=frozenset(f"n{number}" for number in range(9_000)))
+    )
+    read = through(many)
+    assert read.facts.namespaces is None
+    assert read.facts.queues is not None
+    assert "namespaces of worker1" in [gap.what for gap in read.not_checked]
     least = through(many, 600)
     assert (least.facts.queues, least.facts.namespaces) == (None, None)
     assert len(written(many, 600)) <= 600
@@ -152,11 +154,11 @@ def test_nothing_is_read_of_no_config_map() -> None:
 
 
 def test_quota_is_that_of_the_queues_that_ours_lead_to_once_each() -> None:
-    found = quota_of(
+    quota = quota_of(
         through(SEEN), [KEY, ObjectKey("team", "user-queue"), ObjectKey("team", "other"), ObjectKey("x", "y")]
     )
-    assert (found.used, found.total) == ({"cpu": "3500m", "memory": "0"}, {"cpu": "6", "memory": "2Gi"})
-    assert found.at == NOW
+    assert (quota.used, quota.total) == ({"cpu": "3500m", "memory": "0"}, {"cpu": "6", "memory": "2Gi"})
+    assert quota.at == NOW
     assert quota_of(through(SEEN), [KEY]).total == {"cpu": "4", "memory": "1Gi"}
     assert quota_of(through(SEEN), []).total == {}
 
@@ -165,8 +167,8 @@ def test_quota_that_may_not_be_read_is_not_checked() -> None:
     assert quota_of(None, [KEY]).not_checked == NOBODY_SAW
     why = "the user of its kubeconfig may not list clusterqueues there"
     blind = Published(attrs.evolve(FACTS, queues=None, queues_unseen=why), NOW)
-    found = quota_of(through(blind), [KEY])
-    assert (found.at, found.total, found.not_checked) == (None, {}, why)
+    quota = quota_of(through(blind), [KEY])
+    assert (quota.at, quota.total, quota.not_checked) == (None, {}, why)
     untold = Published(attrs.evolve(FACTS, queues=None), NOW, (NotChecked("quotas of worker1", why, "who"),))
     assert quota_of(through(untold), [KEY]).not_checked == NOBODY_SAW, "the words of a gap tell nothing"
 

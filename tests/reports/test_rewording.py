@@ -56,16 +56,16 @@ def explained(made: Json) -> tuple[Finding, ...]:
     return explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings
 
 
-def told(findings: tuple[Finding, ...]) -> list[tuple[str, str, str]]:
-    return [(one.id, one.where, one.remedy) for one in findings]
+def gist(findings: tuple[Finding, ...]) -> list[tuple[str, str, str]]:
+    return [(finding.id, finding.where, finding.remedy) for finding in findings]
 
 
 @pytest.mark.parametrize(("cause", "words"), REFUSALS.items())
 def test_a_refusal_that_is_reworded_has_the_same_remedy(cause: Cause, words: str) -> None:
     said, reworded = of_refusal(f"refuses it, {LATER}: {words}", cause), of_refusal(REWORDED, cause)
 
-    assert [one.id for one in said] == [BY_CAUSE[cause].id]
-    assert told(said) == told(reworded)
+    assert [finding.id for finding in said] == [BY_CAUSE[cause].id]
+    assert gist(said) == gist(reworded)
     assert "{" not in said[0].why + said[0].remedy
 
 
@@ -81,11 +81,11 @@ def test_an_event_tells_the_cause_before_the_check_does(words: str) -> None:
         "note": words,
     }
     told_by = event_reports([event], [made])
-    (found,) = explain(Seen(made, TRAIN, fleet(made), told_by, NOW, "kueue-system")).findings
-    assert (found.id, found.told) == ("dependency-foreign", words)
+    (finding,) = explain(Seen(made, TRAIN, fleet(made), told_by, NOW, "kueue-system")).findings
+    assert (finding.id, finding.told) == ("dependency-foreign", words)
     without = event_reports([{**event, "metadata": {**event["metadata"], "annotations": {}}}], [made])
-    (found,) = explain(Seen(made, TRAIN, fleet(made), without, NOW, "kueue-system")).findings
-    assert found.id == "unknown"
+    (finding,) = explain(Seen(made, TRAIN, fleet(made), without, NOW, "kueue-system")).findings
+    assert finding.id == "unknown"
 
 
 @pytest.mark.parametrize("words", REFUSALS.values())
@@ -93,12 +93,12 @@ def test_of_a_daemon_that_tells_no_cause_the_words_lead_nowhere(words: str) -> N
     made = saying(
         workload(TRAIN, nominated=("worker1",)), f"Offered to worker1 — worker1: refuses it, {LATER}: {words}"
     )
-    assert told(explained(made)) == []
+    assert gist(explained(made)) == []
 
 
 def test_causes_that_stand_beside_another_message_tell_nothing() -> None:
     later = saying(refused(offered(REWORDED), worker1=RefusalFacts(Cause.NAME_TAKEN)), "Offered — worker1: pending")
-    assert told(explained(later)) == []
+    assert gist(explained(later)) == []
 
 
 def of_loss(words: str, cause: Cause | None) -> tuple[Finding, ...]:
@@ -107,22 +107,22 @@ def of_loss(words: str, cause: Cause | None) -> tuple[Finding, ...]:
     lost = worker("worker1", words, reason=reason, facts=facts)
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
     objects = fleet(made, workers=(lost, worker("worker2")))
-    found = explain(Seen(made, TRAIN, objects, (), NOW, "kueue-system")).findings
-    assert told(found) == told(status_report(objects, NOW, "kueue-system").findings)
-    return found
+    findings = explain(Seen(made, TRAIN, objects, (), NOW, "kueue-system")).findings
+    assert gist(findings) == gist(status_report(objects, NOW, "kueue-system").findings)
+    return findings
 
 
 @pytest.mark.parametrize(("cause", "words"), LOST.items())
 def test_a_loss_that_is_reworded_has_the_same_remedy(cause: Cause, words: str) -> None:
-    assert [one.id for one in of_loss(words, cause)] == [BY_CAUSE[cause].id]
-    assert told(of_loss(words, cause)) == told(of_loss(REWORDED, cause))
+    assert [finding.id for finding in of_loss(words, cause)] == [BY_CAUSE[cause].id]
+    assert gist(of_loss(words, cause)) == gist(of_loss(REWORDED, cause))
 
 
 def test_of_a_daemon_that_tells_no_cause_the_reason_alone_tells() -> None:
-    assert [one.id for one in of_loss(LOST[Cause.NO_ANSWER], None)] == ["worker-not-connected"]
+    assert [finding.id for finding in of_loss(LOST[Cause.NO_ANSWER], None)] == ["worker-not-connected"]
     unreadable = worker("worker1", "words", reason="AnswersUnreadable")
-    (found,) = status_report(fleet(workers=(unreadable,), listed=("worker1",)), NOW, "kueue-system").findings
-    assert found.id == "answers-unreadable"
+    (finding,) = status_report(fleet(workers=(unreadable,), listed=("worker1",)), NOW, "kueue-system").findings
+    assert finding.id == "answers-unreadable"
 
 
 @pytest.mark.parametrize("cause", [Cause.NOT_SERVED, Cause.FIELD_MISSING, Cause.UNREADABLE])
@@ -131,6 +131,6 @@ def test_a_kind_that_cannot_be_used_has_the_same_remedy_however_it_is_said(cause
     facts = ConnectionFacts(unusable={"Job.v1.batch": words}, causes={"Job.v1.batch": cause})
     made = workload(TRAIN, nominated=("worker1",))
     objects = fleet(made, workers=(worker("worker1", facts=facts), worker("worker2")))
-    found = explain(Seen(made, TRAIN, objects, (), NOW, "kueue-system")).findings
-    assert [one.id for one in found] == [BY_CAUSE[cause].id]
-    assert [one.id for one in status_report(objects, NOW, "kueue-system").findings] == [BY_CAUSE[cause].id]
+    findings = explain(Seen(made, TRAIN, objects, (), NOW, "kueue-system")).findings
+    assert [finding.id for finding in findings] == [BY_CAUSE[cause].id]
+    assert [finding.id for finding in status_report(objects, NOW, "kueue-system").findings] == [BY_CAUSE[cause].id]

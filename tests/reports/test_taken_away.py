@@ -47,10 +47,10 @@ def detached(
 )
 def test_explain_says_what_becomes_of_the_job(facts: ConnectionFacts | None, why: str, remedy: str) -> None:
     explanation = explained(detached(facts))
-    (one,) = [one for one in explanation.findings if one.id == "worker-detached"]
-    assert (one.where, one.blocking) == ("worker1", False)
-    assert why.removeprefix("they ") in one.why
-    assert remedy in one.remedy
+    (finding,) = [entry for entry in explanation.findings if entry.id == "worker-detached"]
+    assert (finding.where, finding.blocking) == ("worker1", False)
+    assert why.removeprefix("they ") in finding.why
+    assert remedy in finding.remedy
 
 
 def test_no_move_is_announced_that_does_not_come() -> None:
@@ -63,18 +63,18 @@ def test_no_move_is_announced_that_does_not_come() -> None:
 
 def test_a_cluster_that_a_person_calls_broken_is_lost_like_any_other() -> None:
     given_up = detached(attrs.evolve(LOST, moves_at=NOW), noted={GIVE_UP_BEFORE_ANNOTATION: timestamp(NOW)})
-    assert "worker-detached" not in [one.id for one in explained(given_up).findings]
+    assert "worker-detached" not in [finding.id for finding in explained(given_up).findings]
 
 
 def test_jobs_that_others_have_and_those_that_have_ended_are_none_of_its() -> None:
     for of in (workload(TRAIN, cluster="worker2"), workload(TRAIN, cluster="worker1", finished="Succeeded")):
-        assert "worker-detached" not in [one.id for one in explained(detached(of=of), of).findings]
+        assert "worker-detached" not in [finding.id for finding in explained(detached(of=of), of).findings]
 
 
 def test_a_worker_without_a_multikueuecluster_is_a_finding_once_these_could_be_read() -> None:
     """It was told as lost, and why was told nowhere."""
     objects = fleet(RUNNING, workers=(worker("worker2"),))
-    (one,) = [one for one in explained(objects).findings if one.id == "worker-gone"]
-    assert (one.where, one.blocking) == ("worker1", False)
+    (finding,) = [entry for entry in explained(objects).findings if entry.id == "worker-gone"]
+    assert (finding.where, finding.blocking) == ("worker1", False)
     unread = attrs.evolve(objects, clusters=(), unread=frozenset({MULTIKUEUE_CLUSTER}))
-    assert "worker-gone" not in [one.id for one in explained(unread).findings]
+    assert "worker-gone" not in [finding.id for finding in explained(unread).findings]

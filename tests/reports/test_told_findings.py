@@ -23,7 +23,7 @@ NOTE = 'jobs.batch "default/train" on worker cluster "worker1": spec.parallelism
 STATUS, FIELD = ToldFinding.STATUS_REFUSED, ToldFinding.CONTESTED_FIELD
 
 
-def told(finding: str, at: datetime = NOW) -> EventReport:
+def event(finding: str, at: datetime = NOW) -> EventReport:
     return EventReport("workload/w", "Warning", "MultiKueue", NOTE, at, at, 1, "multikueue", finding=finding)
 
 
@@ -34,21 +34,25 @@ def written(part: str, after: float) -> Json:
     return {**TRAIN, "metadata": {**TRAIN["metadata"], "managedFields": entries}}
 
 
-def found(*events: EventReport, of: Json = RUNNING, behind: Json | None = TRAIN) -> list[Finding]:
+def findings(*events: EventReport, of: Json = RUNNING, behind: Json | None = TRAIN) -> list[Finding]:
     return [finding for _, finding in told_findings(events, of, behind, "job/train")]
 
 
 @pytest.mark.parametrize("finding", list(ToldFinding))
 def test_each_is_told_with_the_words_of_its_event(finding: ToldFinding) -> None:
-    (one,) = found(told(finding), of=WAITING)
-    assert (one.id, one.told, one.where) == (finding, NOTE, f"Workload {WAITING['metadata']['name']}")
-    assert "job/train" in one.remedy
+    (told_finding,) = findings(event(finding), of=WAITING)
+    assert (told_finding.id, told_finding.told, told_finding.where) == (
+        finding,
+        NOTE,
+        f"Workload {WAITING['metadata']['name']}",
+    )
+    assert "job/train" in told_finding.remedy
     assert set(TOLD) == set(ToldFinding)
 
 
 def test_a_field_that_is_contested_needs_nobody_at_once() -> None:
     """The job runs; one whose status is refused does not show how it ends."""
-    assert [one.blocking for one in found(told(STATUS), told(FIELD))] == [True, False]
+    assert [finding.blocking for finding in findings(event(STATUS), event(FIELD))] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -57,24 +61,24 @@ def test_a_field_that_is_contested_needs_nobody_at_once() -> None:
 )
 def test_a_later_write_of_what_it_is_about_ends_it(finding: ToldFinding, part: str, ended: bool) -> None:
     """A field that is changed here is copied again; our own writes of the status change none."""
-    assert (found(told(finding), behind=written(part, 5)) == []) is ended
-    assert found(told(finding), behind=written(part, -5)), "one before it does not"
+    assert (findings(event(finding), behind=written(part, 5)) == []) is ended
+    assert findings(event(finding), behind=written(part, -5)), "one before it does not"
 
 
 def test_a_contest_is_over_with_its_job() -> None:
     over = workload(TRAIN, cluster="worker1", finished="Succeeded")
-    assert [one.id for one in found(told(STATUS), told(FIELD), of=over)] == [STATUS]
+    assert [finding.id for finding in findings(event(STATUS), event(FIELD), of=over)] == [STATUS]
 
 
 def test_a_large_job_waits_for_its_copy_until_it_is_offered() -> None:
     offered = {**WAITING, "status": {**WAITING["status"], "nominatedClusterNames": ["worker1"]}}
-    waits = told(ToldFinding.COPY_WAITS)
-    assert [one.blocking for one in found(waits, of=WAITING)] == [False]
-    assert found(waits, of=offered) == found(waits, of=RUNNING) == []
+    waits = event(ToldFinding.COPY_WAITS)
+    assert [finding.blocking for finding in findings(waits, of=WAITING)] == [False]
+    assert findings(waits, of=offered) == findings(waits, of=RUNNING) == []
 
 
 def test_only_the_label_tells_not_the_words() -> None:
-    assert found(attrs.evolve(told(""), note=NOTE)) == found(told("something-newer")) == []
+    assert findings(attrs.evolve(event(""), note=NOTE)) == findings(event("something-newer")) == []
 
 
 def test_explain_tells_it_of_a_job_that_runs() -> None:
@@ -86,5 +90,5 @@ def test_explain_tells_it_of_a_job_that_runs() -> None:
     }
     events = event_reports([event], [{"kind": "Workload", **RUNNING}])
     explanation = explain(Seen(RUNNING, TRAIN, fleet(RUNNING), events, NOW, "kueue-system"))
-    assert [(one.id, one.told) for one in explanation.findings] == [("contested-field", NOTE)]
+    assert [(finding.id, finding.told) for finding in explanation.findings] == [("contested-field", NOTE)]
     assert explanation.summary == 'It runs on worker cluster "worker1".'

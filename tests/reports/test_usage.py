@@ -44,9 +44,9 @@ def test_one_that_runs_counts_until_now_and_one_that_has_ended_until_its_end() -
 def test_earlier_workers_have_their_part() -> None:
     moved = running(before=(place("worker2", -3, -1),))
 
-    uses = {one.worker: one for one in usage_report([moved], COSTS, None, NOW + HOUR).uses}
+    uses = {use.worker: use for use in usage_report([moved], COSTS, None, NOW + HOUR).uses}
 
-    assert {name: one.seconds["cpu"] / 3600 for name, one in uses.items()} == {"worker1": 2.0, "worker2": 4.0}
+    assert {name: use.seconds["cpu"] / 3600 for name, use in uses.items()} == {"worker1": 2.0, "worker2": 4.0}
     assert uses["worker2"].cost == ""
 
 
@@ -74,22 +74,22 @@ def test_spans_one_after_the_other_add_up_to_the_whole() -> None:
         begin = end
 
     assert {key: amount / 1000 for key, amount in parts.items()} == {
-        (one.worker, resource): seconds for one in whole.uses for resource, seconds in one.seconds.items()
+        (use.worker, resource): seconds for use in whole.uses for resource, seconds in use.seconds.items()
     }
 
 
 def test_filters_and_a_beginning() -> None:
-    found = [running(before=(place("worker2", -3, -1),))]
+    jobs = [running(before=(place("worker2", -3, -1),))]
 
     def workers(**chosen: Any) -> list[str]:
-        return [one.worker for one in usage_report(found, COSTS, chosen.pop("begin", None), NOW + HOUR, **chosen).uses]
+        return [use.worker for use in usage_report(jobs, COSTS, chosen.pop("begin", None), NOW + HOUR, **chosen).uses]
 
     assert workers() == ["worker1", "worker2"]
     assert workers(worker="worker2") == ["worker2"]
     assert workers(queue="user-queue") == workers(queue="cluster-queue") == ["worker1", "worker2"]
     assert workers(queue="another") == []
     assert workers(begin=NOW - HOUR) == ["worker1"]
-    assert usage_report(found, COSTS, NOW - 2 * HOUR, NOW).since == NOW - 2 * HOUR
+    assert usage_report(jobs, COSTS, NOW - 2 * HOUR, NOW).since == NOW - 2 * HOUR
 
 
 def test_what_an_hour_costs_stands_at_the_cluster() -> None:

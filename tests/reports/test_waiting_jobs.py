@@ -15,12 +15,12 @@ from tests.reports.objects import NOW, fleet, job, saying, stored, workload
 def test_whether_others_have_started_is_read_once_for_all_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was read of each Workload for each that waits: minutes of a processor for some thousand."""
     waiting = (workload(stored(job(f"train-{number}"))) for number in range(20))
-    many = [saying(one, State(NOW).describe("worker1: no room")) for one in waiting]
+    many = [saying(made, State(NOW).describe("worker1: no room")) for made in waiting]
     asked, waited = list[Any](), kueue_objects.waited
 
-    def counted(one: Any) -> Any:
-        asked.append(one)
-        return waited(one)
+    def counted(workload: Any) -> Any:
+        asked.append(workload)
+        return waited(workload)
 
     monkeypatch.setattr(kueue_objects, "waited", counted)
     assert not list(why_jobs_wait(fleet(*many), NOW, "kueue-system"))

@@ -66,8 +66,8 @@ def reasons(
     workers = (first or worker("worker1"), worker("worker2"))
     findings = config_map("kueue-system", "multikueue-findings", seen or {})
     objects = attrs.evolve(fleet(made, *others, workers=workers), findings=findings)
-    found = explain(Seen(made, None, objects, (), NOW, "kueue-system"))
-    return [(one.reason, one.told) for one in found.workers]
+    explanation = explain(Seen(made, None, objects, (), NOW, "kueue-system"))
+    return [(worker.reason, worker.told) for worker in explanation.workers]
 
 
 def test_what_the_job_and_the_worker_say() -> None:
@@ -115,9 +115,9 @@ def test_what_the_daemon_saw_of_its_queues(there: Json | None, reason: str, word
 
 
 def test_what_a_daemon_before_this_one_saw_is_not_reckoned_with() -> None:
-    told = json.loads(document("worker1", queue("2", "2")))
-    del told["facts"]["queues"]["cluster"][CLUSTER_QUEUE_NAME]["status"]["conditions"]
-    assert reasons(waiting(cpu="1"), seen={"worker1": json.dumps(told)})[0] == ("", "")
+    published = json.loads(document("worker1", queue("2", "2")))
+    del published["facts"]["queues"]["cluster"][CLUSTER_QUEUE_NAME]["status"]["conditions"]
+    assert reasons(waiting(cpu="1"), seen={"worker1": json.dumps(published)})[0] == ("", "")
 
 
 def test_what_has_been() -> None:
@@ -132,8 +132,8 @@ def test_what_has_been() -> None:
 
 def test_one_that_it_is_offered_to_has_no_reason() -> None:
     full = {name: document(name, queue("4", "4")) for name in ("worker1", "worker2")}
-    found = reasons(waiting(State(NOW, ("worker1",))), seen=full)
-    assert [reason for reason, _ in found] == ["", "NoRoom"]
+    given = reasons(waiting(State(NOW, ("worker1",))), seen=full)
+    assert [reason for reason, _ in given] == ["", "NoRoom"]
 
 
 def test_nothing_is_reckoned_for_another_dispatcher_nor_once_a_worker_has_it() -> None:
@@ -148,6 +148,6 @@ def test_that_no_worker_may_ever_take_it_needs_somebody() -> None:
     (finding,) = explain(Seen(nobody, None, fleet(nobody), (), NOW, "kueue-system")).findings
     assert (finding.id, finding.blocking) == ("narrowed-out", True)
     assert finding.told == "worker1: the job does not name it; worker2: the job does not name it"
-    one = waiting(says={NAMES: "worker2"})
-    objects = attrs.evolve(fleet(one), findings=config_map("kueue-system", "multikueue-findings", full))
-    assert explain(Seen(one, None, objects, (), NOW, "kueue-system")).findings == ()
+    made = waiting(says={NAMES: "worker2"})
+    objects = attrs.evolve(fleet(made), findings=config_map("kueue-system", "multikueue-findings", full))
+    assert explain(Seen(made, None, objects, (), NOW, "kueue-system")).findings == ()

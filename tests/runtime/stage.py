@@ -98,7 +98,7 @@ def wall_clock() -> datetime:
 
 @attrs.frozen
 class Candidate:
-    """One that tries to lead, its way to the Lease, and what stops it."""
+    """A replica that tries to lead, its way to the Lease, and what stops it."""
 
     elector: Elector
     way: LeaseServer
@@ -122,7 +122,7 @@ class Stage:
     async def candidate(
         self, identity: str, *, ends_after: float = 0.0, forbidden: bool = False
     ) -> AsyncIterator[Candidate]:
-        """One that tries to lead meanwhile."""
+        """A candidate that tries to lead meanwhile."""
         elector, way = self.elector(identity, forbidden=forbidden)
 
         async def run(*, task_status: anyio.abc.TaskStatus[Callable[[], None]]) -> None:
@@ -136,7 +136,7 @@ class Stage:
 
     @asynccontextmanager
     async def leader(self, identity: str, *, ends_after: float = 0.0) -> AsyncIterator[Candidate]:
-        """One that leads."""
+        """A candidate that leads."""
         async with self.candidate(identity, ends_after=ends_after) as candidate:
             await self.until(identity)
             yield candidate

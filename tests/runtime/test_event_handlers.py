@@ -109,7 +109,7 @@ class Wired:
 
 
 def workload(name: str) -> Json:
-    """One that waits: `waits` has our check, another has not."""
+    """A Workload that waits: `waits` has our check, another has not."""
     check = "ours" if name == "waits" else "theirs"
     checks = [{"name": check, "state": "Pending", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
     return {

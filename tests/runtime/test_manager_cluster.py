@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
+from typing import Any
 
 import anyio
 import attrs
@@ -122,3 +124,10 @@ async def test_the_workers_of_each_queue_with_workloads_have_a_status() -> None:
             return (queue, "worker2", "False") in manager.cluster.worker_statuses()
 
         await until(lost)
+
+
+@pytest.mark.parametrize("given", ["/root/.kube/config", Path("kubeconfig"), {"clusters": []}])
+async def test_a_manager_of_a_file_names_the_parameter(given: Any) -> None:
+    """It was taken for a client, and failed when it was run."""
+    with pytest.raises(TypeError, match=f"not {type(given).__name__}: load_kubeconfig makes one of a file"):
+        Fleet.of().build(client=given)

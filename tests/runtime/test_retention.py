@@ -25,7 +25,7 @@ pytestmark = pytest.mark.looptime
 
 
 def daemon(fleet: Fleet, **kept: float) -> Manager:
-    """One that keeps ended jobs for so long."""
+    """A manager that keeps ended jobs for so long."""
     plan = PlanSettings(finished_retention=timedelta(**kept))
     client = DirectClient(fleet.manager, user="multikueue")
     return Manager(client, AdapterRegistry(BUILTIN), ManagerSettings(plan=plan), fleet.client, clock=now)

@@ -339,7 +339,7 @@ async def fail_on(fleet: Fleet, worker: str, *jobs: str) -> None:
 
 
 async def another_tenant(fleet: Fleet, name: str) -> None:
-    """One with a namespace and a LocalQueue on all clusters."""
+    """A tenant with a namespace and a LocalQueue on all clusters."""
     for server in (fleet.manager, *fleet.workers.values()):
         await DirectClient(server).create(NAMESPACE, namespace(name))
         await DirectClient(server).create(LOCAL_QUEUE, local_queue(name))

@@ -73,7 +73,7 @@ async def the_config_is_deleted(fleet: Fleet) -> None:
 
 
 async def the_check_is_made_again(fleet: Fleet, **spec: str) -> None:
-    """As another one, in an instant: all that is seen of it is the new one."""
+    """As another check, in an instant: all that is seen of it is the new check."""
     admission_check = await fleet.admin.get(ADMISSION_CHECK, ObjectKey("", CHECK))
     await fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK))
     await fleet.admin.create(

@@ -220,7 +220,7 @@ class Abandoned:
     led_until: datetime
 
     def next_manager(self, *, lease: bool = True) -> Manager:
-        """One that knows from a Lease when the one before was at work last, or does not know."""
+        """A manager that knows from a Lease when the manager before was at work last, or does not know."""
         return attrs.evolve(self.fleet.build(), led_until=self.led_until if lease else None)
 
     async def runs_elsewhere(self) -> bool:

@@ -29,7 +29,7 @@ def pod(number: int) -> ObjectKey:
 
 
 def observed() -> WorkloadMemory:
-    """One that has seen the Workload before a worker was recorded."""
+    """A memory that has seen the Workload before a worker was recorded."""
     memory = WorkloadMemory()
     memory.observe(KEY, PENDING)
     return memory

@@ -27,13 +27,13 @@ LEFT_OUT = ("admissionScope", "concurrentAdmissionPolicy", "fairSharing")
 
 
 def version(crd: Json) -> Json:
-    found: Json = next(entry for entry in crd["spec"]["versions"] if entry["name"] == "v1beta2")
-    return found
+    served: Json = next(entry for entry in crd["spec"]["versions"] if entry["name"] == "v1beta2")
+    return served
 
 
 def schema(crd: Json) -> Json:
-    found: Json = version(crd)["schema"]["openAPIV3Schema"]
-    return found
+    of_version: Json = version(crd)["schema"]["openAPIV3Schema"]
+    return of_version
 
 
 def real(name: str) -> Json:
@@ -173,7 +173,7 @@ async def test_two_managers_own_conditions_of_their_own() -> None:
         body = {**workload(), "status": {"conditions": [entry(kind)]}}
         del body["spec"]
         result = await client.apply(WORKLOAD, body, field_manager=manager, subresource="status")
-    assert [found["type"] for found in result["status"]["conditions"]] == ["Admitted", "Evicted"]
+    assert [condition["type"] for condition in result["status"]["conditions"]] == ["Admitted", "Evicted"]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def statuses(kind: SandboxKind, *, fails: bool = False) -> list[Json]:
     for time, suspended in ((0, True), (1, False), (20, False)):
         job = kind.with_suspend(job, suspended)
         if not suspended:
-            kind.pods.inject(job, {found["name"]: Injection(annotations=NOTED) for found in kind.pods.read(job)})
+            kind.pods.inject(job, {pod_set["name"]: Injection(annotations=NOTED) for pod_set in kind.pods.read(job)})
         job, run = turn(kind, job, run, time, fails=fails)
         seen.append(job["status"])
     return seen
@@ -46,8 +46,8 @@ NOTED = {"kueue.x-k8s.io/workload": "wl"}
 
 
 def turn(kind: SandboxKind, job: Json, run: Run | None, time: float, *, fails: bool) -> tuple[Json, Run | None]:
-    one = decide_run(kind, job, run, time=time, now=NOW, startup=0, draw=lambda: Fate(10, fails))
-    return (job if one.status is None else {**job, "status": one.status}), one.run
+    decided = decide_run(kind, job, run, time=time, now=NOW, startup=0, draw=lambda: Fate(10, fails))
+    return (job if decided.status is None else {**job, "status": decided.status}), decided.run
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_job_ends_when_its_declaration_says_so_and_not_before(said: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "words"),
     [
         (
             {"finished": "object.status.frames >= object.spec.frames"},
@@ -109,10 +109,10 @@ def test_a_job_ends_when_its_declaration_says_so_and_not_before(said: dict[str, 
     ],
     ids=lambda value: "" if isinstance(value, dict) else value.partition(":")[0],
 )
-def test_what_cannot_be_played_is_refused_with_the_setting(said: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_played_is_refused_with_the_setting(said: dict[str, Any], words: str) -> None:
     with pytest.raises(SandboxError) as caught:
         made(**said)
-    assert str(caught.value).startswith(f"externalFrameworks[0].{told}")
+    assert str(caught.value).startswith(f"externalFrameworks[0].{words}")
 
 
 @pytest.mark.parametrize(
@@ -145,11 +145,11 @@ def test_a_job_is_delegated_and_held_and_its_copy_runs(said: dict[str, Any]) -> 
     assert kind.is_held(copy)
     assert not kind.is_held(kind.with_suspend(copy, False))
     sets = kind.pods.read(job)
-    assert len({found["name"] for found in sets}) == len(sets) == len(said.get("template_paths", ("",)))
-    assert all(found["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "1" for found in sets)
+    assert len({pod_set["name"] for pod_set in sets}) == len(sets) == len(said.get("template_paths", ("",)))
+    assert all(pod_set["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "1" for pod_set in sets)
 
 
 def test_replicas_beside_a_template_say_how_many_pods() -> None:
     _, kind = made(template_paths=(".spec.workers[*].template",))
     job = {"spec": {"workers": [{"template": TEMPLATE, "replicas": 3}, {"template": TEMPLATE}]}}
-    assert [found["count"] for found in kind.pods.read(job)] == [3, 1]
+    assert [pod_set["count"] for pod_set in kind.pods.read(job)] == [3, 1]

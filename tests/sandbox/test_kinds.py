@@ -48,7 +48,7 @@ def example(kind: SandboxKind, *, delegated: bool = False) -> Json:
 def started(kind: SandboxKind) -> Json:
     """A job that Kueue has started."""
     job = kind.with_suspend(example(kind), False)
-    kind.pods.inject(job, {found["name"]: INJECTION for found in kind.pods.read(job)})
+    kind.pods.inject(job, {pod_set["name"]: INJECTION for pod_set in kind.pods.read(job)})
     return job
 
 
@@ -72,8 +72,10 @@ def test_an_example_asks_for_pods_and_is_as_webhooks_make_it(kind: SandboxKind) 
     """It is delegated and does not run until Kueue lets it."""
     job = example(kind, delegated=True)
     sets = kind.pods.read(job)
-    assert sum(found["count"] for found in sets) > 0
-    assert all(dig(found, "template", "spec", "containers")[0]["resources"]["requests"]["cpu"] == "1" for found in sets)
+    assert sum(pod_set["count"] for pod_set in sets) > 0
+    assert all(
+        dig(pod_set, "template", "spec", "containers")[0]["resources"]["requests"]["cpu"] == "1" for pod_set in sets
+    )
     assert isinstance(kind, SetKind) or kind.is_suspended(job)
     assert kind.is_delegated(job) is (kind.managed_by is not None or bool(kind.managed_by_label))
     assert not kind.is_delegated(example(kind))
@@ -100,7 +102,7 @@ def test_what_kueue_puts_in_is_found_and_taken_out_again(kind: SandboxKind) -> N
     assert not kind.pods.is_started(before)
     assert equivalent(kind.pods.read(job), kind.pods.read(before), tolerations=False)
 
-    kind.pods.restore(job, {found["name"]: found["template"] for found in kind.pods.read(before)})
+    kind.pods.restore(job, {pod_set["name"]: pod_set["template"] for pod_set in kind.pods.read(before)})
     assert without_empty(kind.with_suspend(job, True)) == without_empty(before)
 
 
@@ -190,6 +192,6 @@ def test_roles_are_found_in_lists_and_objects_with_numbers_that_multiply() -> No
         "groups": [{"called": "Big", "replicas": 2, "hosts": 4, "template": TEMPLATE}, {"called": "bare"}],
         "roles": {"Worker": {"replicas": 3, "template": TEMPLATE}, "Chief": {"template": TEMPLATE}},
     }
-    counted = [(found["name"], found["count"]) for found in groups.read({"spec": spec})]
+    counted = [(pod_set["name"], pod_set["count"]) for pod_set in groups.read({"spec": spec})]
     assert counted == [("head", 1), ("big", 8), ("chief", 1), ("worker", 3)]
     assert dict(groups.counts({"spec": spec})) == {"head": 1, "Big": 2, "Chief": 1, "Worker": 3}

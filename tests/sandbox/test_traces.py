@@ -81,7 +81,7 @@ class Script:
         noted = {**local["metadata"].get("annotations", {}), **marks}
         metadata = {"name": "j1", "namespace": "default", "labels": labels, "annotations": noted}
         await self.worker.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": local["spec"]})
-        await self.worker.job_when(lambda found: found["status"].get("active") == 1)
+        await self.worker.job_when(lambda job: job["status"].get("active") == 1)
 
     async def admit(self) -> None:
         """Say that w1 has it."""
@@ -91,7 +91,7 @@ class Script:
         if "retryCount" in local["status"]["admissionChecks"][0]:
             check["retryCount"] = local["status"]["admissionChecks"][0]["retryCount"]
         await self._apply(clusterName="w1", nominatedClusterNames=None, admissionChecks=[check], resourceRequests=[])
-        await self.manager.job_when(lambda found: not found["spec"]["suspend"])
+        await self.manager.job_when(lambda job: not job["spec"]["suspend"])
 
     async def retry(self) -> None:
         """Send it back."""
@@ -224,7 +224,7 @@ async def test_fields_have_the_owners_a_real_kueue_gives_them(step: str, cluster
 async def test_jobs_are_those_of_a_real_cluster(step: str, cluster: str) -> None:
     """Start, stop and end of a Job look as kube-controller-manager and a real Kueue make them look."""
     ours = (await played(step))[cluster]["jobs"]
-    assert [_normal(found) for found in ours] == [_normal(found) for found in recorded(step)[cluster]["jobs"]]
+    assert [_normal(job) for job in ours] == [_normal(job) for job in recorded(step)[cluster]["jobs"]]
 
 
 @pytest.mark.looptime
@@ -313,7 +313,7 @@ def _leaves(fields: Json, path: str = "") -> list[str]:
 
 
 def _story(events: list[Json]) -> list[tuple[str, ...]]:
-    told = set()
+    story = set()
     for entry in events:
         about = entry["regarding"]
         if about["name"] not in ("j1",) and not about["name"].startswith("job-j1-"):
@@ -321,5 +321,5 @@ def _story(events: list[Json]) -> list[tuple[str, ...]]:
         if entry["reason"] in _NOT_SET_BY_THE_JOB_CONTROLLER:
             continue
         note = re.sub(r"job-(j\d)-[0-9a-f]{5}", r"job-\1-x", re.sub(r"\d+s$", "0s", entry["note"]))
-        told.add((entry["type"], entry["reason"], note, entry["reportingController"], about["kind"]))
-    return sorted(told)
+        story.add((entry["type"], entry["reason"], note, entry["reportingController"], about["kind"]))
+    return sorted(story)

@@ -93,9 +93,9 @@ class Fleet(ABC):
         change(made)
         await self.manager.api.create(JOB, made)
         await self.until(lambda: self._workload_of(name) is not None)
-        found = self._workload_of(name)
-        assert found is not None
-        self.key = ObjectKey.of(found)
+        workload = self._workload_of(name)
+        assert workload is not None
+        self.key = ObjectKey.of(workload)
         if quota:
             await self.until(lambda: self.says("QuotaReserved"))
         if to:
@@ -148,8 +148,8 @@ class Fleet(ABC):
 
     def events(self) -> list[tuple[str, str]]:
         """What users were told about the Workload: type and note, in order."""
-        told = sorted(self.manager.all(EVENT), key=lambda event: str(event.get("eventTime")))
-        ours = (event for event in told if event.get("reason") == "MultiKueue")
+        events = sorted(self.manager.all(EVENT), key=lambda event: str(event.get("eventTime")))
+        ours = (event for event in events if event.get("reason") == "MultiKueue")
         return [(event["type"], event["note"]) for event in ours if event["regarding"]["name"] == self.key.name]
 
     def writes(self, number: int, verb: str) -> int:
@@ -162,11 +162,11 @@ class Fleet(ABC):
         kueue = self.worker(number).user("kueue")
         await kueue.merge_patch(WORKLOAD, self.key, {"status": status}, subresource="status")
 
-    async def say(self, number: int, *told: str, reason: str = "Said", message: str = "said") -> None:
+    async def say(self, number: int, *conditions: str, reason: str = "Said", message: str = "said") -> None:
         """Set conditions of a copy, as the worker's Kueue would; `!Admitted` sets it to False."""
         copy = await self.worker(number).api.get(WORKLOAD, self.key)
         listed = dig(copy, "status", "conditions") or []
-        for entry in told:
+        for entry in conditions:
             kind, status, now = entry.lstrip("!"), not entry.startswith("!"), self.now()
             generation = dig(copy, "metadata", "generation")
             listed = updated(listed, new_condition(kind, status, reason, message, now=now, generation=generation))
@@ -197,11 +197,11 @@ class Fleet(ABC):
 
     def active(self, number: int) -> tuple[str, str, str]:
         """Status, reason and message of the Active condition of a MultiKueueCluster."""
-        return _told(self.manager.find(MULTIKUEUE_CLUSTER, ObjectKey("", f"worker{number}")))
+        return _active(self.manager.find(MULTIKUEUE_CLUSTER, ObjectKey("", f"worker{number}")))
 
     def check_active(self) -> tuple[str, str, str]:
         """Status, reason and message of the Active condition of the AdmissionCheck."""
-        return _told(self.manager.find(ADMISSION_CHECK, ObjectKey("", CHECK)))
+        return _active(self.manager.find(ADMISSION_CHECK, ObjectKey("", CHECK)))
 
     async def connected(self) -> None:
         """Wait until every worker is, and the check says so."""
@@ -235,6 +235,6 @@ class Scenario(Protocol):
         """
 
 
-def _told(obj: Json | None) -> tuple[str, str, str]:
+def _active(obj: Json | None) -> tuple[str, str, str]:
     active = condition(obj or {}, "Active") or {}
     return str(active.get("status", "")), str(active.get("reason", "")), str(active.get("message", ""))

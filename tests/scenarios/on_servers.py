@@ -153,7 +153,7 @@ async def _collect(client: ApiClient) -> None:
     while True:
         for job in (await client.list(JOB)).items:
             if FOREGROUND_FINALIZER in (held := finalizers_of(job)):
-                rest = [one for one in held if one != FOREGROUND_FINALIZER]
+                rest = [finalizer for finalizer in held if finalizer != FOREGROUND_FINALIZER]
                 with suppress(ApiError):
                     await client.merge_patch(JOB, ObjectKey.of(job), {"metadata": {"finalizers": rest or None}})
         await anyio.sleep(0.2)

@@ -58,7 +58,7 @@ async def test_a_start_sends_nothing_back_from_a_worker_that_answers() -> None:
         await fleet.rest(GRACE + 120)
 
         assert fleet.active(1)[0] == "True"
-        assert not [told for told in fleet.seen if "lost" in told]
+        assert not [note for note in fleet.seen if "lost" in note]
 
 
 async def test_a_job_whose_queue_loses_our_check_runs_to_its_end() -> None:
@@ -101,7 +101,7 @@ async def test_a_worker_where_a_foreign_job_was_in_the_way_is_asked_again() -> N
 
 
 @pytest.mark.parametrize(
-    ("happens", "told", "within"),
+    ("happens", "words", "within"),
     [
         ("Evicted", "evicted on worker cluster", 10.0),
         ("", "Admitting remote lost", GRACE),
@@ -110,7 +110,7 @@ async def test_a_worker_where_a_foreign_job_was_in_the_way_is_asked_again() -> N
     ids=["evicted there", "runs on", "gone there"],
 )
 async def test_a_job_whose_kind_is_lost_on_its_worker_is_not_held_for_ever(
-    happens: str, told: str, within: float
+    happens: str, words: str, within: float
 ) -> None:
     """Its CRD or a permission is gone. The Workload can still be seen."""
     async with in_memory() as fleet:
@@ -122,7 +122,7 @@ async def test_a_job_whose_kind_is_lost_on_its_worker_is_not_held_for_ever(
             await fleet.say(1, "Evicted", "!QuotaReserved", reason="Preempted")
         elif happens:
             await fleet.worker(1).api.delete(WORKLOAD, fleet.key)
-        await fleet.until(lambda: any(told in said for said in fleet.seen), seconds=within)
+        await fleet.until(lambda: any(words in said for said in fleet.seen), seconds=within)
         if not happens:  # the worker's Kueue stops it, when we ask it to
             await fleet.until(lambda: is_true(fleet.copy(1) or {}, "DeactivationTarget"))
             await fleet.say(1, "Evicted", "!QuotaReserved", reason="Deactivated")

@@ -178,8 +178,8 @@ async def test_delete_cluster(scenario: Scenario) -> None:
 
 def _cause(fleet: Fleet) -> str:
     """What is wrong with the first worker's configuration, for programs."""
-    found = connection_facts(fleet.manager.find(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")) or {})
-    return found.cause if found is not None else "nothing is known"
+    facts = connection_facts(fleet.manager.find(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")) or {})
+    return facts.cause if facts is not None else "nothing is known"
 
 
 def _version(fleet: Fleet, number: int) -> str:

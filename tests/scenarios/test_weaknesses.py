@@ -71,15 +71,15 @@ async def test_a_life_costs_few_writes_and_no_reads(scenario: Scenario, workers:
         assert is_true(fleet.workload or {}, "Finished")
         assert sum(sum(asked(fleet, number).values()) for number in fleet.numbers) - before <= 2 * workers + 4
         assert _reads(fleet) == read
-        late = sum("its job to be seen" in str(one) for one in writes)  # its event may come before its job's
+        late = sum("its job to be seen" in str(write) for write in writes)  # its event may come before its job's
         assert 2 <= len(writes) - late <= 4
         assert fleet.manager.link.requests["patch jobs.batch"] <= 3, "it waits, runs, has ended"
 
 
 def _reads(fleet: Fleet) -> list[tuple[str, int]]:
     """What was read of objects one by one; a connection begins with a look at Kueue."""
-    found = (item for number in fleet.numbers for item in asked(fleet, number).items())
-    return sorted(item for item in found if item[0].startswith("get "))
+    requests = (item for number in fleet.numbers for item in asked(fleet, number).items())
+    return sorted(item for item in requests if item[0].startswith("get "))
 
 
 async def test_what_decides_is_acted_on_at_once(scenario: Scenario) -> None:
@@ -150,7 +150,7 @@ async def _give_quota(fleet: Fleet) -> None:
 
 def _writes_to_the_workload(fleet: Fleet) -> list[object]:
     """Will have an entry for every change of what is ours on the manager's Workload."""
-    plane, found = fleet.manager, list[object]()
+    plane, values = fleet.manager, list[object]()
     assert isinstance(plane, MemoryPlane)
 
     def ours(workload: Json) -> object:
@@ -158,10 +158,10 @@ def _writes_to_the_workload(fleet: Fleet) -> list[object]:
 
     def changed(row: ResourceType, old: Json | None, new: Json | None) -> None:
         if row.plural == WORKLOAD.plural and old and new and check(old, CHECK) and ours(old) != ours(new):
-            found.append(ours(new))
+            values.append(ours(new))
 
     plane.cluster.registry.cluster.listeners.append(changed)
-    return found
+    return values
 
 
 def _complete() -> Json:

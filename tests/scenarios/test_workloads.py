@@ -42,8 +42,8 @@ async def _start(fleet: Fleet, number: int) -> None:
 
 
 def _finished(fleet: Fleet) -> tuple[str, str]:
-    told = condition(fleet.workload or {}, "Finished") or {}
-    return str(told.get("reason")), str(told.get("message"))
+    finished = condition(fleet.workload or {}, "Finished") or {}
+    return str(finished.get("reason")), str(finished.get("message"))
 
 
 async def _evicted_with(fleet: Fleet, base: str) -> None:
@@ -52,8 +52,8 @@ async def _evicted_with(fleet: Fleet, base: str) -> None:
     await fleet.until(lambda: fleet.check == ("Pending", reset))
     evictions = dig(fleet.workload or {}, "status", "schedulingStats", "evictions") or []
     assert [(entry["reason"], entry["count"]) for entry in evictions] == [("AdmissionCheck", 1)]
-    told = [note for note in fleet.seen if note.startswith(base)]
-    assert told, f"no check said {base!r} but {fleet.seen}"
+    notes = [note for note in fleet.seen if note.startswith(base)]
+    assert notes, f"no check said {base!r} but {fleet.seen}"
 
 
 @pytest.mark.decisive

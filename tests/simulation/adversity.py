@@ -56,12 +56,12 @@ async def doubled_requests(scene: Scene) -> None:
 async def doubled_creation_and_a_loss(scene: Scene) -> None:
     """A proxy repeats the creation of a job, and its worker is lost before its watch shows the job."""
     created = anyio.Event()
-    found: list[SimCluster] = []
+    lost: list[SimCluster] = []
 
     def at_creation(worker: SimCluster, job: Json) -> None:
-        if not found:
+        if not lost:
             scene.note(f"{ObjectKey.of(job)} on {worker.name}")
-            found.append(worker)
+            lost.append(worker)
             created.set()
 
     for worker in scene.world.workers.values():
@@ -69,21 +69,21 @@ async def doubled_creation_and_a_loss(scene: Scene) -> None:
     with creations(scene, at_creation), anyio.move_on_after(WAITS):
         await created.wait()
         await anyio.sleep(scene.seconds(0.05, 1.0))
-    for worker in found:
+    for worker in lost:
         worker.link.change(down=True)
     for worker in scene.world.workers.values():
         worker.link.change(doubled=0.0, lag=0.0)
     await anyio.sleep(scene.dice.choice((20.0, 60.0, 120.0, 250.0)))
-    for worker in found:
+    for worker in lost:
         worker.link.change(down=False)
 
 
 async def refused_deletions(scene: Scene) -> None:
     """A webhook of a worker refuses the deletion of jobs there; what runs is evicted, or its user deletes it."""
-    found = await scene.running()
-    if found is None:
+    run = await scene.running()
+    if run is None:
         return
-    worker, item, workload = found
+    worker, item, workload = run
     kept = frozenset(kind.resource.plural for kind in scene.world.population.all_kinds)
     worker.link.change(keeps=kept)
     await end_on_manager(scene, item, workload)
@@ -93,23 +93,23 @@ async def refused_deletions(scene: Scene) -> None:
 
 async def holding_finalizer(scene: Scene) -> None:
     """A finalizer of somebody's holds what runs of a Workload on a worker, which is evicted, or deleted by its user."""
-    found = await scene.running()
-    if found is None:
+    run = await scene.running()
+    if run is None:
         return
-    worker, item, workload = found
-    items = [one for one, of in running_on(worker) if of == workload]
-    for one in items:
-        await _hold(worker, KINDS[one.plural].resource, one.key, held=True)
+    worker, item, workload = run
+    items = [item for item, of in running_on(worker) if of == workload]
+    for held in items:
+        await _hold(worker, KINDS[held.plural].resource, held.key, held=True)
     await end_on_manager(scene, item, workload)
     await anyio.sleep(scene.dice.choice((100.0, 250.0)))
-    for one in items:
-        await _hold(worker, KINDS[one.plural].resource, one.key, held=False)
+    for held in items:
+        await _hold(worker, KINDS[held.plural].resource, held.key, held=False)
 
 
 async def _hold(worker: SimCluster, resource: Resource, key: ObjectKey, *, held: bool) -> None:
     """Set or take away the finalizer."""
     while (obj := find(worker, resource, key)) is not None:
-        others = [one for one in obj["metadata"].get("finalizers", ()) if one != HOLD]
+        others = [finalizer for finalizer in obj["metadata"].get("finalizers", ()) if finalizer != HOLD]
         metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
         patch: Json = {"metadata": {**metadata, "finalizers": [*others, *([HOLD] if held else [])]}}
         with contextlib.suppress(Conflict):
@@ -131,28 +131,28 @@ async def meddle_unwatched(scene: Scene) -> None:
 
 async def evict_twice_unwatched(scene: Scene) -> None:
     """The manager's Kueue evicts what runs twice while no daemon runs: a copy is of the attempt before the last."""
-    found = await scene.running()
-    if found is None:
+    run = await scene.running()
+    if run is None:
         return
     manager = scene.world.manager
     await _leave(scene, scene.dice.choice((10.0, 60.0, 250.0)))
     for _ in range(2):
-        if (workload := find(manager, WORKLOAD, found[2])) is not None and has_quota(workload):
-            await evict(manager.api, found[2], clock=wall_clock(manager.skew))
+        if (workload := find(manager, WORKLOAD, run[2])) is not None and has_quota(workload):
+            await evict(manager.api, run[2], clock=wall_clock(manager.skew))
         await anyio.sleep(scene.seconds(0.0, 8.0))
 
 
 async def recreate_unwatched(scene: Scene) -> None:
     """A user deletes a Job that runs on a worker and creates another of its name, while no daemon runs."""
-    found = await scene.running(plural=JOB.plural)
-    if found is None:
+    run = await scene.running(plural=JOB.plural)
+    if run is None:
         return
-    manager, key = scene.world.manager, found[1].key
+    manager, key = scene.world.manager, run[1].key
     job = find(manager, JOB, key)
     if job is None:
         return
     await _leave(scene, scene.dice.choice((30.0, 90.0)))
-    scene.promises.recreated.add(found[1])
+    scene.promises.recreated.add(run[1])
     await manager.api.delete(JOB, key, propagation="Background")
     for _ in range(60):
         if find(manager, JOB, key) is None:
@@ -169,13 +169,13 @@ async def stop_unwatched(scene: Scene) -> None:
     """Somebody deletes the Workload of a Job that runs while no daemon does: its Kueue stops it, and it ends on its
     worker. Its Kueue makes another Workload once the job shows no run.
     """
-    found = await scene.running(plural=JOB.plural)
+    run = await scene.running(plural=JOB.plural)
     manager = scene.world.manager
-    job = find(manager, JOB, found[1].key) if found is not None else None
-    if found is None or job is None or ELASTIC_ANNOTATION in annotations_of(job):
+    job = find(manager, JOB, run[1].key) if run is not None else None
+    if run is None or job is None or ELASTIC_ANNOTATION in annotations_of(job):
         return
     await _leave(scene, 250.0)
-    await manager.api.delete(WORKLOAD, found[2], propagation="Background")
+    await manager.api.delete(WORKLOAD, run[2], propagation="Background")
 
 
 async def act_unwatched(scene: Scene) -> None:
@@ -205,10 +205,10 @@ async def step_a_cluster_clock(scene: Scene) -> None:
 
 async def step_our_clock(scene: Scene) -> None:
     """Somebody sets the wall clock of the daemon's host while a worker is lost, and sets it right again."""
-    found = await scene.running()
-    if found is None:
+    run = await scene.running()
+    if run is None:
         return
-    link = found[0].link
+    link = run[0].link
     link.change(down=True)
     await anyio.sleep(scene.seconds(20.0, 60.0))
     await _step(scene, "", scene.dice.choice((-300.0, 240.0, 3_600.0)))
@@ -254,8 +254,8 @@ def _waits(workload: Json) -> bool:
 
 
 def _is_open(scene: Scene, name: str) -> bool:
-    found = find(scene.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", name)) or {}
-    return OPEN in (found.get("metadata", {}).get("labels") or {})
+    cluster = find(scene.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", name)) or {}
+    return OPEN in (cluster.get("metadata", {}).get("labels") or {})
 
 
 async def open_all(scene: Scene) -> None:

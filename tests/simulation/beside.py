@@ -83,7 +83,9 @@ class Neighbour:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._submit)
             while True:
-                for workload in [one for one in objects(self.inventory.manager, WORKLOAD) if is_theirs(one)]:
+                for workload in [
+                    workload for workload in objects(self.inventory.manager, WORKLOAD) if is_theirs(workload)
+                ]:
                     with suppress(ApiError):  # somebody else has written it: the next round sees what
                         await self._look(workload)
                 await anyio.sleep(1.0)

@@ -30,9 +30,9 @@ async def partition(scene: Scene) -> None:
 
 async def partition_for_long(scene: Scene) -> None:
     """A worker that runs a job is lost for as long as it takes to give it up, and comes back."""
-    found = await scene.running()
-    if found is not None:
-        link = found[0].link
+    run = await scene.running()
+    if run is not None:
+        link = run[0].link
         link.change(down=True)
         await anyio.sleep(WORKER_LOST_TIMEOUT.total_seconds() + scene.seconds(-10, 60))
         link.change(down=False)
@@ -127,10 +127,10 @@ async def reconfigure(scene: Scene) -> None:
 
 async def withdraw(scene: Scene) -> None:
     """The config lists a worker no more while a job runs there."""
-    found = await scene.running()
-    if found is None:
+    run = await scene.running()
+    if run is None:
         return
-    await scene.world.configure(sorted(set(scene.world.workers) - {found[0].name}))
+    await scene.world.configure(sorted(set(scene.world.workers) - {run[0].name}))
     await anyio.sleep(scene.seconds(5, 120))
     await scene.world.configure(sorted(scene.world.workers))
 
@@ -197,10 +197,10 @@ async def finish_unseen(scene: Scene) -> None:
 
     With it goes its Workload copy, or not: then that still says that the job has ended.
     """
-    found = await scene.job()
-    if found is None:
+    run = await scene.job()
+    if run is None:
         return
-    worker, key = found
+    worker, key = run
     scene.promises.removed.add(key)
     worker.link.change(down=True)
     for _ in range(150):

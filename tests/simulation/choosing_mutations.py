@@ -37,8 +37,8 @@ def _ignoring(*ignored: Why) -> AbstractContextManager[Any]:
     original = filters.obstacle
 
     def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reason | None:
-        found = original(worker, wanted, now)
-        return None if found is not None and found.why in ignored else found
+        reason = original(worker, wanted, now)
+        return None if reason is not None and reason.why in ignored else reason
 
     return mock.patch.object(view, "obstacle", obstacle)
 

@@ -34,10 +34,10 @@ async def move_and_lose(scene: Scene) -> None:
 
 
 async def _move(scene: Scene, *, lost: bool) -> None:
-    found = await scene.running()
-    if found is None:
+    run = await scene.running()
+    if run is None:
         return
-    place, key = found[0], found[2]
+    place, key = run[0], run[2]
     scene.note(f"{key} away from {place.name}")
     await scene.world.manager.api.merge_patch(WORKLOAD, key, _moving(place.name))
     if lost:

@@ -51,28 +51,28 @@ async def evict_behind_an_admission(scene: Scene) -> None:
     """A worker admits a copy while the manager evicts the Workload and gives it quota again, behind our back."""
     manager = scene.world.manager
     offered = anyio.Event()
-    found: list[ObjectKey] = []
+    offered_keys: list[ObjectKey] = []
 
     def at_offer(worker: SimCluster, copy: Json) -> None:
         del worker
-        if not found:
-            found.append(ObjectKey.of(copy))
+        if not offered_keys:
+            offered_keys.append(ObjectKey.of(copy))
             manager.link.change(down=True)
             offered.set()
 
     with creations(scene, at_offer, WORKLOAD), anyio.move_on_after(WAITS):
         await offered.wait()
-    if not found:
+    if not offered_keys:
         return
-    scene.note(str(found[0]))
+    scene.note(str(offered_keys[0]))
     for _ in range(50):
-        copies = [find(worker, WORKLOAD, found[0]) for worker in scene.world.workers.values()]
+        copies = [find(worker, WORKLOAD, offered_keys[0]) for worker in scene.world.workers.values()]
         if any(copy is not None and is_admitted(copy) for copy in copies):
             break
         await anyio.sleep(0.1)
-    workload = find(manager, WORKLOAD, found[0])
+    workload = find(manager, WORKLOAD, offered_keys[0])
     if workload is not None and has_quota(workload) and not is_finished(workload):
-        await evict(manager.api, found[0], clock=wall_clock(manager.skew))
+        await evict(manager.api, offered_keys[0], clock=wall_clock(manager.skew))
     await anyio.sleep(scene.seconds(0.5, 3.0))
     manager.link.change(down=False)
 
@@ -81,20 +81,20 @@ async def _lose_link_at_creation(
     scene: Scene, act: Callable[[], None], *, evicts: bool = False, how: str = "down"
 ) -> None:
     created = anyio.Event()
-    found: list[tuple[SimCluster, Json]] = []
+    created_jobs: list[tuple[SimCluster, Json]] = []
 
     def at_creation(worker: SimCluster, job: Json) -> None:
-        if not found:
-            found.append((worker, job))
+        if not created_jobs:
+            created_jobs.append((worker, job))
             worker.link.change(**{how: True})
             act()
             created.set()
 
     with creations(scene, at_creation), anyio.move_on_after(WAITS):
         await created.wait()
-    if not found:
+    if not created_jobs:
         return
-    worker, job = found[0]
+    worker, job = created_jobs[0]
     key, manager = ObjectKey(job["metadata"]["namespace"], prebuilt_workload(job)), scene.world.manager
     scene.note(f"{ObjectKey.of(job)} on {worker.name}")
     workload = find(manager, WORKLOAD, key)

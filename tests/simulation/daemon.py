@@ -87,7 +87,7 @@ class Daemon:
     _absences: list[tuple[float, float]] = attrs.field(factory=list)
     """From when to when none ran."""
     _led_until: datetime | None = None
-    """What its Lease says of the last one."""
+    """What its Lease says of the last process."""
     absent_until: float = 0.0
     """Until when none comes back."""
     _ended_at: float = 0.0
@@ -183,7 +183,7 @@ class Daemon:
             await anyio.sleep_forever()
         finally:
             assert self.terms is not None, "two daemons run"
-            self.terms.told(lost=not (scope.cancel_called or self._draining))
+            self.terms.told_to_stop(lost=not (scope.cancel_called or self._draining))
 
     def absent_since(self, time: float) -> float:
         """For how many seconds since then none ran, as far as that is noted: it takes a process a moment to note it."""

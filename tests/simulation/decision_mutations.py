@@ -184,7 +184,7 @@ def workers_are_recorded_unasked() -> AbstractContextManager[Any]:
         return mock.patch.object(Situation, "facts", attrs.evolve(situation.facts, nominated=names))
 
     def won(situation: Situation) -> Worker | None:
-        with nominated(situation, tuple(one.name for one in situation.workers)):
+        with nominated(situation, tuple(worker.name for worker in situation.workers)):
             return winner(situation)
 
     def recorded(situation: Situation, chosen: Worker) -> Iterator[Effect]:
@@ -200,8 +200,8 @@ def unmarked_copies_win() -> AbstractContextManager[Any]:
     original = Situation.proof
 
     def proof(self: Situation, worker: Worker, copy: Json) -> Proof:
-        found = original(self, worker, copy)
-        return Proof.EXACT if found is Proof.NONE else found
+        proven = original(self, worker, copy)
+        return Proof.EXACT if proven is Proof.NONE else proven
 
     return mock.patch.object(Situation, "proof", proof)
 
@@ -255,7 +255,7 @@ def all_gates_open_at_once() -> AbstractContextManager[Any]:
             for worker in situation.workers
             if worker.can_run and worker.name in names and (copy := situation.current(worker)) is not None
         ]
-        shut = [one for one in offered if one[0].copy.is_blocked and one[0].copy.opened_at is None]
+        shut = [pair for pair in offered if pair[0].copy.is_blocked and pair[0].copy.opened_at is None]
         return Plan(tuple(preemption_gates._open(situation, worker, copy) for worker, copy in shut))
 
     return mock.patch.object(pending, "open_next", open_all)
@@ -305,8 +305,8 @@ def hidden_workers_are_not_waited_for() -> AbstractContextManager[Any]:
     def blocking(situation: Situation, chosen: Worker) -> Iterator[Run]:
         yield from (run for run in original(situation, chosen) if run not in earlier.possible_runs(situation))
 
-    told = _ignoring(lambda left: "cannot be seen" in left.why)
-    return all_of(mock.patch.object(earlier, "blocking", blocking), told)
+    unseen_ignored = _ignoring(lambda left: "cannot be seen" in left.why)
+    return all_of(mock.patch.object(earlier, "blocking", blocking), unseen_ignored)
 
 
 def seen_leftovers_are_not_waited_for() -> AbstractContextManager[Any]:

@@ -90,7 +90,7 @@ class Terms:
         self.changes += self._last not in (who, "")
         self._leader, self._last, self.line = who, who, line
 
-    def told(self, *, lost: bool) -> None:
+    def told_to_stop(self, *, lost: bool) -> None:
         """The leader is told to stop; whether that is because its Lease ran out."""
         self._told_at = anyio.current_time() if lost else float("-inf")
 

@@ -47,21 +47,21 @@ def unfinished(world: World, *, serving: bool = False) -> list[str]:
         world: the fleet.
         serving: whether what serves on its worker has arrived, for it never finishes.
     """
-    found = []
+    left = []
     for workload in objects(world.manager, WORKLOAD):
         if is_true(workload, "Finished") or dig(workload, "spec", "active") is False:
             continue
         if (serving and serves(world, workload)) or _is_kept_out(world, workload):
             continue
-        told = {entry["type"]: entry["status"] for entry in dig(workload, "status", "conditions") or []}
-        found.append(f"{ObjectKey.of(workload)} {told} on {dig(workload, 'status', 'clusterName')}")
-    return [*found, *_stopped(world)]
+        conditions = {entry["type"]: entry["status"] for entry in dig(workload, "status", "conditions") or []}
+        left.append(f"{ObjectKey.of(workload)} {conditions} on {dig(workload, 'status', 'clusterName')}")
+    return [*left, *_stopped(world)]
 
 
 def _stopped(world: World) -> Iterator[str]:
     """Jobs of the manager that wait for a Workload: the next is made once they show that they run no more."""
     for job in objects(world.manager, JOB):
-        owned = (one for one in objects(world.manager, WORKLOAD) if uid(job) in owners(one))
+        owned = (workload for workload in objects(world.manager, WORKLOAD) if uid(job) in owners(workload))
         if QUEUE_LABEL in labels_of(job) and not has_ended(job) and not is_terminating(job) and not any(owned):
             yield f"{ObjectKey.of(job)} has no Workload"
 
@@ -74,7 +74,7 @@ def unshown(world: World, removed: Collection[ObjectKey], reach: Reach) -> list[
         removed: jobs and Workloads of which somebody has removed copies, perhaps before the daemon saw the end.
         reach: a job copy that cannot be read for long is not waited for: its Workload copy tells the end.
     """
-    found = []
+    hidden = []
     for workload in objects(world.manager, WORKLOAD):
         owned_by = owner(workload)
         spent = finish_reason(workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or is_elastic(workload)
@@ -84,13 +84,13 @@ def unshown(world: World, removed: Collection[ObjectKey], reach: Reach) -> list[
         uids = [reference["uid"] for reference in workload["metadata"].get("ownerReferences", ())]
         known = job is not None and not {ObjectKey.of(job), ObjectKey.of(workload)}.intersection(removed)
         if job is not None and known and job["metadata"]["uid"] in uids and not has_ended(job):
-            found += [] if _was_unknown(workload, reach) else [str(ObjectKey.of(job))]
-    return found
+            hidden += [] if _was_unknown(workload, reach) else [str(ObjectKey.of(job))]
+    return hidden
 
 
 def _was_unknown(workload: Json, reach: Reach) -> bool:
     """Whether what of it was on a worker that had it may have been unknown when it was finished."""
-    had_it = {cluster_name(workload), *(one.get("worker") for one in placements(workload))}
+    had_it = {cluster_name(workload), *(placement.get("worker") for placement in placements(workload))}
     finished = changed_at(workload, "Finished") or wall_clock()()
     at = anyio.current_time() - (wall_clock()() - finished).total_seconds()
     return any(reach.unknown_until(name) > at for name in had_it if name is not None)
@@ -119,15 +119,15 @@ def orphans(world: World) -> list[str]:
 
 def leaks(world: World) -> list[str]:
     """Objects a user can read that hold a credential."""
-    found = []
+    leaked = []
     for cluster in world.clusters:
         for types in list(cluster.registry.cluster.types.values()):
             if types.plural == "secrets":
                 continue
             for entry in cluster.registry.cluster.store.bucket((types.group, types.plural)).objects.values():
                 if CANARY.encode() in entry.raw:
-                    found.append(f"{types.plural} {ObjectKey.of(entry.obj)} on {cluster.name}")
-    return found
+                    leaked.append(f"{types.plural} {ObjectKey.of(entry.obj)} on {cluster.name}")
+    return leaked
 
 
 def overspent(world: World) -> list[str]:
@@ -136,19 +136,19 @@ def overspent(world: World) -> list[str]:
     A write that meets one of the worker's Kueue is asked again, once: all may admit a job at the same time.
     """
     jobs, workers = len(list(objects(world.manager, JOB))), len(world.workers)
-    found, writes = [], 0
+    excesses, writes = [], 0
     for name, worker in world.workers.items():
         for what, count in sorted(worker.link.requests.items()):
             verb, _, kind = what.partition(" ")
             once = verb in ("list", "schema") or kind in ONCE
             if (once and count > _lists(world, verb, kind)) or (verb == "get" and not once):
-                found.append(f"{count} times {what} on {name}")
+                excesses.append(f"{count} times {what} on {name}")
             if verb not in ("get", "list", "schema", "discover", "watch", "probe"):
                 writes += max(count - worker.link.conflicts[what], (count + 1) // 2)
     if world.population in (JOBS, PLACED) and writes > jobs * (2 * workers + 4):
-        told = json.dumps({name: dict(worker.link.requests) for name, worker in world.workers.items()})
-        found.append(f"{writes} writes for {jobs} jobs on {workers} workers: {told}")
-    return found
+        requests = json.dumps({name: dict(worker.link.requests) for name, worker in world.workers.items()})
+        excesses.append(f"{writes} writes for {jobs} jobs on {workers} workers: {requests}")
+    return excesses
 
 
 def _lists(world: World, verb: str, kind: str) -> float:
@@ -164,14 +164,14 @@ def serves(world: World, workload: Json) -> bool:
     """Whether pods of a set run for a Workload on its worker."""
     worker = world.workers.get(str(world.place_of(cluster_name(workload))))
     return worker is not None and any(
-        found == ObjectKey.of(workload) and item.plural == POD_RESOURCE.plural for item, found in running_on(worker)
+        key == ObjectKey.of(workload) and item.plural == POD_RESOURCE.plural for item, key in running_on(worker)
     )
 
 
 def _is_kept_out(world: World, workload: Json) -> bool:
     """Whether no worker may take it, ever, and its user has been told which object is to be renamed or deleted."""
     there = [worker for name, worker in world.workers.items() if name not in world.gone | world.unfit]
-    told = {
+    refusing = {
         dig(event, "related", "name")
         for event in objects(world.manager, EVENT)
         if dig(event, "regarding", "uid") == uid(workload)
@@ -180,7 +180,7 @@ def _is_kept_out(world: World, workload: Json) -> bool:
     return (
         bool(there)
         and cluster_name(workload) is None
-        and all(has_namesake(worker, workload) and worker.name in told for worker in there)
+        and all(has_namesake(worker, workload) and worker.name in refusing for worker in there)
     )
 
 

@@ -23,7 +23,7 @@ class Foreigners:
     _planted: list[tuple[SimCluster, Resource, Json]] = attrs.field(factory=list)
 
     async def plant_first(self, *, in_the_way: bool) -> None:
-        """Before anything happens: one with the name of a job to come, and others that never meet one of ours."""
+        """Before anything happens: a job with the name of a job to come, and others that never meet any of ours."""
         if in_the_way:
             await self.plant(next(iter(self.world.workers.values())), JOB, _job("job-2", {}))
         for worker in self.world.workers.values():
@@ -47,12 +47,12 @@ class Foreigners:
 
     def touched(self) -> list[str]:
         """Those that are not what they were."""
-        found = []
+        changed = []
         for worker, resource, planted in self._planted:
             now = find(worker, resource, ObjectKey.of(planted))
             if now is None or _essence(now) != _essence(planted):
-                found.append(f"{resource} {ObjectKey.of(planted)} of somebody else on {worker.name} became {now}")
-        return found
+                changed.append(f"{resource} {ObjectKey.of(planted)} of somebody else on {worker.name} became {now}")
+        return changed
 
     async def plant(self, worker: SimCluster, resource: Resource, obj: Json) -> None:
         """Create what must not be touched."""

@@ -43,8 +43,8 @@ def jobs_that_are_not_read_yet_are_absent() -> AbstractContextManager[Any]:
     original = WorkerInformers.kind
 
     def kind(self: WorkerInformers, gvk: Any) -> Any:
-        found = original(self, gvk)
-        return Served() if isinstance(found, Syncing) else found
+        served = original(self, gvk)
+        return Served() if isinstance(served, Syncing) else served
 
     return all_of(
         mock.patch.object(WorkerInformers, "kind", kind),

@@ -67,14 +67,14 @@ class Holding:
         now = anyio.current_time()
         manager = self.reach.manager_since
         able = max(alive_since, manager) if manager is not None else float("inf")
-        found = {key: (text, max(since, able), bound) for key, text, since, bound in self._found()}
-        self._since = {key: self._since.get(key, now) for key in found}
-        for key, (text, since, bound) in found.items():
+        broken = {key: (text, max(since, able), bound) for key, text, since, bound in self._failing()}
+        self._since = {key: self._since.get(key, now) for key in broken}
+        for key, (text, since, bound) in broken.items():
             lasted = now - max(self._since[key], since)
             if lasted > bound:
                 self.promises.broken.append(f"{text} for {lasted:.0f} s")
 
-    def _found(self) -> Iterator[tuple[Hashable, str, float, float]]:
+    def _failing(self) -> Iterator[tuple[Hashable, str, float, float]]:
         """What should not last: a key, what it is, since when the daemon can see it, and how long it may."""
         for name, worker in self.world.workers.items():
             since = self.reach.since(name)
@@ -112,7 +112,12 @@ class Holding:
         Where copies are kept, one whose end shows on the manager alone may be about to end on its worker, too.
         """
         workloads = objects(self.world.manager, WORKLOAD)
-        starting = {owner.name for one in workloads if is_live(one) and not is_evicted(one) if (owner := owner_of(one))}
+        starting = {
+            owner.name
+            for workload in workloads
+            if is_live(workload) and not is_evicted(workload)
+            if (owner := owner_of(workload))
+        }
         for item, places in self.promises.running.items() if self.reach.manager_since is not None else ():
             job = find(self.world.manager, JOB, item.key) if item.plural == JOB.plural else None
             settled = job is not None and job["metadata"]["uid"] in self.promises.settled
@@ -121,7 +126,7 @@ class Holding:
             for name, place in places.items() if settled or stopped else ():
                 since = self.reach.since(name)
                 if since is not None and name not in self.world.gone:
-                    calm = max(since, *(self.reach.calm_since(one) for one in (name, self.world.manager.name)))
+                    calm = max(since, *(self.reach.calm_since(name) for name in (name, self.world.manager.name)))
                     text = f"{item} runs on {name}, and is stopped on the manager"
                     yield (place.uid, "suspended"), text, calm + SETTLED, LOSER + late
 

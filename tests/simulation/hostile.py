@@ -75,7 +75,7 @@ async def impostor(scene: Scene) -> None:
 
     The daemon removes it, but not on the manager, whose users' it may be: there they take it back.
     """
-    names = [ObjectKey.of(one) for one in objects(scene.world.manager, WORKLOAD) if _waits(one)]
+    names = [ObjectKey.of(workload) for workload in objects(scene.world.manager, WORKLOAD) if _waits(workload)]
     worker = scene.worker()
     free = sorted(key for key in names if find(worker, WORKLOAD, key) is None)
     if not free:

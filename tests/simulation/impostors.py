@@ -75,8 +75,8 @@ class Impostors:
 
     async def _strike(self, worker: SimCluster, key: ObjectKey) -> None:
         workload = find(self.world.manager, WORKLOAD, key)
-        found = owner(workload) if workload is not None else None
-        job = find(self.world.manager, JOB, ObjectKey(key.namespace, found.name)) if found is not None else None
+        its_owner = owner(workload) if workload is not None else None
+        job = find(self.world.manager, JOB, ObjectKey(key.namespace, its_owner.name)) if its_owner is not None else None
         if workload is None or job is None:
             return
         self.promises.note(f"an impostor makes {key} on {worker.name}")
@@ -116,9 +116,9 @@ def _may_be_believed(workload: Json) -> bool:
     One that is admitted has lost its record. It is looked for, and what has no proof is believed where nothing with one
     is seen for `workerLostTimeout`: so Kueue's own copies are taken over (`unrecorded.py`).
     """
-    found = owner(workload)
+    its_owner = owner(workload)
     over = is_admitted(workload) or is_finished(workload) or is_evicted(workload) or is_terminating(workload)
-    return found is not None and found.gvk == JOB.gvk and not over and cluster_name(workload) is None
+    return its_owner is not None and its_owner.gvk == JOB.gvk and not over and cluster_name(workload) is None
 
 
 def _workload(workload: Json) -> Json:

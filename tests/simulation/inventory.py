@@ -161,7 +161,7 @@ class Inventory:
         secret = find(self.manager, SECRET, ObjectKey(KUEUE_NAMESPACE, f"{worker.name}-{NAME}"))
         if profile is None or secret is None or (controller_of(secret) or {}).get("uid") != uid(profile):
             return False
-        known = {one["name"] for one in dig(profile, "status", "accessProviders") or []}
+        known = {provider["name"] for provider in dig(profile, "status", "accessProviders") or []}
         token = base64.b64decode(dig(secret, "data", "token") or "").decode()
         return MANAGER in known and worker.link.accepts(token)
 

@@ -23,8 +23,8 @@ def a_gate_that_is_being_opened_is_shut() -> AbstractContextManager[Any]:
     original = WorkerExecutor.in_flight
 
     def in_flight(self: WorkerExecutor, *part: Any) -> Any:
-        found = original(self, *part)
-        return Idle() if isinstance(found, WritingStatus) else found
+        way = original(self, *part)
+        return Idle() if isinstance(way, WritingStatus) else way
 
     return mock.patch.object(WorkerExecutor, "in_flight", in_flight)
 

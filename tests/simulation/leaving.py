@@ -145,9 +145,9 @@ class Leaving:
         shown = self._counts.get((item, uid(new)), {})
         least = {name: max(by_hand.get(name, 0), shown.get(name, 0)) for name in COUNTERS}
         ended = self._ends.get((item, uid(new)), ())
-        ends = [*(_told(end, by_hand) for end in ended), *(_told(end, least) for end in ended)]
-        if ends and _told(new) not in ends:
-            self.promises.broken.append(f"{item} shows {_told(new)}, and its copies ended as {ends}")
+        ends = [*(_ending_of(end, by_hand) for end in ended), *(_ending_of(end, least) for end in ended)]
+        if ends and _ending_of(new) not in ends:
+            self.promises.broken.append(f"{item} shows {_ending_of(new)}, and its copies ended as {ends}")
 
     def _pod_changed(self, worker: SimCluster, new: Json | None, obj: Json) -> None:
         key = (worker.name, uid(obj))
@@ -162,10 +162,10 @@ class Leaving:
             return
         for (name, _), other in list(self._pods.items()):
             if other.of == copy.of and other.run != copy.run and not self._is_excused(name, other):
-                told = (
+                text = (
                     f"a pod of {copy.item} starts on {worker.name} while one of an earlier attempt is there on {name}"
                 )
-                self.promises.began_beside(worker, name, told, copy_uid)
+                self.promises.began_beside(worker, name, text, copy_uid)
         self._pods[key] = copy
 
     def _is_excused(self, worker: str, copy: Copy) -> bool:
@@ -173,7 +173,7 @@ class Leaving:
         return any(self.taking.is_excused(worker, workload) for workload in copy.workloads)
 
 
-def _told(job: Json, least: Mapping[str, int] = MappingProxyType({})) -> tuple[Any, ...]:
+def _ending_of(job: Json, least: Mapping[str, int] = MappingProxyType({})) -> tuple[Any, ...]:
     """What of a job's end matters to who reads it, where its counters were so far already."""
     ending = KINDS[JOB.plural].ending(job)
     counts = (max(dig(job, "status", name) or 0, least.get(name, 0)) for name in COUNTERS)

@@ -81,9 +81,9 @@ class Listing:
         if row.plural in (DECISION.plural, PLACEMENT.plural):
             self._note_decision()
         elif row.plural == SCORE.plural and new is not None:
-            for one in dig(new, "status", "scores") or []:
+            for score in dig(new, "status", "scores") or []:
                 scores = self._scored.setdefault(new["metadata"]["namespace"], [])
-                scores.append((anyio.current_time(), one["value"]))
+                scores.append((anyio.current_time(), score["value"]))
         elif row.plural == MULTIKUEUE_CONFIG.plural and (old or new or {})["metadata"]["name"] == self.name:
             self.promises.broken += self._faults(old, new)
 
@@ -91,9 +91,9 @@ class Listing:
         """Remember what is decided, if it is whole: the status, once there is one, counts what the decisions name."""
         placement = find(self.world.manager, PLACEMENT, ObjectKey(KUEUE_NAMESPACE, self.name))
         parts = {
-            one["metadata"]["name"]: clusters_of(one)
-            for one in objects(self.world.manager, DECISION)
-            if labels_of(one).get(PLACEMENT_LABEL) == self.name
+            decision["metadata"]["name"]: clusters_of(decision)
+            for decision in objects(self.world.manager, DECISION)
+            if labels_of(decision).get(PLACEMENT_LABEL) == self.name
         }
         groups = dig(placement, "status", "decisionGroups") or []
         named = {name for group in groups for name in group.get("decisions") or []}
@@ -127,11 +127,11 @@ class Listing:
         clocks = (0.0, self._set_by, self.world.step_of("")(), *self.world.replica_skews)
         if past < ORDERED_EVERY - ROUNDED - abs(self.world.daemon_skew) - (max(clocks) - min(clocks)):
             yield f"the order of the config is written again after {past:.0f} s: {after}"
-        pairs = [(one, other) for number, one in enumerate(before) for other in before[number + 1 :]]
+        pairs = [(first, other) for number, first in enumerate(before) for other in before[number + 1 :]]
         placement = find(self.world.manager, PLACEMENT, ObjectKey(KUEUE_NAMESPACE, self.name))
         scored = dig(placement, "spec", "prioritizerPolicy", "configurations")
         by_name = after == sorted(after) and not (scored and any(self._scored.get(name) for name in after))
-        if not by_name and not any(self._most(other) - self._least(one) >= POINTS for one, other in pairs):
+        if not by_name and not any(self._most(other) - self._least(first) >= POINTS for first, other in pairs):
             yield f"the order of the config is written for less than {POINTS} points: {before} to {after}"
 
     def _faults_of_set(self, before: list[str], after: list[str]) -> Iterator[str]:

@@ -142,9 +142,9 @@ async def delete_all_copies(scene: Scene) -> None:
     for worker in scene.world.workers.values():
         for resource in resources:
             for copy in list(objects(worker, resource)):
-                told = list(workloads_of(copy, resource)) if is_ours(copy) else []
-                if key in told:
-                    for workload in told:
+                workloads = list(workloads_of(copy, resource)) if is_ours(copy) else []
+                if key in workloads:
+                    for workload in workloads:
                         scene.taking.excuse(worker.name, workload)
                     with contextlib.suppress(NotFound):  # it went with the one before
                         await worker.api.delete(resource, ObjectKey.of(copy), propagation="Background")
@@ -159,10 +159,10 @@ async def plant_namesake(scene: Scene) -> None:
 
 async def recreate_as_namesake(scene: Scene) -> None:
     """Somebody's own job takes the name of a copy that they deleted; the daemon has not seen that when it cleans up."""
-    found = await scene.running(plural=JOB.plural)
-    if found is None:
+    run = await scene.running(plural=JOB.plural)
+    if run is None:
         return
-    worker, item, workload = found
+    worker, item, workload = run
     scene.taking.excuse(worker.name, workload)
     worker.link.change(lag=25.0)
     await worker.api.delete(JOB, item.key, propagation="Background")
@@ -178,10 +178,10 @@ async def recreate_as_namesake(scene: Scene) -> None:
 
 async def delete_behind_a_410(scene: Scene) -> None:
     """Copies are deleted while their worker is out of reach, and it remembers no history: only a list can tell."""
-    found = await scene.running(plural=JOB.plural)
-    if found is None:
+    run = await scene.running(plural=JOB.plural)
+    if run is None:
         return
-    worker, item, workload = found
+    worker, item, workload = run
     scene.taking.excuse(worker.name, workload)
     worker.link.change(down=True)
     for resource, key in ((JOB, item.key), (WORKLOAD, workload)):
@@ -194,7 +194,7 @@ async def delete_behind_a_410(scene: Scene) -> None:
 
 def _any(scene: Scene, place: SimCluster) -> ObjectKey | None:
     ours = place is not scene.world.manager
-    keys = sorted(ObjectKey.of(found) for found in objects(place, WORKLOAD) if not ours or is_ours(found))
+    keys = sorted(ObjectKey.of(workload) for workload in objects(place, WORKLOAD) if not ours or is_ours(workload))
     if not keys:
         return None
     key = scene.dice.choice(keys)

@@ -38,6 +38,14 @@ def with_needs(submission: Submission, dice: random.Random) -> Submission:
     return attrs.evolve(submission, objects=tuple(made))
 
 
+def needs_others(world: World, worker: SimCluster, job: Json | None) -> bool:
+    """Whether what a Job mounts is on a worker with other content: it is refused there while somebody uses that."""
+    volumes = dig(job, "spec", "template", "spec", "volumes") or ()
+    named = [_key(str(dig(volume, "configMap", "name"))) for volume in volumes]
+    pairs = ((find(world.manager, CONFIG_MAP, key), find(worker, CONFIG_MAP, key)) for key in named)
+    return any(there is not None and dig(here, "data") != dig(there, "data") for here, there in pairs)
+
+
 @attrs.define(eq=False)
 class Needs:
     """What jobs of a run need, and what becomes of it."""
@@ -85,7 +93,7 @@ class Needs:
 
 
 def _is_orphaned(old: Json, new: Json) -> bool:
-    before, after = (dig(one, "metadata", "ownerReferences") for one in (old, new))
+    before, after = (dig(version, "metadata", "ownerReferences") for version in (old, new))
     return bool(before) and not after
 
 

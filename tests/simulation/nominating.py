@@ -59,8 +59,8 @@ class OneByOne:
             return Nomination(candidates.kept)
         turn = able.index(asked) + 1 if asked in able else zlib.crc32(workload["metadata"]["name"].encode())
         name = able[turn % len(able)]
-        told = f"asking {name} since {int(now.timestamp())}"
-        return Nomination((name,), look_again=float(self.patience), message=told)
+        message = f"asking {name} since {int(now.timestamp())}"
+        return Nomination((name,), look_again=float(self.patience), message=message)
 
     def remembers(self, message: str) -> bool:
         """See `Remembering`."""

@@ -28,7 +28,7 @@ from multikueue.core.model.workloads import (
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.choosing import Choosing
-from tests.simulation.objects import find, is_of_present_attempt, objects
+from tests.simulation.objects import find, has_ended, is_of_present_attempt, objects
 from tests.simulation.promises import Promises
 from tests.simulation.room import BEFORE, Rooms, cpu, job_of, rank
 from tests.simulation.world import World
@@ -93,7 +93,7 @@ class Offering:
         if profile.give_up_after is None or profile.then is Then.DEACTIVATE or cluster_name(old) is not None:
             return
         there = ((WORKLOAD, key), (JOB, ObjectKey(key.namespace, job)))
-        held = not any(find(worker, *one) for worker in self.world.workers.values() for one in there)
+        held = not any(find(worker, *place) for worker in self.world.workers.values() for place in there)
         if held and reserved_at(old) and not (check(new, CHECK) or {}).get("requeueAfterSeconds"):
             self.promises.broken.append(f"{key} gives up, and Kueue is not told how long to wait")
 
@@ -113,29 +113,38 @@ class Offering:
     def _offered(self, workload: Json, job: str, name: str) -> None:
         """A worker is nominated that was not."""
         now, site = anyio.current_time(), self.choosing.site(name)
-        wish, told = (
+        wish, text = (
             self.choosing.wish_of(find(self.world.manager, JOB, ObjectKey(workload["metadata"]["namespace"], job))),
             f"{ObjectKey.of(workload)} is offered to {name}",
         )
         if not wish.allows(name, site):
-            self.promises.broken.append(f"{told}, where it may not go")
+            self.promises.broken.append(f"{text}, where it may not go")
         if wish.together and name not in self._companies.get(wish.together, ()):
-            self.promises.broken.append(f"{told}, and {wish.together} is not there")
-        if not self.rooms.is_steady(name) or self._has_it(name, workload) or self._follows(workload, name):
+            self.promises.broken.append(f"{text}, and {wish.together} is not there")
+        if not self.rooms.is_steady(name) or self._has_it(name, workload, job) or self._follows(workload, name):
             return
         if now - self.choosing.shut.get(name, now) > BEFORE:
-            self.promises.broken.append(f"{told}, whose queue is shut")
+            self.promises.broken.append(f"{text}, whose queue is shut")
         if site.split and cpu(workload) > MILLI:
-            self.promises.broken.append(f"{told}, where no flavor could ever hold it")
+            self.promises.broken.append(f"{text}, where no flavor could ever hold it")
         if self.choosing.profile.hold is Hold.AUTO and self.rooms.is_plain and not site.checked:
-            self._offered_with_room(workload, name, told)
+            self._offered_with_room(workload, name, text)
             self._suspect(workload, name)
 
-    def _has_it(self, name: str, workload: Json) -> bool:
-        """Whether a worker has given it quota: somebody has erased the record, and what is there may run."""
-        worker = self.world.workers[name]
-        copy = find(worker, WORKLOAD, ObjectKey.of(workload))
-        return copy is not None and has_quota(copy) and is_of_present_attempt(worker, copy, workload)
+    def _has_it(self, name: str, workload: Json, job: str) -> bool:
+        """Whether a worker has given it quota, or its job has ended there: somebody has erased the record.
+
+        What has quota may run; what has ended, with a Workload copy or without one, takes no room.
+        """
+        worker, key = self.world.workers[name], ObjectKey.of(workload)
+        copies = (
+            (find(worker, WORKLOAD, key), has_quota),
+            (find(worker, JOB, ObjectKey(key.namespace, job)), has_ended),
+        )
+        return any(
+            copy is not None and counts(copy) and is_of_present_attempt(worker, copy, workload)
+            for copy, counts in copies
+        )
 
     def _follows(self, workload: Json, name: str) -> bool:
         """Whether it is a slice of an elastic job that is there: nobody chooses a worker for that."""
@@ -143,14 +152,14 @@ class Offering:
         replaced = find(self.world.manager, WORKLOAD, ObjectKey.parsed(before)) if before is not None else None
         return replaced is not None and cluster_name(replaced) == name
 
-    def _offered_with_room(self, workload: Json, name: str, told: str) -> None:
+    def _offered_with_room(self, workload: Json, name: str, text: str) -> None:
         """Hold it against the most that was free lately, net of our other copies."""
         lately = self.rooms.lately(name)
         if all(use.waiting for use in lately):
-            self.promises.broken.append(f"{told}, where others wait")
+            self.promises.broken.append(f"{text}, where others wait")
         most = self.rooms.most_free(name, workload)
         if cpu(workload) > most:
-            self.promises.broken.append(f"{told}, needs {cpu(workload)} and {most} are free there")
+            self.promises.broken.append(f"{text}, needs {cpu(workload)} and {most} are free there")
 
     def _suspect(self, workload: Json, name: str) -> None:
         now = anyio.current_time()
@@ -163,17 +172,21 @@ class Offering:
 
     def _look(self) -> None:
         now = anyio.current_time()
-        held = [one for one in objects(self.world.manager, WORKLOAD) if self.rooms.is_held(one)]
+        held = [workload for workload in objects(self.world.manager, WORKLOAD) if self.rooms.is_held(workload)]
         plain = [name for name in self.world.workers if self.rooms.is_plain_on(name)]
-        able = [(one, name) for one in held for name in plain if self.rooms.can_go(one, name)]
-        self._able = {pair: self._able.get(pair, now) for pair in [(uid(one), name) for one, name in able]}
-        for suspicion in [one for one in self._suspicions if now - one.at > BEFORE / 2]:
+        able = [(workload, name) for workload in held for name in plain if self.rooms.can_go(workload, name)]
+        self._able = {pair: self._able.get(pair, now) for pair in [(uid(workload), name) for workload, name in able]}
+        for suspicion in [entry for entry in self._suspicions if now - entry.at > BEFORE / 2]:
             self._suspicions.remove(suspicion)
             if self._able.get(suspicion.ahead, now) < suspicion.at:
                 self.promises.broken.append(suspicion.text)
-        found = {(uid(one), name): ObjectKey.of(one) for one, name in able if self.rooms.has_room(name, one, held)}
-        self._with_room = {pair: self._with_room.get(pair, now) for pair in found}
+        with_room = {
+            (uid(workload), name): ObjectKey.of(workload)
+            for workload, name in able
+            if self.rooms.has_room(name, workload, held)
+        }
+        self._with_room = {pair: self._with_room.get(pair, now) for pair in with_room}
         patience = 2 * self.choosing.profile.retry.total_seconds()
-        for (of, name), key in found.items():
+        for (of, name), key in with_room.items():
             if now - self._with_room[of, name] > patience:
                 self.promises.broken.append(f"{key} is held for {patience:.0f} s, and {name} has room")

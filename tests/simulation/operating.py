@@ -27,10 +27,10 @@ async def long_absence(scene: Scene) -> None:
 
 async def absence_beside_a_loss(scene: Scene) -> None:
     """No daemon runs while a worker that runs something is lost; both are back at about the same time."""
-    found = await scene.running()
-    if found is None:
+    run = await scene.running()
+    if run is None:
         return
-    link, seconds = found[0].link, scene.dice.choice((60.0, 250.0))
+    link, seconds = run[0].link, scene.dice.choice((60.0, 250.0))
     link.change(down=True)
     await anyio.sleep(scene.seconds(0.0, 30.0))
     await _absent(scene, seconds)
@@ -61,11 +61,11 @@ async def _restart(scene: Scene, timeout: timedelta) -> None:
 
 async def take_out_a_kind(scene: Scene) -> None:
     """A kind is taken out of the settings while something of it runs, by a restart, and put back by another."""
-    found = await scene.running()
-    if found is None:
+    run = await scene.running()
+    if run is None:
         return
-    scene.note(f"without {found[1].plural}")
-    with _without(scene, found[1].plural):
+    scene.note(f"without {run[1].plural}")
+    with _without(scene, run[1].plural):
         await scene.daemon.kill(scene.dice.choice(list(Death)))
         await anyio.sleep(scene.seconds(5.0, 90.0))
     await scene.daemon.kill(Death.DRAIN)
@@ -82,24 +82,24 @@ def _without(scene: Scene, plural: str) -> Iterator[None]:
 
 async def restart_without_a_worker(scene: Scene) -> None:
     """A worker that runs something is removed from the config while no daemon runs, and added again later."""
-    found = await scene.running()
-    if found is None:
+    run = await scene.running()
+    if run is None:
         return
     await _absent(scene, 10.0)
     names = sorted(scene.world.workers)
-    await scene.world.configure([name for name in names if name != found[0].name])
+    await scene.world.configure([name for name in names if name != run[0].name])
     await anyio.sleep(scene.seconds(40.0, 120.0))
     await scene.world.configure(names)
 
 
 async def erase_the_worker(scene: Scene) -> None:
     """Somebody erases `clusterName` of a Workload that is Ready, while its job runs."""
-    found = await scene.running()
-    workload = find(scene.world.manager, WORKLOAD, found[2]) if found is not None else None
-    if found is not None and workload is not None and check_state(workload, CHECK) is CheckState.READY:
-        scene.note(f"of {found[2]}")
+    run = await scene.running()
+    workload = find(scene.world.manager, WORKLOAD, run[2]) if run is not None else None
+    if run is not None and workload is not None and check_state(workload, CHECK) is CheckState.READY:
+        scene.note(f"of {run[2]}")
         patch = {"status": {"clusterName": None}}
-        await scene.world.manager.api.merge_patch(WORKLOAD, found[2], patch, subresource="status")
+        await scene.world.manager.api.merge_patch(WORKLOAD, run[2], patch, subresource="status")
 
 
 async def hide_a_kind(scene: Scene) -> None:

@@ -63,13 +63,13 @@ class Apart(list[Listener]):
     """The listeners to the manager: what is in the namespace for copies is not the manager's."""
 
     def append(self, listener: Listener) -> None:
-        """Add one."""
+        """Add a listener."""
 
-        def told(row: ResourceType, old: Json | None, new: Json | None) -> None:
+        def filtered(row: ResourceType, old: Json | None, new: Json | None) -> None:
             if not is_there(new or old):
                 listener(row, old, new)
 
-        super().append(told)
+        super().append(filtered)
 
 
 @attrs.define(eq=False)
@@ -78,7 +78,7 @@ class Part:
 
     whole: Registry
     types: MappingProxyType[Any, Any] = MappingProxyType({})
-    _told: dict[Listener, Listener] = attrs.field(factory=dict, init=False)
+    _swapping: dict[Listener, Listener] = attrs.field(factory=dict, init=False)
 
     @property
     def cluster(self) -> Part:
@@ -116,13 +116,13 @@ class Part:
     def append(self, listener: Listener) -> None:
         """Have a listener told of what is there."""
 
-        def told(row: ResourceType, old: Json | None, new: Json | None) -> None:
+        def swapping(row: ResourceType, old: Json | None, new: Json | None) -> None:
             if is_there(new or old):
                 listener(row, swapped(old) if old is not None else None, swapped(new) if new is not None else None)
 
-        self._told[listener] = told
-        list.append(self.whole.cluster.listeners, told)
+        self._swapping[listener] = swapping
+        list.append(self.whole.cluster.listeners, swapping)
 
     def remove(self, listener: Listener) -> None:
         """Take a listener away."""
-        self.whole.cluster.listeners.remove(self._told.pop(listener))
+        self.whole.cluster.listeners.remove(self._swapping.pop(listener))

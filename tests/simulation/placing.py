@@ -27,8 +27,8 @@ def hub_of(scene: Scene) -> Inventory:
 async def flap(scene: Scene) -> None:
     """A cluster leaves the decision and comes back, again and again; it may run something."""
     hub = hub_of(scene)
-    found = await scene.running(30)
-    worker = scene.worker().name if found is None else found[0].name
+    run = await scene.running(30)
+    worker = scene.worker().name if run is None else run[0].name
     scene.note(worker)
     for _ in range(scene.dice.choice((1, 3, 6))):
         await _label(hub, worker, "no")
@@ -39,11 +39,11 @@ async def flap(scene: Scene) -> None:
 
 async def leave(scene: Scene) -> None:
     """A cluster that runs something leaves the decision for as long as that takes, or for longer."""
-    found = await scene.running()
-    if found is not None:
-        await _label(hub_of(scene), found[0].name, "no")
+    run = await scene.running()
+    if run is not None:
+        await _label(hub_of(scene), run[0].name, "no")
         await anyio.sleep(scene.seconds(60, 240))
-        await _label(hub_of(scene), found[0].name, "yes")
+        await _label(hub_of(scene), run[0].name, "yes")
 
 
 async def empty(scene: Scene) -> None:

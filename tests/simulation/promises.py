@@ -19,6 +19,7 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of, uid
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     OWNER_NOT_FOUND,
+    SLICE_REPLACED,
     check,
     cluster_name,
     finish_reason,
@@ -131,6 +132,8 @@ class Promises:
         Raises:
             BrokenPromise: with everything that was.
         """
+        now = anyio.current_time()
+        self._refused_at |= {name: now for name, worker in self.world.workers.items() if worker.link.weather.keeps}
         for item, places in self.running.items():
             lasting = [
                 name
@@ -152,8 +155,6 @@ class Promises:
 
     def _cannot_stop(self, worker: str, item: Item, place: Place) -> bool:
         """Whether it is a former pod of that name, and a webhook there refuses its deletion, or did a moment ago."""
-        if item.plural in self.world.workers[worker].link.weather.keeps:
-            self._refused_at[worker] = anyio.current_time()
         refused = anyio.current_time() - self._refused_at.get(worker, -math.inf) < GRACE
         is_former = find(self.world.manager, WORKLOAD, place.workload) is None
         return refused and is_former and item.plural == POD_RESOURCE.plural
@@ -230,8 +231,8 @@ class Promises:
         ending = [holder.name for holder in self.world.workers.values() if self._ends_on(holder, item, workload)]
         for other in {*elsewhere, *ending} - {worker.name}:
             if not serves(item, obj) and not self._is_old_run(worker, obj):
-                told = f"{item} starts on {worker.name} while it runs on {other}"
-                self.began_beside(worker, other, told, obj["metadata"]["uid"])
+                text = f"{item} starts on {worker.name} while it runs on {other}"
+                self.began_beside(worker, other, text, obj["metadata"]["uid"])
         self._begun.add(obj["metadata"]["uid"])
         if item in self.run_here:
             self.broken.append(f"{item} starts on {worker.name}, and a controller of the manager runs it there, too")
@@ -269,7 +270,7 @@ class Promises:
         """Whether a worker out of sight starts again what it ran: the other start was looked at when that came."""
         return obj["metadata"]["uid"] in self._begun and not self.reach.longer_than(worker.name, GRACE)
 
-    def began_beside(self, worker: SimCluster, other: str, told: str, run: str) -> None:
+    def began_beside(self, worker: SimCluster, other: str, text: str, run: str) -> None:
         """Something starts on one worker while it is there on another.
 
         That may be only if one of them was out of reach for `workerLostTimeout`, as the daemon counts it: all the time
@@ -280,12 +281,12 @@ class Promises:
         Args:
             worker: where it starts.
             other: where it is.
-            told: what is said if that may not be.
+            text: what is said if that may not be.
             run: the UID of the copy that starts.
         """
         loss = max(self._loss(worker.name, other), self._made.get(run, {}).get(other, 0.0))
         if loss < self.least_loss:
-            self.broken.append(told if loss == 0.0 else f"{told}, out of reach for {loss:.0f} s only")
+            self.broken.append(text if loss == 0.0 else f"{text}, out of reach for {loss:.0f} s only")
 
     def _loss(self, worker: str, other: str) -> float:
         """For how many seconds one of two workers is out of reach, or was until a moment ago."""
@@ -299,8 +300,8 @@ class Promises:
         copy = find(worker, WORKLOAD, ObjectKey(item.key.namespace, prebuilt_workload(job)))
         if copy is None or item.plural != JOB.plural or not is_finished(copy):
             return
-        if finish_reason(copy) in (OUT_OF_SYNC, OWNER_NOT_FOUND):
-            return
+        if finish_reason(copy) in (OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED):
+            return  # no end of the job
         made_for = (annotations_of(obj).get(ATTEMPT_ANNOTATION) for obj in (copy, job))
         if len(set(made_for)) == 1:
             self.broken.append(f"{item.key} is made again on {worker.name}, where it has ended")

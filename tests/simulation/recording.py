@@ -83,8 +83,8 @@ class Recording:
         if not dig(old, "status", "active") or dig(new, "status", "active") or is_terminating(new):
             return
         item = Item(JOB.plural, ObjectKey.of(new))
-        mine = [one for one in objects(self.world.manager, WORKLOAD) if _is_of(one, new)]
-        stopped = [one for one in mine if is_evicted(one) and not is_finished(one)]
+        mine = [workload for workload in objects(self.world.manager, WORKLOAD) if _is_of(workload, new)]
+        stopped = [workload for workload in mine if is_evicted(workload) and not is_finished(workload)]
         if not stopped or any(map(self._held_for_long, stopped)):
             return
         for name, place in self.promises.running.get(item, {}).items():
@@ -102,5 +102,5 @@ class Recording:
 
 
 def _is_of(workload: Json, job: Json) -> bool:
-    found = owner(workload)
-    return found is not None and found.name == job["metadata"]["name"] and found.gvk.kind == JOB.gvk.kind
+    its_owner = owner(workload)
+    return its_owner is not None and its_owner.name == job["metadata"]["name"] and its_owner.gvk.kind == JOB.gvk.kind

@@ -22,14 +22,14 @@ from tests.simulation.virtual_time import wall_clock
 
 async def refuse_statuses(scene: Scene) -> None:
     """A policy of the manager refuses statuses for a while in which one of them runs, and ends or is taken away."""
-    found = await scene.running()
-    if found is None:
+    run = await scene.running()
+    if run is None:
         return
     link, code = scene.world.manager.link, scene.dice.choice((403, 422))
     scene.note(f"with {code}")
     link.change(refusals=dict.fromkeys((kind.resource.plural for kind in scene.world.population.all_kinds), code))
     if scene.dice.random() < 0.3:
-        await end_on_manager(scene, found[1], found[2])
+        await end_on_manager(scene, run[1], run[2])
     seconds = scene.dice.choice((5.0, 20.0, 120.0))
     await anyio.sleep(seconds)
     link.change(refusals={})
@@ -67,16 +67,16 @@ async def end_by_hand(scene: Scene) -> None:
         return
     now, end = wall_clock(scene.world.manager.skew)(), scene.dice.choice(("Complete", "Failed"))
     announced = "SuccessCriteriaMet" if end == "Complete" else "FailureTarget"
-    told = [new_condition(kind, True, "Enough", "by hand", now=now) for kind in (announced, end)]
+    conditions = [new_condition(kind, True, "Enough", "by hand", now=now) for kind in (announced, end)]
     started = dig(job, "status", "startTime") or timestamp(now - timedelta(hours=1))
     times = {"startTime": started} | ({"completionTime": timestamp(now)} if end == "Complete" else {})
-    await settle_as(scene, job, end, told, **times, active=None, ready=None, terminating=None)
+    await settle_as(scene, job, end, conditions, **times, active=None, ready=None, terminating=None)
 
 
 async def _job(scene: Scene) -> Json | None:
     """A Job of the manager that runs on a worker."""
-    found = await scene.running(plural=JOB.plural)
-    job = find(scene.world.manager, JOB, found[1].key) if found is not None else None
+    run = await scene.running(plural=JOB.plural)
+    job = find(scene.world.manager, JOB, run[1].key) if run is not None else None
     return None if job is None or has_ended(job) else job
 
 

@@ -9,9 +9,10 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import name_of
 from multikueue.core.model.workloads import cluster_name, noted_worker
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
@@ -43,11 +44,11 @@ async def remap(scene: Scene) -> None:
 
 async def erase_a_place(scene: Scene) -> None:
     """Somebody removes from a Workload that runs where its copies are."""
-    found = await scene.running()
-    if found is not None and found[0].name in scene.world.renamed:
-        scene.note(f"of {found[2]}")
+    run = await scene.running()
+    if run is not None and run[0].name in scene.world.renamed:
+        scene.note(f"of {run[2]}")
         patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: None}}}
-        await scene.world.manager.api.merge_patch(WORKLOAD, found[2], patch)
+        await scene.world.manager.api.merge_patch(WORKLOAD, run[2], patch)
 
 
 TROUBLES: Final[tuple[Trouble, ...]] = (remap, remap, erase_a_place)
@@ -90,8 +91,12 @@ class Mapping:
             worker.registry.cluster.listeners.append(changed)
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
-        if row.plural == WORKLOAD.plural and new is not None and old is None:
+        if new is None or old is not None:
+            return
+        if row.plural == WORKLOAD.plural:
             self._begun[ObjectKey.of(new)] = anyio.current_time()
+        elif row.plural == MULTIKUEUE_CLUSTER.plural:  # made again, it says what it said at first
+            self.world.images[name_of(new)] = (THERE, anyio.current_time())
 
     def _made(self, name: str, copy: Json) -> None:
         key, (image, since) = ObjectKey.of(copy), self.world.images.get(name, (THERE, 0.0))

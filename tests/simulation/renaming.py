@@ -63,8 +63,8 @@ class RenamingClient(DirectClient):
     ) -> ObjectList:
         """See `Reader`."""
         there = _SWAPPED.get(namespace, namespace)
-        found = await super().list(resource, namespace=there, label_selector=label_selector, limit=limit)
-        return attrs.evolve(found, items=[*map(_object, found.items)])
+        objects = await super().list(resource, namespace=there, label_selector=label_selector, limit=limit)
+        return attrs.evolve(objects, items=[*map(_object, objects.items)])
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer`."""
@@ -91,10 +91,10 @@ class RenamingClient(DirectClient):
 
     async def watch(self, resource: Resource, on_event: Callable[[WatchEvent], None], **options: Any) -> None:
         """See `Watcher`."""
-        await super().watch(resource, partial(_told, on_event), **options)
+        await super().watch(resource, partial(_pass_on, on_event), **options)
 
 
-def _told(on_event: Callable[[WatchEvent], None], event: WatchEvent) -> None:
+def _pass_on(on_event: Callable[[WatchEvent], None], event: WatchEvent) -> None:
     on_event(attrs.evolve(event, object=_object(event.object)))
 
 
@@ -122,14 +122,16 @@ class MovingClient(RenamingClient):
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `Reader`."""
-        return _moved(await DirectClient.get(self, resource, await self._found(resource, key)))
+        return _moved(await DirectClient.get(self, resource, await self._key_there(resource, key)))
 
     async def list(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0, each: object = None
     ) -> ObjectList:
         """See `Reader`. The daemon lists all namespaces."""
-        found = await DirectClient.list(self, resource, namespace=namespace, label_selector=label_selector, limit=limit)
-        return attrs.evolve(found, items=[*map(_moved, found.items)])
+        objects = await DirectClient.list(
+            self, resource, namespace=namespace, label_selector=label_selector, limit=limit
+        )
+        return attrs.evolve(objects, items=[*map(_moved, objects.items)])
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer`."""
@@ -137,15 +139,15 @@ class MovingClient(RenamingClient):
 
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
         """See `Writer`."""
-        await self._found(resource, ObjectKey.of(obj))
+        await self._key_there(resource, ObjectKey.of(obj))
         return _moved(await DirectClient.replace(self, resource, _sent(obj), subresource=subresource))
 
     async def merge_patch(
         self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
     ) -> Json:
         """See `Writer`."""
-        found = await self._found(resource, key)
-        return _moved(await DirectClient.merge_patch(self, resource, found, patch, subresource=subresource))
+        there = await self._key_there(resource, key)
+        return _moved(await DirectClient.merge_patch(self, resource, there, patch, subresource=subresource))
 
     async def apply(self, resource: Resource, obj: Json, **options: Any) -> Json:
         """See `Writer`. An object that is there keeps what it is called."""
@@ -153,18 +155,18 @@ class MovingClient(RenamingClient):
 
     async def delete(self, resource: Resource, key: ObjectKey, **options: Any) -> Json | None:
         """See `Writer`."""
-        left = await DirectClient.delete(self, resource, await self._found(resource, key), **options)
+        left = await DirectClient.delete(self, resource, await self._key_there(resource, key), **options)
         return None if left is None else _moved(left)
 
     async def watch(self, resource: Resource, on_event: Callable[[WatchEvent], None], **options: Any) -> None:
         """See `Watcher`."""
 
-        def told(event: WatchEvent) -> None:
+        def moved(event: WatchEvent) -> None:
             on_event(attrs.evolve(event, object=_moved(event.object)))
 
-        await DirectClient.watch(self, resource, told, **options)
+        await DirectClient.watch(self, resource, moved, **options)
 
-    async def _found(self, resource: Resource, key: ObjectKey) -> ObjectKey:
+    async def _key_there(self, resource: Resource, key: ObjectKey) -> ObjectKey:
         """The key of an object on the worker, if it was made in the namespace that is asked for."""
         there = ObjectKey("default", key.name) if key.namespace == OTHER else _key(key)
         if there.namespace == "default" and called(await DirectClient.get(self, resource, there)) != key.namespace:

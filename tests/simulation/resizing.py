@@ -29,7 +29,7 @@ async def scale(scene: Scene) -> None:
     """A Deployment or a LeaderWorkerSet gets more replicas, or fewer."""
     manager = scene.world.manager
     kinds = [kind.resource for kind in (DEPLOYMENT, LEADER_WORKER_SET) if manager.serves(kind.resource)]
-    there = sorted((kind.plural, ObjectKey.of(found)) for kind in kinds for found in objects(manager, kind))
+    there = sorted((kind.plural, ObjectKey.of(obj)) for kind in kinds for obj in objects(manager, kind))
     if there:
         plural, key = scene.dice.choice(there)
         size = scene.dice.choice((1, 2, 3))
@@ -40,9 +40,9 @@ async def scale(scene: Scene) -> None:
 
 async def drain_a_pod(scene: Scene) -> None:
     """A pod of ours is deleted on its worker, as when its node is drained."""
-    found = await scene.running(60, POD_RESOURCE.plural)
-    if found is not None:
-        worker, item, workload = found
+    run = await scene.running(60, POD_RESOURCE.plural)
+    if run is not None:
+        worker, item, workload = run
         scene.taking.excuse(worker.name, workload)
         await worker.api.delete(POD_RESOURCE, item.key, propagation="Background")
 

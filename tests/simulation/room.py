@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.machinery.backoff import REFUSED_BACKOFF
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
@@ -35,6 +36,7 @@ from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
 from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import Daemon
 from tests.simulation.holding import SETTLED
+from tests.simulation.needing import needs_others
 from tests.simulation.objects import IMPOSTOR_LABEL, find, is_ours, objects
 from tests.simulation.reach import Reach
 from tests.simulation.remapping import READ
@@ -45,6 +47,8 @@ BEFORE: Final = 20.0
 """Seconds for which something must have been so for the daemon to have seen it, and what it did then to be over."""
 REMEMBERED: Final = 600.0
 """Seconds for which a worker may be remembered to have refused a job whose name was taken there."""
+ASKED_AGAIN: Final = REFUSED_BACKOFF.cap * (1 + REFUSED_BACKOFF.jitter) + BEFORE
+"""Seconds after which a kind that a worker did not serve is listed again: somebody has to install it first."""
 
 
 @attrs.frozen
@@ -72,7 +76,9 @@ class Rooms:
     _copies: dict[str, float] = attrs.field(factory=dict)
     """Since when copies of ours have quota, by UID."""
     _taken: dict[tuple[ObjectKey, str], float] = attrs.field(factory=dict)
-    """When the name of a Workload was taken on a worker last."""
+    """When the name of a Workload was taken on a worker last, or what its job needs was somebody else's there."""
+    _without_jobs: dict[str, float] = attrs.field(factory=dict)
+    """When a worker served no Jobs last."""
 
     def listen(self) -> None:
         """Begin to watch the workers."""
@@ -112,20 +118,20 @@ class Rooms:
 
     def ours(self, name: str) -> Iterator[Json]:
         """The manager's Workloads that are offered to a worker, or have it, and have not ended there."""
-        for one in objects(self.world.manager, WORKLOAD):
-            chosen = cluster_name(one)
-            there = chosen == name if chosen is not None else name in nominated(one)
-            if there and has_quota(one) and not is_finished(one) and not is_evicted(one):
-                copy = find(self.world.workers[name], WORKLOAD, ObjectKey.of(one))
+        for workload in objects(self.world.manager, WORKLOAD):
+            chosen = cluster_name(workload)
+            there = chosen == name if chosen is not None else name in nominated(workload)
+            if there and has_quota(workload) and not is_finished(workload) and not is_evicted(workload):
+                copy = find(self.world.workers[name], WORKLOAD, ObjectKey.of(workload))
                 if copy is None or not (is_finished(copy) or is_evicted(copy)):
-                    yield one
+                    yield workload
 
     def has_room(self, name: str, workload: Json, held: list[Json]) -> bool:
         """Whether a worker has room for a Workload that is held, when all that may be ahead have got theirs."""
         worker = self.world.workers[name]
         taken = sum(cpu(copy) for copy in objects(worker, WORKLOAD) if _holds(copy))
-        pending = (one for one in self.ours(name) if not _holds(find(worker, WORKLOAD, ObjectKey.of(one)) or {}))
-        ahead = (one for one in held if one is not workload and _may_be_ahead(one, workload))
+        pending = (other for other in self.ours(name) if not _holds(find(worker, WORKLOAD, ObjectKey.of(other)) or {}))
+        ahead = (other for other in held if other is not workload and _may_be_ahead(other, workload))
         claims = sum(map(cpu, pending)) + sum(map(cpu, ahead))
         return not self._uses[name][-1].waiting and taken + claims + cpu(workload) <= self.world.quota * MILLI
 
@@ -140,23 +146,25 @@ class Rooms:
         free = self.choosing.quota(name, self.world.quota)
         for flavor in free:
             free[flavor] -= min(use.cpu[flavor] for use in lately)
-        for one in self.ours(name):
-            copy = find(worker, WORKLOAD, ObjectKey.of(one)) or {}
-            if uid(one) != uid(workload) and has_quota(copy):
+        for other in self.ours(name):
+            copy = find(worker, WORKLOAD, ObjectKey.of(other)) or {}
+            if uid(other) != uid(workload) and has_quota(copy):
                 free.subtract(by_flavor(copy))
-            elif uid(one) != uid(workload) and self.offered.get((uid(one), name), late) >= late:
-                pending += cpu(one)
+            elif uid(other) != uid(workload) and self.offered.get((uid(other), name), late) >= late:
+                pending += cpu(other)
         return min(max(free.values()), free.total() - pending)
 
     def can_go(self, workload: Json, name: str) -> bool:
         """Whether nothing is known that keeps it from a worker, room apart."""
-        job, key, worker = job_of(workload), ObjectKey.of(workload), self.world.workers[name]
-        wish, now = (
-            self.choosing.wish_of(find(self.world.manager, JOB, ObjectKey(workload["metadata"]["namespace"], job))),
-            anyio.current_time(),
-        )
-        if any(find(worker, kind, one) for kind, one in ((WORKLOAD, key), (JOB, ObjectKey(key.namespace, job)))):
+        key, worker = ObjectKey.of(workload), self.world.workers[name]
+        job = ObjectKey(key.namespace, job_of(workload))
+        local, now = find(self.world.manager, JOB, job), anyio.current_time()
+        wish = self.choosing.wish_of(local)
+        taken = any(find(worker, kind, named) for kind, named in ((WORKLOAD, key), (JOB, job)))
+        if taken or needs_others(self.world, worker, local):
             self._taken[key, name] = now
+        if JOB in worker.link.weather.hidden or not worker.serves(JOB):
+            self._without_jobs[name] = now
         cluster = find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", name))
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
         return (
@@ -169,7 +177,8 @@ class Rooms:
             and name not in self.choosing.shut
             and self._is_called_as_its_queue(name)
             and now - self._taken.get((key, name), -REMEMBERED) >= REMEMBERED
-            and all(one.get("worker") != name for one in placements(workload))
+            and now - self._without_jobs.get(name, -ASKED_AGAIN) >= ASKED_AGAIN
+            and all(placement.get("worker") != name for placement in placements(workload))
             and self.is_steady(name)
         )
 
@@ -199,12 +208,15 @@ class Rooms:
 
     def _note(self, worker: SimCluster, copy: Json | None) -> None:
         """Note what others have there now, and since when a copy of ours has quota."""
-        now, others = anyio.current_time(), [one for one in objects(worker, WORKLOAD) if not is_ours(one)]
+        now, others = (
+            anyio.current_time(),
+            [workload for workload in objects(worker, WORKLOAD) if not is_ours(workload)],
+        )
         if copy is not None and has_quota(copy):
             self._copies.setdefault(uid(copy), now)
         elif copy is not None:
             self._copies.pop(uid(copy), None)
-        used = sum((by_flavor(one) for one in others if _holds(one)), Counter[str]())
+        used = sum((by_flavor(workload) for workload in others if _holds(workload)), Counter[str]())
         self._uses[worker.name].append(Use(now, used, any(map(_waits, others))))
         self.lately(worker.name)
 
@@ -216,8 +228,8 @@ def rank(workload: Json) -> tuple[str, str]:
 
 def job_of(workload: Json) -> str:
     """The name of the Job that it is of; empty: it is of something else."""
-    found = owner(workload)
-    return found.name if found is not None and found.gvk == JOB.gvk else ""
+    its_owner = owner(workload)
+    return its_owner.name if its_owner is not None and its_owner.gvk == JOB.gvk else ""
 
 
 def cpu(workload: Json) -> int:
@@ -230,10 +242,10 @@ def by_flavor(workload: Json) -> Counter[str]:
     return Counter({flavor: amount for (flavor, resource), amount in used_by(workload).items() if resource == "cpu"})
 
 
-def _may_be_ahead(one: Json, workload: Json) -> bool:
+def _may_be_ahead(other: Json, workload: Json) -> bool:
     """Whether its claim may come first: it is older, or has its quota for as long."""
-    mine, theirs = reserved_at(workload), reserved_at(one)
-    return rank(one) < rank(workload) or mine is None or theirs is None or theirs <= mine
+    mine, theirs = reserved_at(workload), reserved_at(other)
+    return rank(other) < rank(workload) or mine is None or theirs is None or theirs <= mine
 
 
 def _holds(copy: Json) -> bool:

@@ -61,9 +61,9 @@ def set_of(worker: SimCluster, pod: Json) -> tuple[SetKind, Json] | None:
         kind = _SETS.get(GVK.of(owner["apiVersion"], owner["kind"]))
         if kind is None:
             continue
-        found = find(worker, kind.resource, ObjectKey(pod["metadata"]["namespace"], owner["name"]))
-        if found is not None and is_ours(found) and found["metadata"]["uid"] == owner["uid"]:
-            return kind, found
+        owning_set = find(worker, kind.resource, ObjectKey(pod["metadata"]["namespace"], owner["name"]))
+        if owning_set is not None and is_ours(owning_set) and owning_set["metadata"]["uid"] == owner["uid"]:
+            return kind, owning_set
     return None
 
 
@@ -74,11 +74,11 @@ def workload_of(worker: SimCluster, item: Item, obj: Json) -> ObjectKey | None:
         return ObjectKey(item.key.namespace, name) if name else None
     if item.plural != POD_RESOURCE.plural or ORIGIN_LABEL in labels_of(obj):
         return None
-    found = set_of(worker, obj)
-    if found is None:
+    owning_set = set_of(worker, obj)
+    if owning_set is None:
         return None
     part = labels_of(obj).get(LWS_GROUP, "")
-    return next((key for key, of in set_workloads(*found).items() if of == part), None)
+    return next((key for key, of in set_workloads(*owning_set).items() if of == part), None)
 
 
 def workloads_of(copy: Json, resource: Resource) -> Iterable[ObjectKey]:

@@ -43,10 +43,10 @@ async def end_on_manager(scene: Scene, item: Item, workload: ObjectKey) -> None:
 
 async def dead_node(scene: Scene) -> None:
     """The node of what runs on a worker dies, and the run is taken away: no pod ends before the node is back."""
-    found = await scene.running()
-    if found is None or found[0].name not in scene.world.runners:
+    run = await scene.running()
+    if run is None or run[0].name not in scene.world.runners:
         return
-    worker, item, workload = found
+    worker, item, workload = run
     runner = scene.world.runners[worker.name]
     runner.node_is_dead = True
     if scene.dice.random() < 0.8:
@@ -57,19 +57,19 @@ async def dead_node(scene: Scene) -> None:
 
 async def evict_slowly(scene: Scene) -> None:
     """What runs is evicted, or deleted, and its pods take their time."""
-    found = await scene.running()
-    if found is not None:
-        await end_on_manager(scene, found[1], found[2])
+    run = await scene.running()
+    if run is not None:
+        await end_on_manager(scene, run[1], run[2])
 
 
 async def absent_kueue(scene: Scene) -> None:
     """A worker's Kueue is away while what runs there ends, or is taken away: of two Finished the manager's is first."""
-    found = await scene.running()
-    if found is None or found[0].name not in scene.world.runners or found[0].name in scene.world.away:
+    run = await scene.running()
+    if run is None or run[0].name not in scene.world.runners or run[0].name in scene.world.away:
         return
-    back = scene.world.stop_kueue(found[0].name)
+    back = scene.world.stop_kueue(run[0].name)
     if scene.dice.random() < 0.5:
-        await end_on_manager(scene, found[1], found[2])
+        await end_on_manager(scene, run[1], run[2])
     await anyio.sleep(scene.dice.choice((2.0, 20.0, 90.0)))
     back.set()
 
@@ -79,8 +79,8 @@ async def stop_without_eviction(scene: Scene) -> None:
 
     A Kueue stops a Job by several writes, and each takes a while: somebody may write what the next one is refused for.
     """
-    manager, found = scene.world.manager, await scene.running(plural=JOB.plural)
-    job = find(manager, JOB, found[1].key) if found is not None else None
+    manager, run = scene.world.manager, await scene.running(plural=JOB.plural)
+    job = find(manager, JOB, run[1].key) if run is not None else None
     if job is None or ELASTIC_ANNOTATION in annotations_of(job) or not job["spec"]["parallelism"]:
         return  # else somebody has stopped it so: he gives it its pods back
     key, wanted = ObjectKey.of(job), job["spec"]["parallelism"]
@@ -89,20 +89,22 @@ async def stop_without_eviction(scene: Scene) -> None:
     await manager.api.merge_patch(JOB, key, {"spec": {"parallelism": 0}})
     await anyio.sleep(seconds)
     scene.world.kueue_faults.remove(slow)
-    if seconds >= STOPPED and found is not None and scene.is_steady(found[0].name, began):
-        _check_stopped(scene, found[1])
+    if seconds >= STOPPED and run is not None and scene.is_steady(run[0].name, began):
+        _check_stopped(scene, run[1])
     await manager.api.merge_patch(JOB, key, {"metadata": {"uid": uid(job)}, "spec": {"parallelism": wanted}})
 
 
 def _check_stopped(scene: Scene, item: Item) -> None:
-    runs = (worker.name for worker in scene.world.workers.values() for one, _ in running_on(worker) if one == item)
+    runs = (
+        worker.name for worker in scene.world.workers.values() for running, _ in running_on(worker) if running == item
+    )
     scene.promises.broken.extend(f"{item} runs on {name} though its Kueue has stopped it" for name in runs)
 
 
 async def settle(scene: Scene) -> None:
     """Somebody who may write a Job's status settles that it fails."""
-    manager, found = scene.world.manager, await scene.running(plural=JOB.plural)
-    job = find(manager, JOB, found[1].key) if found is not None else None
+    manager, run = scene.world.manager, await scene.running(plural=JOB.plural)
+    job = find(manager, JOB, run[1].key) if run is not None else None
     if job is None or has_ended(job):
         return
     target = new_condition("FailureTarget", True, "Terminated", "by hand", now=wall_clock(manager.skew)())
@@ -133,10 +135,10 @@ async def write_status(scene: Scene, job: Json, status: Json) -> None:
 
 async def hold_copy(scene: Scene) -> None:
     """A worker's Kueue takes the quota of a copy, and does not evict it: it is held for a while, and runs again."""
-    found = await scene.running(plural=JOB.plural)
-    if found is None or scene.world.choosing is not None or found[0].name == scene.world.own:
+    run = await scene.running(plural=JOB.plural)
+    if run is None or scene.world.choosing is not None or run[0].name == scene.world.own:
         return
-    worker, item, workload = found
+    worker, item, workload = run
     scene.taking.excuse(worker.name, workload)
     began, before = anyio.current_time(), _tries(scene, workload)
     await _take_quota(worker, workload, ON_HOLD)
@@ -162,7 +164,11 @@ async def _take_quota(worker: SimCluster, key: ObjectKey, reason: str) -> None:
     if copy is None:
         return
     now = wall_clock(worker.skew)()
-    kept = [one for one in copy["status"]["conditions"] if one["type"] not in ("QuotaReserved", "Admitted")]
+    kept = [
+        condition
+        for condition in copy["status"]["conditions"]
+        if condition["type"] not in ("QuotaReserved", "Admitted")
+    ]
     held = [new_condition(kind, False, reason, reason, now=now) for kind in ("QuotaReserved", "Admitted")]
     status: Json = {"conditions": [*kept, *held], "admission": None}
     metadata = {"resourceVersion": copy["metadata"]["resourceVersion"]}

@@ -42,8 +42,8 @@ class Scene:
 
     async def job(self, patience: int = 120) -> tuple[SimCluster, ObjectKey] | None:
         """Any of our Jobs that runs, and where; None if none does for that many seconds."""
-        found = await self.running(patience, JOB.plural)
-        return None if found is None else (found[0], found[1].key)
+        run = await self.running(patience, JOB.plural)
+        return None if run is None else (run[0], run[1].key)
 
     async def running(self, patience: int = 120, plural: str = "") -> tuple[SimCluster, Item, ObjectKey] | None:
         """Anything of ours that runs, where, and its Workload; None if nothing does for that many seconds.
@@ -53,18 +53,18 @@ class Scene:
             plural: of its kind; empty for any.
         """
         for _ in range(patience):
-            found = [
+            runs = [
                 (worker.name, item, workload)
                 for worker in self.world.workers.values()
                 for item, workload in running_on(worker)
                 if plural in ("", item.plural)
             ]
-            if found:
+            if runs:
                 break
             await anyio.sleep(1.0)
         else:
             return None
-        name, item, workload = self.dice.choice(found)
+        name, item, workload = self.dice.choice(runs)
         self.note(f"{item} on {name}")
         return self.world.workers[name], item, workload
 

@@ -87,7 +87,7 @@ async def _live_with_both(scene: Scene, worker: SimCluster, name: str) -> None:
     dice, world = scene.dice, scene.world
     names = sorted(world.workers)
     both = dice.random() < 0.5
-    await world.configure([*names, name] if both else [name if one == worker.name else one for one in names])
+    await world.configure([*names, name] if both else [name if known == worker.name else known for known in names])
     await anyio.sleep(scene.seconds(5.0, 60.0))
     if dice.random() < 0.6:
         breaks = dice.random() < 0.5
@@ -110,7 +110,9 @@ async def _remove(scene: Scene, worker: SimCluster, name: str) -> None:
         await scene.world.configure(sorted(scene.world.workers))
     waits = scene.dice.choice((0, 10, 200))
     for _ in range(waits):
-        if not any(cluster_name(one) == name and not is_finished(one) for one in objects(manager, WORKLOAD)):
+        if not any(
+            cluster_name(workload) == name and not is_finished(workload) for workload in objects(manager, WORKLOAD)
+        ):
             break
         await anyio.sleep(1.0)
     with contextlib.suppress(ApiError):

@@ -48,11 +48,11 @@ class Front:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer, or let the connection break as the weather wants it."""
         try:
-            found = route(self.cluster.registry.cluster, request.method, split(request.path), request.query)
+            target = route(self.cluster.registry.cluster, request.method, split(request.path), request.query)
         except StatusError:
             return await self.handler(request)
         try:
-            return await self._serve(request, found)
+            return await self._serve(request, target)
         except ApiError as error:
             if not error.status:
                 return _reset(request)
@@ -60,11 +60,11 @@ class Front:
             body = {"kind": "Status", "code": error.status, "reason": error.reason, "message": str(error)}
             return json_response(body, error.status, retry)
 
-    async def _serve(self, request: web.BaseRequest, found: Route) -> web.StreamResponse:
-        link, row = self.cluster.link, found.row
-        verb = "probe" if found.verb == "list" and request.query.get("limit") == "1" else found.verb
+    async def _serve(self, request: web.BaseRequest, target: Route) -> web.StreamResponse:
+        link, row = self.cluster.link, target.row
+        verb = "probe" if target.verb == "list" and request.query.get("limit") == "1" else target.verb
         what = f"{verb} {row.qualified}"
-        await self._read(request, found)
+        await self._read(request, target)
 
         async def act() -> web.StreamResponse:
             if not link.accepts(request.headers.get("Authorization", "").removeprefix("Bearer ")):
@@ -72,18 +72,18 @@ class Front:
             for hidden in link.weather.hidden:
                 if (hidden.gvk.group, hidden.plural) == (row.group, row.plural):
                     link.look_for(hidden)
-            if found.verb == "watch":
+            if target.verb == "watch":
                 await anyio.lowlevel.checkpoint()
                 return web.Response()
             answer = await self.handler(request)
-            return answer if what == UNDRAWN else self._hostile(found, answer)
+            return answer if what == UNDRAWN else self._hostile(target, answer)
 
-        answer = await link.carry(what, act, self.life, writes=found.verb not in READS)
-        return await self._watch(request, what) if found.verb == "watch" else answer
+        answer = await link.carry(what, act, self.life, writes=target.verb not in READS)
+        return await self._watch(request, what) if target.verb == "watch" else answer
 
-    def _hostile(self, found: Route, answer: web.StreamResponse) -> web.StreamResponse:
+    def _hostile(self, target: Route, answer: web.StreamResponse) -> web.StreamResponse:
         """What a hostile server answers in place of a page of a list."""
-        if found.verb != "list" or not isinstance(answer, web.Response) or not isinstance(answer.body, bytes):
+        if target.verb != "list" or not isinstance(answer, web.Response) or not isinstance(answer.body, bytes):
             return answer
         match self.cluster.link.weather.hostility:
             case Hostility.ODD:
@@ -98,10 +98,10 @@ class Front:
                 )
         return answer
 
-    async def _read(self, request: web.BaseRequest, found: Route) -> None:
+    async def _read(self, request: web.BaseRequest, target: Route) -> None:
         """Read the body before anything goes wrong: it may arrive when its sender is gone."""
         body = await request.read()
-        created = found.verb == "create" and found.row.plural == WORKLOAD.plural
+        created = target.verb == "create" and target.row.plural == WORKLOAD.plural
         if created and self.cluster.link.weather.mutates_copies:
             request._read_bytes = orjson.dumps(mutated(orjson.loads(body)))
 

@@ -238,15 +238,15 @@ def _check_the_end(scene: Scene, logged: list[str], *, calm: bool) -> None:
     scene.promises.check(scene.daemon.alive_since)
     if touched := scene.foreigners.touched():
         raise BrokenPromise("; ".join(touched))
-    if found := unshown(scene.world, scene.promises.removed, scene.reach):
-        raise BrokenPromise(f"nothing shows how these have ended: {', '.join(found)}")
-    if found := leaks(scene.world):
-        raise BrokenPromise(f"a credential is in {found}")
-    if told := [line for line in logged if CANARY in line]:
-        raise BrokenPromise(f"a credential was logged: {told[0].replace(CANARY, '***')}")
+    if unseen := unshown(scene.world, scene.promises.removed, scene.reach):
+        raise BrokenPromise(f"nothing shows how these have ended: {', '.join(unseen)}")
+    if leaked := leaks(scene.world):
+        raise BrokenPromise(f"a credential is in {leaked}")
+    if leaked_lines := [line for line in logged if CANARY in line]:
+        raise BrokenPromise(f"a credential was logged: {leaked_lines[0].replace(CANARY, '***')}")
     if failed := [line for line in logged if "Traceback" in line]:
         raise BrokenPromise(f"a bug was logged: {failed[0][-1500:]}")
     rotates = scene.world.inventory is not None  # a hub replaces tokens by itself: everything is listed again
     read = rotates or scene.world.needing  # what is copied is read on both sides
-    if calm and not read and (found := overspent(scene.world)):
-        raise BrokenPromise(f"too many requests: {'; '.join(found)}")
+    if calm and not read and (excesses := overspent(scene.world)):
+        raise BrokenPromise(f"too many requests: {'; '.join(excesses)}")

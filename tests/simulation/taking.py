@@ -167,8 +167,8 @@ class Taking:
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
         if name not in (dig(config, "spec", "clusters") or ()):
             return True
-        parts = (one for one in objects(self.world.manager, WORKLOAD) if owner(one) == owner(workload))
-        first = next((one for one in parts if component_index(one) == 0), None)
+        parts = (other for other in objects(self.world.manager, WORKLOAD) if owner(other) == owner(workload))
+        first = next((part for part in parts if component_index(part) == 0), None)
         asked = () if first is None else map(self.world.place_of, (cluster_name(first), *nominated(first)))
         return first is not None and name not in asked
 

@@ -48,14 +48,41 @@ def test_a_split_worker_that_is_opened_has_room_in_each_flavor_and_no_more() -> 
             tasks.start_soon(Offering(world, world.choosing, rooms, promises).run)
             await anyio.sleep(200.0)
             await world.choosing.open(world)
-            told = [await _offer(world, promises, cpu, number) for number, cpu in enumerate(("2", "1", "1"))]
+            offers = [await _offer(world, promises, cpu, number) for number, cpu in enumerate(("2", "1", "1"))]
             tasks.cancel_scope.cancel()
-        return told
+        return offers
 
     first, second, third = _beside(look)
 
     assert (first, second) == ([], [])
     assert [said.endswith("needs 1000 and 0 are free there") for said in third] == [True]
+
+
+@pytest.mark.parametrize(("ended", "blamed"), [(True, False), (False, True)])
+def test_a_worker_where_its_job_has_ended_is_recorded_whatever_is_free_there(ended: bool, blamed: bool) -> None:
+    """Its Workload copy is gone, and somebody has erased the record (seed 10252): what has ended takes no room."""
+
+    async def look(world: World, promises: Promises) -> list[str]:
+        assert world.choosing is not None
+        rooms = Rooms(world, world.choosing, promises.reach, Daemon(world))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Offering(world, world.choosing, rooms, promises).run)
+            await anyio.sleep(200.0)
+            await world.manager.api.create(JOB, _job("3", 0))
+            await anyio.sleep(5.0)
+            (workload,) = objects(world.manager, WORKLOAD)
+            marks = {ATTEMPT_ANNOTATION: MARKS.of(workload, attempt(workload), LEFT)}
+            metadata = {"name": "job-0", "namespace": "default", "annotations": marks}
+            copy = {**_job("3", 0), "metadata": metadata, "spec": {"template": template("3")}}
+            await world.workers[LEFT].api.create(JOB, copy)
+            if ended:
+                patch = {"status": _complete()}
+                await world.workers[LEFT].api.merge_patch(JOB, ObjectKey.of(copy), patch, subresource="status")
+            blames = await _nominate(world, promises, workload, LEFT)
+            tasks.cancel_scope.cancel()
+        return blames
+
+    assert bool(_beside(look)) is blamed
 
 
 @pytest.mark.parametrize(("user", "blamed"), [("user", False), (DAEMON, True)])
@@ -186,22 +213,41 @@ def _beside(look: Callable[[World, Promises], Awaitable[T]]) -> T:
             await tasks.start(world.run)
             status = {"status": {"conditions": [_active()]}}
             await world.manager.api.merge_patch(ADMISSION_CHECK, ObjectKey("", CHECK), status, subresource="status")
-            found = await look(world, Promises(world, reach, lost_timeout=900.0))
+            seen = await look(world, Promises(world, reach, lost_timeout=900.0))
             tasks.cancel_scope.cancel()
-        return found
+        return seen
 
     return run_on_virtual_time(run)
 
 
 async def _offer(world: World, promises: Promises, cpu: str, number: int) -> list[str]:
     """What is said of it once a job is offered to the split worker."""
-    before = len(promises.broken)
     await world.manager.api.create(JOB, _job(cpu, number))
     await anyio.sleep(5.0)
-    made = next(one for one in objects(world.manager, WORKLOAD) if f"job-job-{number}-" in one["metadata"]["name"])
-    patch = {"status": {"nominatedClusterNames": [SPLIT]}}
-    await world.manager.api.merge_patch(WORKLOAD, ObjectKey.of(made), patch, subresource="status")
+    made = next(
+        workload
+        for workload in objects(world.manager, WORKLOAD)
+        if f"job-job-{number}-" in workload["metadata"]["name"]
+    )
+    return await _nominate(world, promises, made, SPLIT)
+
+
+async def _nominate(world: World, promises: Promises, workload: Json, worker: str) -> list[str]:
+    """What is said of it."""
+    before = len(promises.broken)
+    patch = {"status": {"nominatedClusterNames": [worker]}}
+    await world.manager.api.merge_patch(WORKLOAD, ObjectKey.of(workload), patch, subresource="status")
     return promises.broken[before:]
+
+
+def _complete() -> Json:
+    """The status of a Job that has ended."""
+    now = timestamp(wall_clock()())
+    conditions = [
+        {"type": name, "status": "True", "reason": "Done", "lastTransitionTime": now}
+        for name in ("SuccessCriteriaMet", "Complete")
+    ]
+    return {"startTime": now, "completionTime": now, "succeeded": 1, "conditions": conditions}
 
 
 def _active() -> Json:

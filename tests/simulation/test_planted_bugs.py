@@ -39,5 +39,5 @@ def test_a_unit_test_sees_each_of_them() -> None:
     )
     failed: dict[str, list[str]] = json.loads(run.stdout.splitlines()[-1])
 
-    seen = {bug for bug, test in NAMED.items() if any(one.startswith(f"tests/{test}") for one in failed[bug])}
+    seen = {bug for bug, test in NAMED.items() if any(failure.startswith(f"tests/{test}") for failure in failed[bug])}
     assert seen == set(BUGS)

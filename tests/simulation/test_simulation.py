@@ -30,13 +30,13 @@ def test_a_fleet_keeps_its_promises_through_a_bad_week() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "words"),
     [("hiden_workers_are_not_waited_for", '"hidden_workers_are_not_waited_for'), ("q", "there are ")],
 )
-def test_a_name_that_is_none_is_answered_by_those_like_it(asked: str, told: str) -> None:
+def test_a_name_that_is_none_is_answered_by_those_like_it(asked: str, words: str) -> None:
     """A hundred names stood in the help and in the error."""
     answer = CliRunner().invoke(main, ["--mutation", asked])
-    assert (answer.exit_code, told in answer.output) == (2, True)
+    assert (answer.exit_code, words in answer.output) == (2, True)
     shown = CliRunner().invoke(main, ["--help"]).output
     assert ("--mutation NAME" in shown, len(shown) < 1000, len(answer.output) < 500) == (True, True, True)
 

@@ -107,7 +107,7 @@ class Link:
     token: str
     """The credential the cluster accepts."""
     former: str = ""
-    """One that it accepts still; empty: none."""
+    """A token that it accepts still; empty: none."""
     weather: Weather = FINE
     requests: collections.Counter[str] = attrs.field(factory=collections.Counter)
     """How many of each were sent: `create workloads.v1beta2.kueue.x-k8s.io`."""
@@ -257,17 +257,17 @@ class Link:
             await anyio.sleep_forever()  # until the deadline, or until the connection is cut
 
     def _refusal(self, what: str) -> ApiError:
-        told = f"{self.name}: {what}: drawn"
+        words = f"{self.name}: {what}: drawn"
         return self.dice.choice(
             (
-                ServerFault(f"{told} 500", status=500),
-                TooManyRequests(f"{told} 429", status=429, retry_after=1.0),
-                Conflict(f"{told} 409", status=409),
+                ServerFault(f"{words} 500", status=500),
+                TooManyRequests(f"{words} 429", status=429, retry_after=1.0),
+                Conflict(f"{words} 409", status=409),
             )
             if not what.startswith(("get", "list", "watch"))
             else (
-                ServerFault(f"{told} 500", status=500),
-                TooManyRequests(f"{told} 429", status=429, retry_after=1.0),
+                ServerFault(f"{words} 500", status=500),
+                TooManyRequests(f"{words} 429", status=429, retry_after=1.0),
             )
         )
 

@@ -26,19 +26,19 @@ class GuardedRegistry(Registry):
     def patch(self, target: Target, format_: str, body: Any, options: WriteOptions = PLAIN) -> tuple[Json, bool]:
         """See `Registry`."""
         code = self.link.weather.refusals.get(target.row.plural) if target.subresource == "status" else None
-        found = self._find(target) if code is not None else None
-        if code is not None and found is not None and ORIGIN_LABEL not in labels_of(found):
+        obj = self._find(target) if code is not None else None
+        if code is not None and obj is not None and ORIGIN_LABEL not in labels_of(obj):
             message = f"{target.row.qualified} {target.name!r} is forbidden: a policy denied the request"
             raise StatusError(code, REASONS[code], message)
         return super().patch(target, format_, body, options)
 
     def delete(self, target: Target, options: DeleteOptions) -> tuple[Json, bool]:
         """See `Registry`."""
-        found = self._find(target) if target.row.plural in self.link.weather.keeps else None
-        if found is not None and ORIGIN_LABEL in labels_of(found):
+        obj = self._find(target) if target.row.plural in self.link.weather.keeps else None
+        if obj is not None and ORIGIN_LABEL in labels_of(obj):
             raise StatusError(403, REASONS[403], 'admission webhook "keep.example.com" denied the request')
         return super().delete(target, options)
 
     def _find(self, target: Target) -> Json | None:
-        found = self.cluster.store.get((target.row.group, target.row.plural), target.key)
-        return None if found is None else found.obj
+        entry = self.cluster.store.get((target.row.group, target.row.plural), target.key)
+        return None if entry is None else entry.obj

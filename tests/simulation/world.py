@@ -146,7 +146,7 @@ class World:
     retention: float = 0.0
     """Seconds for which the daemon keeps the copies of what has finished."""
     runners: dict[str, JobRunner] = attrs.field(factory=dict)
-    """Those of the clusters that have one, by cluster."""
+    """The job runners of the clusters that have one, by cluster."""
     away: dict[str, anyio.Event] = attrs.field(factory=dict)
     """The Kueues that are away, by cluster: until when."""
     kueue_faults: Faults = attrs.field(factory=Faults)
@@ -246,7 +246,7 @@ class World:
 
     def place_of(self, name: str | None) -> str | None:
         """The worker that a MultiKueueCluster leads to, by its first name; other names as they are."""
-        return next((one.name for one in self.workers.values() if name in one.names), name)
+        return next((worker.name for worker in self.workers.values() if name in worker.names), name)
 
     def give_to(self, inventory: Inventory | None) -> None:
         """Have somebody look after the workers: who makes them says nothing of names there."""

@@ -43,11 +43,11 @@ def main(weeks: float, seed: int, jobs_per_hour: int, output: Path | None) -> No
             output.write_text(json.dumps(_result(samples, settings | outcome), indent=1) + "\n")
 
     run = soak(hours, seed=seed, jobs_per_hour=jobs_per_hour, on_hour=on_hour)
-    found = growths(run.samples, MEASURES)
-    click.echo(table(found))
+    growing = growths(run.samples, MEASURES)
+    click.echo(table(growing))
     click.echo(f"{hours} virtual hours in {time.perf_counter() - started:.0f} s, {run.requests:,} requests")
     failures = [
-        *[f"{one.name} grows by {one.grown:.2%}" for one in found if one.exceeds()],
+        *[f"{growth.name} grows by {growth.grown:.2%}" for growth in growing if growth.exceeds()],
         *run.left_over,
         *run.errors,
     ]
@@ -57,11 +57,12 @@ def main(weeks: float, seed: int, jobs_per_hour: int, output: Path | None) -> No
     sys.exit(bool(failures))
 
 
-def table(found: list[Growth]) -> str:
+def table(growing: list[Growth]) -> str:
     """For people, in Markdown."""
     head = "| second half of the run | least | most | mean | grown |\n|---|---|---|---|---|"
     rows = [
-        f"| {one.name} | {one.least:,.0f} | {one.most:,.0f} | {one.mean:,.1f} | {one.grown:+.2%} |" for one in found
+        f"| {growth.name} | {growth.least:,.0f} | {growth.most:,.0f} | {growth.mean:,.1f} | {growth.grown:+.2%} |"
+        for growth in growing
     ]
     return "\n".join((head, *rows))
 
@@ -75,7 +76,7 @@ def _result(samples: Sequence[Mapping[str, float]], outcome: dict[str, object]) 
         **outcome,
         "limit": LIMIT,
         "measures": MEASURES,
-        "growth": [attrs.asdict(one) for one in growths(samples, MEASURES)],
+        "growth": [attrs.asdict(growth) for growth in growths(samples, MEASURES)],
         "samples": {name: [sample[name] for sample in samples] for name in (*MEASURES, PROCESS)},
     }
 

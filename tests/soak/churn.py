@@ -155,9 +155,9 @@ class Churn:
             case 4:
                 place.link.change(lost_requests=0.2, lost_replies=0.2, refused=0.1, expired_watches=0.2)
             case 5:
-                for one in self.world.clusters:
-                    one.registry.compact()
-                    one.link.cut()
+                for cluster in self.world.clusters:
+                    cluster.registry.compact()
+                    cluster.link.cut()
         await anyio.sleep(self.dice.choice((10.0, 100.0, 400.0)))
         self._mend()
 

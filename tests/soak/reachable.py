@@ -44,20 +44,20 @@ def reachable(roots: Iterable[object], outside: tuple[type, ...] = ()) -> Size:
     waiting = list(roots)
     size = 0
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen or isinstance(one, ends):
+        obj = waiting.pop()
+        if id(obj) in seen or isinstance(obj, ends):
             continue
-        seen.add(id(one))
-        size += sys.getsizeof(one)
-        waiting.extend(_parts(one))
+        seen.add(id(obj))
+        size += sys.getsizeof(obj)
+        waiting.extend(_parts(obj))
     return Size(len(seen), size)
 
 
-def _parts(one: object) -> Iterable[object]:
+def _parts(obj: object) -> Iterable[object]:
     """What an object refers to; of a function not the module it is defined in."""
-    if isinstance(one, types.FunctionType):
-        return (one.__closure__, one.__defaults__, one.__kwdefaults__)
-    return gc.get_referents(one)
+    if isinstance(obj, types.FunctionType):
+        return (obj.__closure__, obj.__defaults__, obj.__kwdefaults__)
+    return gc.get_referents(obj)
 
 
 def globals_of(package: str, but: str) -> Iterator[object]:

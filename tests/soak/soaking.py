@@ -31,7 +31,7 @@ class Soak:
     """What became of one."""
 
     samples: tuple[dict[str, float], ...]
-    """One for each hour."""
+    """A sample for each hour."""
     left_over: tuple[str, ...]
     """What users deleted and was still there at the end of the hour after. (A worker that is removed while it cannot be
     reached keeps what it has, until the same server is connected again.)"""
@@ -75,11 +75,11 @@ async def _soak(
         await churn.start()
         for hour in range(1, hours + 1):
             await churn.run_hour()
-            found = churn.left_over()
+            left_over = churn.left_over()
             if hour == FILLED_AFTER:
                 fill_series(metrics)
-            left += [f"hour {hour}: {one}" for one in found if one in remaining]
-            remaining = set(found)
+            left += [f"hour {hour}: {obj}" for obj in left_over if obj in remaining]
+            remaining = set(left_over)
             samples.append(sample(daemon, metrics))
             if on_hour is not None:
                 on_hour(hour, samples[-1])
@@ -91,16 +91,16 @@ async def _soak(
 @contextmanager
 def _errors() -> Iterator[list[str]]:
     """Collect what is logged with a stack."""
-    found: list[str] = []
+    errors: list[str] = []
 
     def capture(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         del logger, name
         if "exception" in event:
-            found.append(str(event["exception"]))
+            errors.append(str(event["exception"]))
         raise structlog.DropEvent
 
     structlog.configure(processors=[structlog.processors.format_exc_info, capture], cache_logger_on_first_use=False)
     try:
-        yield found
+        yield errors
     finally:
         structlog.reset_defaults()

@@ -48,8 +48,8 @@ def test_what_can_be_reached_is_counted_once_and_through_closures_and_caches() -
     def cached(number: int) -> list[int]:
         return [number]
 
-    one, both = reachable([closure]), reachable([closure, closure, shared])
-    assert one == both
+    alone, both = reachable([closure]), reachable([closure, closure, shared])
+    assert alone == both
     before = reachable([cached]).objects
     for number in range(1_000, 1_050):
         cached(number)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(300)
 def test_nothing_grows() -> None:
     run = soak(HOURS, jobs_per_hour=2)
 
-    assert [str(one) for one in growths(run.samples, MEASURES) if one.exceeds(SHORT_LIMIT)] == []
+    assert [str(growth) for growth in growths(run.samples, MEASURES) if growth.exceeds(SHORT_LIMIT)] == []
     assert run.left_over == ()
     assert run.errors == ()
 
@@ -49,5 +49,5 @@ def test_planted_leaks_are_found_in_each_measure(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(WorkerHandlers, "status_changed", status_changed)
 
     run = soak(HOURS, jobs_per_hour=0)
-    found = {one.name for one in growths(run.samples, MEASURES) if one.exceeds(SHORT_LIMIT)}
-    assert found == set(MEASURES)
+    grown = {growth.name for growth in growths(run.samples, MEASURES) if growth.exceeds(SHORT_LIMIT)}
+    assert grown == set(MEASURES)

@@ -53,9 +53,9 @@ async def test_a_workload_can_be_put_at_any_point_of_its_way() -> None:
         workload(render, kind=PLAYED, evicted="Preempted"),
         workload(render, kind=PLAYED, cluster="worker1", finished="Succeeded"),
     ):
-        (found,) = await cluster.put(facts)
-        assert contains(found, {"spec": facts["spec"], "status": facts["status"]})
-        name = found["metadata"]["name"]
+        (written,) = await cluster.put(facts)
+        assert contains(written, {"spec": facts["spec"], "status": facts["status"]})
+        name = written["metadata"]["name"]
         key = ObjectKey("default", name)
         await cluster.client().merge_patch(WORKLOAD, key, {"metadata": {"finalizers": None}})
         await cluster.client().delete(WORKLOAD, key)

@@ -39,16 +39,16 @@ class Nominator:
             await self.client.watch(WORKLOAD, note, resource_version=listed.resource_version)
 
     async def reconcile(self, key: ObjectKey) -> Action:
-        found = await self.client.get(WORKLOAD, key)
-        status = found.get("status") or {}
+        workload = await self.client.get(WORKLOAD, key)
+        status = workload.get("status") or {}
         if "admission" in status and not status.get("nominatedClusterNames"):
             patch = {"status": {"nominatedClusterNames": [self.worker]}}
             await self.client.merge_patch(WORKLOAD, key, patch, subresource="status")
         return Action.done()
 
 
-def is_nominated(found: Json) -> bool:
-    return bool(found["status"].get("nominatedClusterNames") == ["worker1"])
+def is_nominated(workload: Json) -> bool:
+    return bool(workload["status"].get("nominatedClusterNames") == ["worker1"])
 
 
 async def test_a_workload_with_quota_is_nominated_once() -> None:
@@ -83,10 +83,10 @@ async def test_kueue_and_the_controller_work_side_by_side() -> None:
     await cluster.put(*queues(checked=True), job())
     async with cluster.kueue(), running(Nominator(cluster.client("nominator"), "worker1").run):
         await cluster.when(WORKLOAD, is_nominated)
-    found = await cluster.get(JOB, "train")
+    job_there = await cluster.get(JOB, "train")
 
-    assert found is not None
-    assert found["spec"]["suspend"]
+    assert job_there is not None
+    assert job_there["spec"]["suspend"]
 
 
 async def test_waiting_for_what_does_not_come_fails() -> None:

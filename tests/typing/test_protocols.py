@@ -113,7 +113,7 @@ class OfAnything:
 
 
 def controllers(reconciler: OfAnything) -> Controller[str]:
-    """One that takes any key serves a controller of names."""
+    """A reconciler that takes any key serves a controller of names."""
     return Controller("names", reconciler)
 
 

@@ -45,8 +45,8 @@ def daemon(code: Path, kubeconfig: Path) -> Iterator[None]:
             process.kill()
 
 
-def _cluster(one: SandboxCluster) -> Cluster:
-    return Cluster(one.name, one.client("admin"))
+def _cluster(sandbox_cluster: SandboxCluster) -> Cluster:
+    return Cluster(sandbox_cluster.name, sandbox_cluster.client("admin"))
 
 
 async def _go(first: Path, then: Path, record: Path | None) -> None:
@@ -89,8 +89,8 @@ async def _left(ground: Ground) -> bytes:
     lines = []
     for cluster in ground.clusters:
         for resource in resources():
-            for one in (await cluster.client.list(resource)).items:
-                kept = one if resource == WORKLOAD else without(one, [("metadata", "managedFields")])
+            for item in (await cluster.client.list(resource)).items:
+                kept = item if resource == WORKLOAD else without(item, [("metadata", "managedFields")])
                 lines.append(
                     orjson.dumps([cluster.name, kept], option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
                 )

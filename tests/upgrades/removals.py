@@ -110,7 +110,7 @@ async def finish(ground: Ground, case: Case) -> dict[str, str]:
 
 def _pods(ground: Ground, name: str) -> list[Life]:
     """Those that have not ended."""
-    return [one for one in ground.runs.named(name) if one.resource == POD_RESOURCE and one.ended is None]
+    return [run for run in ground.runs.named(name) if run.resource == POD_RESOURCE and run.ended is None]
 
 
 async def _finish(ground: Ground, case: Case, reason: str) -> None:
@@ -118,7 +118,7 @@ async def _finish(ground: Ground, case: Case, reason: str) -> None:
 
     def runs() -> bool:
         pods, workloads = _pods(ground, name), ground.workloads_of(kind, name)
-        return bool(pods and workloads) and all(one.runs for one in pods) and not any(map(is_evicted, workloads))
+        return bool(pods and workloads) and all(pod.runs for pod in pods) and not any(map(is_evicted, workloads))
 
     if reason not in GONE:
         await ground.until(runs, partial(ground.story, kind, name))
@@ -127,7 +127,9 @@ async def _finish(ground: Ground, case: Case, reason: str) -> None:
     await ground.until(lambda: not _pods(ground, name), partial(ground.story, kind, name))
     for worker in ground.workers.values():
         held = ground.jobs(worker, kind, name)
-        await endings.change_finalizers(worker, kind, held, lambda those: [one for one in those if one != FINALIZER])
+        await endings.change_finalizers(
+            worker, kind, held, lambda those: [finalizer for finalizer in those if finalizer != FINALIZER]
+        )
     await ground.cleaned(kind, name)
 
 
@@ -144,9 +146,9 @@ class Overlap:
 
 def overlaps(ground: Ground, case: Case) -> list[Overlap]:
     """Of all runs that there were."""
-    found = []
+    overlapping = []
     for name, runs in ground.runs.of(f"{case.name}-").items():
         for earlier, later in itertools.pairwise(runs):
             if later.began < earlier.ended:
-                found.append(Overlap(name, earlier.ended - later.began))
-    return found
+                overlapping.append(Overlap(name, earlier.ended - later.began))
+    return overlapping

@@ -24,20 +24,20 @@ pytestmark = pytest.mark.looptime
 
 def left(case: Case) -> Mapping[str, list[Json]]:
     """What there was of a kind on each cluster."""
-    found: dict[str, list[Json]] = {}
-    for cluster, one in map(orjson.loads, LEFT.read_bytes().splitlines()):
-        if name_of(one).startswith(f"{case.name}-"):
-            found.setdefault(cluster, []).append(one)
-    return found
+    by_cluster: dict[str, list[Json]] = {}
+    for cluster, obj in map(orjson.loads, LEFT.read_bytes().splitlines()):
+        if name_of(obj).startswith(f"{case.name}-"):
+            by_cluster.setdefault(cluster, []).append(obj)
+    return by_cluster
 
 
-def last(found: Mapping[str, list[Json]]) -> datetime:
+def last(by_cluster: Mapping[str, list[Json]]) -> datetime:
     """When it was recorded, about: the newest of the times in statuses."""
     texts = (
         c["lastTransitionTime"]
-        for objects in found.values()
-        for one in objects
-        for c in (one.get("status") or {}).get("conditions", [])
+        for objects in by_cluster.values()
+        for obj in objects
+        for c in (obj.get("status") or {}).get("conditions", [])
     )
     return max(filter(None, map(parse_timestamp, texts)))
 
@@ -45,7 +45,7 @@ def last(found: Mapping[str, list[Json]]) -> datetime:
 @pytest.mark.parametrize("case", shared(rows(), lambda case: case.name))
 async def test_each_removal_is_finished_and_what_runs_runs_on(case: Case) -> None:
     """After its start the daemon knows Workloads before it knows jobs: nothing is to follow from that."""
-    found, slow = left(case), Faults()
+    recorded, slow = left(case), Faults()
     slow.add(Delay(2.0), on=Match(verbs=("list",), resource=case.kind.resource.plural))
-    async with sandbox_ground(case, left=found, start=last(found), on_the_way=slow) as ground:
+    async with sandbox_ground(case, left=recorded, start=last(recorded), on_the_way=slow) as ground:
         assert await finish(ground, case) == {}

@@ -74,7 +74,8 @@ _NOT_WITH_POLICY: Final = {
     "files",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="Submit the jobs of this YAML file instead, after what stands beside them; may be given more than once.",
+    help="Submit the jobs of this YAML file (or folder, or - for the standard input) instead, after what stands beside "
+    "them; may be given more than once.",
 )
 @kind_option("Submit jobs of this kind, such as rayjob; may be given more than once; all for every kind in turn.")
 @config_option

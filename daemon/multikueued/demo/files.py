@@ -27,6 +27,9 @@ from multikueued.settings.documents import read_text, reading
 
 DEFAULT: Final = "default"
 """The namespace of what names none."""
+STANDARD_INPUT: Final = Path("/dev/stdin")
+_READ: Final = (".json", ".yaml", ".yml")
+"""What the files of a folder end with that kubectl reads."""
 BESIDE: Final = ("", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io")
 """The groups of which objects are made on the manager, if its API server serves their kind."""
 
@@ -46,24 +49,26 @@ class Files:
 
 
 def load_files(paths: Iterable[Path], available: Sequence[SandboxKind] = AVAILABLE) -> Files:
-    """Read YAML files.
+    """Read YAML files, as kubectl takes them with `-f`.
 
     Args:
-        paths: the files.
+        paths: files; folders, of which the files that kubectl reads are read; `-` for the standard input.
         available: the job kinds there are.
 
     Raises:
-        SettingsError: a file cannot be read, is not YAML, or holds no job, or one that cannot run here.
+        SettingsError: a file cannot be read, is not YAML, or holds a job that cannot run here; or none holds any.
     """
-    reader = _Reader(tuple(available))
-    for path in paths:
-        reader.read(path)
+    reader, files = _Reader(tuple(available)), [file for path in paths for file in _files_of(path)]
+    reader.take([placed for file in files for placed in _objects_in(file)])
+    if not reader.jobs:
+        where = ", ".join(map(str, files or paths))
+        raise SettingsError("; ".join((f"{where}: holds no job", *reader.notes)))
     return Files(_together(reader.jobs), tuple(reader.everywhere), tuple(reader.beside), tuple(reader.notes))
 
 
 @attrs.define(eq=False)
 class _Reader:
-    """Reads one file after the other.
+    """Makes the jobs, and what is made beside them, of the objects of all files.
 
     A server in memory refuses what a manager would refuse, before one is started. What is created in it stays, so a
     second job of the same name is refused.
@@ -82,12 +87,8 @@ class _Reader:
         define(self.rehearsal, self.available, load_crds())
         self.queues[DEFAULT] = [LOCAL_QUEUE_NAME]
 
-    def read(self, path: Path) -> None:
-        """Read a file: queues and priority classes first, since jobs may stand before them."""
-        text, known, passed_over = read_text(path), len(self.jobs), len(self.notes)
-        with reading(str(path)):
-            documents = list(yaml.load_all(text, KubernetesLoader))  # a SafeLoader
-        objects = list(_listed(documents, path))
+    def take(self, objects: Sequence[tuple[str, Json]]) -> None:
+        """Take objects, each with its place: queues and priority classes first, since jobs may stand before them."""
         for where, obj in objects:
             if _gvk(obj) == LOCAL_QUEUE.gvk:
                 with _placed(where):
@@ -98,8 +99,6 @@ class _Reader:
                 self._take_beside(obj, where)
         for where, obj in objects:
             self._take(obj, where)
-        if len(self.jobs) == known:
-            raise SettingsError("; ".join((f"{path}: holds no job", *self.notes[passed_over:])))
 
     def _take(self, obj: Json, where: str) -> None:
         gvk = _gvk(obj)
@@ -221,6 +220,19 @@ def _together(jobs: Iterable[Submission]) -> tuple[Submission, ...]:
             raise SettingsError(f'{job.kind.resource.gvk.kind} "{job.name}" is in two namespaces: rename one of them')
         together[job.kind, job.name] = Submission(job.kind, job.name, objects)
     return tuple(together.values())
+
+
+def _files_of(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [STANDARD_INPUT if str(path) == "-" else path]
+    return sorted(file for file in path.glob("*") if file.suffix in _READ)
+
+
+def _objects_in(path: Path) -> list[tuple[str, Json]]:
+    text = read_text(path)
+    with reading(str(path)):
+        documents = list(yaml.load_all(text, KubernetesLoader))  # a SafeLoader
+    return list(_listed(documents, path))
 
 
 def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:

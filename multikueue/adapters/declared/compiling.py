@@ -22,7 +22,7 @@ from multikueue.adapters.declared.rules import (
 )
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import MAPS, FieldPath
-from multikueue.adapters.profiles import HEEDING, LEFT_OUT, WORDS, profile_for
+from multikueue.adapters.profiles import HEEDING, LEFT_OUT, USUALLY_LEFT_OUT, WORDS, profile_for
 from multikueue.adapters.rules import CopyRules, Delegation, FieldsSet, StatusRules, SyncRules
 from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.labels import MARKS_OF_COPIES, QUEUE_LABEL
@@ -137,6 +137,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
     templates = reading.all_of("templatePaths", declared.template_paths, _template_path)
     config_maps = reading.all_of("configMapPaths", declared.config_map_paths, _template_path)
     plural = reading.of("plural", declared.plural or usual_plural(gvk.kind), lambda plural: _plural(plural, gvk)) or ""
+    left_out = LEFT_OUT.get((gvk.group, gvk.kind), USUALLY_LEFT_OUT)
     return JobKind(
         resource=Resource(gvk, plural),
         delegation=Delegation(
@@ -145,8 +146,8 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
             heeding=HEEDING.get((gvk.group, gvk.kind)) if declared.managed_by_path == _USUAL else None,
         ),
         copies=CopyRules(
-            left_out=LEFT_OUT.get((gvk.group, gvk.kind), ()),
-            unheeded=FieldsSet(LEFT_OUT.get((gvk.group, gvk.kind), ())),
+            left_out=left_out,
+            unheeded=FieldsSet(left_out),
             suspend=suspend.steps if suspend is not None else None,
             suspend_value=suspend_value,
             templates=tuple(PodTemplates(at=path.steps) for path in templates),

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import attrs
 import cel
 from cel.stdlib import STDLIB_FUNCTIONS
 
-from multikueue.adapters.declared.costs import MAX_RANGE, MAX_STEPS, degree, exceeds
+from multikueue.adapters.declared.costs import LITERAL, MACRO, MAX_RANGE, MAX_STEPS, degree, exceeds
 from multikueue.adapters.declared.key_order import IN_ORDER, in_order, ordered
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import json_fault, shortened
+from multikueue.core.model.objects import json_fault, shortened, with_value
 from multikueue.errors import RuleError
 
-_MACRO_VARIABLE: Final = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([A-Za-z_]\w*)\s*,")
+_TEXTS: Final = frozenset(("workload", "origin"))
+"""Variables that are texts; all others are objects."""
+_ZONED: Final = re.compile(r"\.\s*(get[A-Z]\w*)\s*\(\s*[^)\s]")
 _TYPES: Final = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"))
 _NATIVE: Final = _TYPES.union(
     ("size", "contains", "startsWith", "endsWith", "matches", "duration", "timestamp", "dyn"),
@@ -29,9 +33,17 @@ _NATIVE: Final = _TYPES.union(
     ("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
 )
 """Functions of the language itself; those of the extension libraries are in `STDLIB_FUNCTIONS`."""
+_OF_EACH_TYPE: Final[tuple[Any, ...]] = ("", "1", 1, 1.5, True, None, [], [1], ["1"], [{}], {}, {"1": 1})
 _OF_TYPES: Final = ("No such overload", "Unsupported operation", "Undefined variable or function")
 """How the library begins to say that a value is of another type than what it is used for."""
 _POSITION: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.*)")
+
+_MATCHES: Final = cel.compile("text.matches(pattern)")
+"""The library knows it as a method alone."""
+_FLAGS: Final = {
+    **dict.fromkeys(("true", "True", "TRUE", "t", "T", "1"), True),
+    **dict.fromkeys(("false", "False", "FALSE", "f", "F", "0"), False),
+}
 
 MAX_TOLD: Final = 100
 """Bytes of what a failure says: it may show a value, and what else is in a job belongs in no log."""
@@ -87,13 +99,15 @@ class Expression:
             program = cel.compile(text)
         except ValueError as error:
             raise ValueError(f"{text!r} is not an expression in CEL{_cause(str(error))}") from None
+        if zoned := _ZONED.search(LITERAL.sub("''", text)):
+            raise ValueError(f"{text!r}: {zoned[1]}() takes no time zone here: its value is that of UTC")
         functions = libraries(program)
         provided = _NATIVE.union(full.rpartition(".")[2] for full in functions)
         for name in filter(str.isidentifier, program.functions()):  # others are operators, `_&&_`
             if name not in provided:
                 raise ValueError(f"{text!r}: there is no function {name!r}")
         namespaces = {name.partition(".")[0] for name in functions if "." in name}
-        known = {*variables, *_TYPES, *_MACRO_VARIABLE.findall(text), *namespaces}
+        known = {*variables, *_TYPES, *(variable for _, variable in MACRO.findall(text)), *namespaces}
         for name in program.variables():
             if name not in known:
                 raise ValueError(f"{text!r}: there is no variable {name!r}; there is {' and '.join(variables)}")
@@ -102,12 +116,13 @@ class Expression:
             program, functions = cel.compile(looping), {**functions, IN_ORDER: in_order}
         made = cls(text, where, program, reads, functions, degree(text, variables))
         made._try_on_nothing(wanted)
+        made._try_on_values()
         return made
 
     def _try_on_nothing(self, wanted: type | None) -> None:
         """Refuse what fails already for objects with nothing in them, by no fault of what is not in them."""
         try:
-            result = self._evaluated({name: "" if name == "origin" else _filled({}) for name in self._reads})
+            result = self._evaluated({name: "" if name in _TEXTS else _filled({}) for name in self._reads})
         except LookupError:
             return
         except Exception as error:  # whatever the library raises
@@ -118,6 +133,26 @@ class Expression:
         if wanted is not None and not isinstance(result, wanted):
             name = {bool: "neither true nor false", str: "no text"}[wanted]
             raise ValueError(f"{self.text!r} gives {shortened(repr(result), MAX_TOLD)}, which is {name}")
+
+    def _try_on_values(self) -> None:
+        """Refuse what reads one field, and cannot be used with a value of any type that JSON has there.
+
+        Not with functions of Python: the library logs each of their failures.
+        """
+        path, why = _only_path(self._reads), ""
+        for value in _OF_EACH_TYPE if path and self._functions.keys() <= {IN_ORDER} else ():
+            try:
+                self._evaluated({path[0]: _filled(with_value({}, path[1:], value))})
+            except LookupError:
+                return
+            except Exception as error:  # whatever the library raises
+                why = _first_sentence(str(error))
+                if not why.startswith(_OF_TYPES):
+                    return
+            else:
+                return
+        if why:
+            raise ValueError(f"{self.text!r} cannot hold for any job: {why}")
 
     def _evaluated(self, known: Mapping[str, Any]) -> Any:
         context: Any = cel.Context(variables=dict(known), functions=dict(self._functions)) if self._functions else known
@@ -198,7 +233,28 @@ def _string(value: Any) -> str:
 
 
 def _bool(text: Any) -> bool:
-    return bool({"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}[text.lower()])
+    if text not in _FLAGS:
+        raise ValueError("bool takes true, t, 1, false, f and 0 alone")
+    return _FLAGS[text]
+
+
+def _int(value: Any) -> int:
+    """Of a time the seconds since 1970, of a duration its nanoseconds."""
+    if isinstance(value, datetime):
+        return math.floor(value.timestamp())
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1) * 1000
+    raise TypeError("int takes numbers, texts, times and durations")
+
+
+def _timestamp(seconds: Any) -> datetime:
+    if type(seconds) is not int:
+        raise TypeError("timestamp takes texts and numbers")
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _matches(text: Any, pattern: Any) -> bool:
+    return bool(_MATCHES.execute({"text": text, "pattern": pattern}))
 
 
 def _is_sorted(items: list[Any]) -> bool:
@@ -228,6 +284,9 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "lists.range": _range,
     "string": _string,
     "bool": _bool,
+    "int": _int,
+    "timestamp": _timestamp,
+    "matches": _matches,
     "isSorted": _is_sorted,
     "indexOf": _index_of,
     "lastIndexOf": _last_index_of,
@@ -255,6 +314,16 @@ def _fields_read(text: str, name: str) -> _Fields | None:
 def _reads_of(name: str) -> re.Pattern[str]:
     """`object.a.b`, of which `object.a.b.exists(...)` reads a and b."""
     return re.compile(rf"(?<![\w.])\b{name}\b((?:\.[A-Za-z_]\w*\b(?!\s*\())*)")
+
+
+def _only_path(reads: Mapping[str, _Fields | None]) -> tuple[str, ...]:
+    """The only field that is read, after its variable; empty where that is none, several, or all of an object."""
+    path: tuple[str, ...] = ()
+    fields: Mapping[str, Any] | None = reads
+    while fields is not None and len(fields) == 1:
+        ((name, fields),) = fields.items()
+        path = (*path, name)
+    return path if fields is None and len(path) > 1 else ()
 
 
 def _part(value: Any, fields: _Fields | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ _OPERATIONS: Final = {
     **dict.fromkeys(("move", "copy"), ("path", "from")),
 }
 """What each operation needs."""
+_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?")
 
 
 @attrs.frozen
@@ -49,6 +51,8 @@ class Operation:
         expression, when = raw.pop("valueExpression", None), raw.pop("when", None)
         _check_fields(raw, has_expression=expression is not None)
         _check_pointer("path", raw["path"], written=True)
+        if raw.get("value") is not None and (why := _unfit(raw["path"], raw["value"])):
+            raise ValueError(f"value: {why}")
         if "from" in raw:
             _check_pointer("from", raw["from"], written=raw["op"] == "move")
         return cls(raw, _compiled("valueExpression", expression, variables), _compiled("when", when, variables, bool))
@@ -67,6 +71,9 @@ class Operation:
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, LookupError) as error:
             raise RuleError(f"{self.raw['op']} {self.raw['path']} does not apply: {_reason(error)}") from None
         assert isinstance(changed, dict), "a step below the root leaves an object an object"
+        value = jsonpointer.resolve_pointer(changed, self.raw["path"], None)
+        if value is not None and (why := _unfit(self.raw["path"], value)):
+            raise RuleError(f"{self.raw['op']} {self.raw['path']} does not apply: {why}")
         return changed
 
 
@@ -147,6 +154,20 @@ def _forbidden(steps: Sequence[str]) -> str:
     if tuple(steps[:2]) not in MAPS or len(steps) != 3:
         return "is not ours to change: of the metadata only single labels and annotations are"
     return "marks the copy as ours" if steps[2] in MARKS_OF_COPIES else ""
+
+
+def _unfit(pointer: str, value: Any) -> str:
+    """Why no server would take a copy with this value there; empty if it is no label or annotation, or fits."""
+    steps = tuple(jsonpointer.JsonPointer(pointer).parts[:2])
+    if steps not in MAPS:
+        return ""
+    if not isinstance(value, str):
+        return f"labels and annotations are texts, and this is {shortened(repr(value), MAX_TOLD)}: put it in quotes"
+    if steps[1] == "labels" and not _LABEL_VALUE.fullmatch(value):
+        return (
+            f"{shortened(repr(value), MAX_TOLD)} is no value of a label: at most 63 letters, digits, '-', '_' and '.'"
+        )
+    return ""
 
 
 def _reason(error: Exception) -> str:

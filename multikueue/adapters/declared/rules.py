@@ -16,7 +16,16 @@ from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import clone, dig, merge_patch, resource_version, with_value, without, without_nulls
+from multikueue.core.model.objects import (
+    clone,
+    dig,
+    is_same_json,
+    merge_patch,
+    resource_version,
+    with_value,
+    without,
+    without_nulls,
+)
 from multikueue.errors import RuleError
 
 OWN_DOMAINS: Final = ("kueue.x-k8s.io/", "multikueue.dev/", "kubectl.kubernetes.io/")
@@ -155,7 +164,7 @@ def _replaces_list(before: Any, patch: Any) -> bool:
 
 def _with(obj: Json, path: FieldPath, value: Any) -> Json:
     """The object with that value, or without the field if the value is None; the argument stays as it is."""
-    if dig(obj, *path.steps) == value:
+    if is_same_json(dig(obj, *path.steps), value):
         return obj
     if value is None:
         return without(obj, [path.steps])

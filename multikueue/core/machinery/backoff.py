@@ -33,15 +33,16 @@ class Backoff:
         Args:
             failures: at least 1; 0 means no wait.
             fraction: a random number in [0, 1) for the jitter.
-            given_up_in: seconds until nobody waits for the server any more. No wait leads past the last attempt before
-                that; one that failed up to a second earlier was it.
+            given_up_in: seconds until nobody waits for the server any more. No wait is longer than half of them, so a
+                server that returns has at least half of what was left for a long list; and none leads past the last
+                attempt. One that failed up to a second earlier was it.
         """
         if failures < 1:
             return 0.0
         exponent = min(failures - 1, 64)  # beyond this the cap holds for any sensible base, and floats overflow
         plain = min(self.base * self.factor**exponent, self.cap)
         wait, last = plain * (1.0 + self.jitter * fraction), given_up_in - LAST_ATTEMPT
-        return min(wait, last) if last > 1.0 else wait
+        return min(wait, last, given_up_in / 2) if last > 1.0 else wait
 
 
 ITEM_BACKOFF = Backoff(base=0.005, cap=60.0, jitter=0.2)

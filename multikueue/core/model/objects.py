@@ -151,9 +151,23 @@ def merge_patch(old: Any, new: Any) -> Any:
     for key, value in new.items():
         if key not in old:
             patch[key] = clone(value)
-        elif old[key] != value:
+        elif not is_same_json(old[key], value):
             patch[key] = merge_patch(old[key], value)
     return patch
+
+
+def is_same_json(old: Any, new: Any) -> bool:
+    """Whether two values are one in JSON. For Python `true` is 1, and `false` is 0."""
+    return bool(old == new) and _has_same_flags(old, new)
+
+
+def _has_same_flags(old: Any, new: Any) -> bool:
+    """Whether of two equal values the one is true or false wherever the other is."""
+    if isinstance(old, dict):
+        return all(_has_same_flags(item, new[key]) for key, item in old.items())
+    if isinstance(old, list):
+        return all(map(_has_same_flags, old, new))
+    return isinstance(old, bool) == isinstance(new, bool)
 
 
 def overlaid(patch: Json, more: Json) -> Json:

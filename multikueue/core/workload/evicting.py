@@ -283,15 +283,16 @@ def end_settled(situation: Situation) -> Plan | None:
     job, adapter = situation.job, situation.snapshot.adapter
     if job is None or adapter is None or (end := adapter.settled_end(job)) is None or situation.facts.has_members:
         return None
-    if situation.facts.gives_quota_back and not hold_left(situation):
+    left = hold_left(situation) if situation.facts.gives_quota_back else None
+    if left == timedelta(0):
         return None  # its quota is given back first
     if any(adapter.settled_end(copy) for worker in situation.workers for copy in situation.jobs_on(worker)):
         return None
     patch = adapter.settled_patch(job, situation.now) if situation.snapshot.refused_for < SYNC_GRACE else None
     shown = tuple(ending.patch_status(situation, job, patch))
-    if shown or situation.snapshot.quiet_for < KUEUE_GRACE:
-        return _stop_first(situation, Plan(shown, row="show it").within(KUEUE_GRACE))
-    return _stop_first(situation, Plan((finish(situation, end.reason, end.message),), row="finish"))
+    shows = Plan(shown, row="show it").within(KUEUE_GRACE)
+    ends = Plan((finish(situation, end.reason, end.message),), row="finish")
+    return _stop_first(situation, shows if shown or situation.snapshot.quiet_for < KUEUE_GRACE else ends).within(left)
 
 
 def stop_here(situation: Situation) -> Plan | None:

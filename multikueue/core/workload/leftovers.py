@@ -29,8 +29,7 @@ from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_updates import note_last_worker, retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.facts import graces
-from multikueue.core.workload.facts.runs import is_given_up, may_be_ours, may_have_pods, stuck
-from multikueue.core.workload.facts.shown import has_its_name
+from multikueue.core.workload.facts.runs import earlier_jobs, is_given_up, may_be_ours, may_have_pods, stuck
 from multikueue.core.workload.facts.situation import Situation, Whose
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 from multikueue.core.workload.removal import remove_but, stops_since
@@ -111,11 +110,8 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         if (copy := worker.workload) is not None and situation.current(worker) is None:
             yield Leftover(worker, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
-    for job in worker.all_jobs if worker.in_sight else ():
-        if job not in worker.jobs and has_its_name(situation.snapshot, job.object):
-            continue
-        if situation.whose(worker, job.object) is Whose.EARLIER and may_have_pods(situation, job.object):
-            yield left_behind(worker, job)
+    if worker.in_sight:
+        yield from (left_behind(worker, job) for job in earlier_jobs(situation, worker))
 
 
 def overdue(situation: Situation) -> Iterator[Leftover]:

@@ -5,7 +5,7 @@ Without it every worker without room evicts somebody for a Workload that can run
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, PREEMPTION_GATE
@@ -15,7 +15,7 @@ from multikueue.core.model.status_apply import admission_status
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import WritingStatus
+from multikueue.core.workload.facts.worker_states import Lost, WritingStatus
 
 
 def gated(workload: Json) -> Json:
@@ -48,9 +48,8 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     """
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
     in_turn = situation.settings.orchestrated_preemption
-    copies = [(worker, copy) for worker in asked if (copy := situation.current(worker)) is not None]
-    offered = [pair for pair in copies if (in_turn or pair[0].copy.has_gate) and _stays(situation, *pair)]
-    closed = [(worker, copy) for worker, copy in offered if worker.copy.has_gate and worker.copy.opened_at is None]
+    gates = ((worker, copy) for worker, copy in _offered(situation, asked) if worker.copy.has_gate)
+    closed = [(worker, copy) for worker, copy in gates if worker.copy.opened_at is None]
     if not in_turn:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
     if any(isinstance(flight := worker.in_flight, WritingStatus) and flight.may_preempt for worker in asked):
@@ -65,7 +64,9 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     if not turns:
         return Plan(look_again=unheard)
     timeout, now = situation.settings.preemption_timeout, situation.now
-    began = [worker.copy.opened_at if worker.copy.has_gate else worker.copy.created_at for worker, _ in offered]
+    heard = [worker for worker in situation.workers if not isinstance(worker.reach, Lost)]  # or being connected to
+    turns_of = (worker.copy for worker, _ in _offered(situation, heard))
+    began = (copy.opened_at if copy.has_gate else copy.created_at for copy in turns_of)
     running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
@@ -81,10 +82,13 @@ def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
     return left.total_seconds() if silent and left.total_seconds() > 0 else None
 
 
-def _stays(situation: Situation, worker: Worker, copy: Json) -> bool:
-    """Whether it is not about to be removed."""
-    facts = worker.copy
-    return not (facts.is_spent or facts.is_terminating or facts.is_finished or situation.must_be_replaced(copy))
+def _offered(situation: Situation, workers: Iterable[Worker]) -> Iterator[tuple[Worker, Json]]:
+    """The copies there of this attempt that are not about to be removed."""
+    for worker in workers:
+        copy, facts = situation.current(worker), worker.copy
+        goes = facts.is_spent or facts.is_terminating or facts.is_finished
+        if copy is not None and not goes and not situation.must_be_replaced(copy):
+            yield worker, copy
 
 
 def _open(situation: Situation, worker: Worker, copy: Json) -> ApplyStatus:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
 from multikueue.errors import KubeconfigError
 from multikueue.kube.kubeconfigs.config import REASON, CertificateFiles, ClusterConfig, Headers, TokenHook
+from multikueue.kube.kubeconfigs.kubeconfig_document import read_file
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient, Configuration
@@ -39,7 +40,11 @@ def cluster_config(given: Given) -> ClusterConfig:
 
     Raises:
         KubeconfigError: it asks for what API servers or this client cannot do.
+        TypeError: `given` is something else, as a path.
     """
+    if not is_configuration(given):
+        wanted = "a ClusterConfig, Configuration or ApiClient"
+        raise TypeError(f"config: {wanted}, not {type(given).__name__}: load_kubeconfig makes one of a file")
     if isinstance(given, ClusterConfig):
         return given
     configuration = cast("Configuration", getattr(given, "configuration", given))
@@ -108,7 +113,7 @@ def configuration(config: ClusterConfig, folder: Path) -> Configuration:
     from kubernetes_asyncio.client import Configuration
 
     made = Configuration(host=config.server)
-    token = config.token or (Path(config.token_file).read_text().strip() if config.token_file else "")
+    token = config.token or (read_file(Path(config.token_file)).strip() if config.token_file else "")
     if token:
         made.api_key, made.api_key_prefix = {_TOKEN: token}, {_TOKEN: "Bearer"}
     made.ssl_ca_cert = _written(folder / "ca.pem", config.ca_pem) or config.files.ca or None

@@ -26,6 +26,7 @@ from multikueue.kube.kubeconfigs.kubeconfig_document import (
     flag,
     is_loopback,
     pem,
+    read_file,
     refuse,
     refused_as,
     split_url,
@@ -116,7 +117,7 @@ class ClusterConfig:
         return bool(sent or self.token or self.token_file or self.exec_plugin or self.token_hook)
 
 
-def load_incluster(environment: Mapping[str, str], *, root: Path = SERVICE_ACCOUNT) -> ClusterConfig:
+def load_incluster(environment: Mapping[str, str], *, root: str | os.PathLike[str] = SERVICE_ACCOUNT) -> ClusterConfig:
     """Read the configuration of the pod that this process runs in.
 
     Args:
@@ -127,16 +128,17 @@ def load_incluster(environment: Mapping[str, str], *, root: Path = SERVICE_ACCOU
         KubeconfigError: this is not a pod, or it has no service account.
     """
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    folder = Path(root)
     try:
-        if not host or not port or not (root / "token").is_file():
+        if not host or not port or not (folder / "token").is_file():
             raise FileNotFoundError("no service account")
-        authority = (root / "ca.crt").read_text()
-        namespace = (root / "namespace").read_text().strip() if (root / "namespace").is_file() else ""
+        authority = (folder / "ca.crt").read_text()
+        namespace = (folder / "namespace").read_text().strip() if (folder / "namespace").is_file() else ""
     except (OSError, UnicodeDecodeError):
         message = "this is not a pod with a service account: name a kubeconfig with --kubeconfig or KUBECONFIG"
         raise KubeconfigError(REASON, message) from None
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return ClusterConfig(server, ca_pem=authority, token_file=str(root / "token"), namespace=namespace)
+    return ClusterConfig(server, ca_pem=authority, token_file=str(folder / "token"), namespace=namespace)
 
 
 def load_kubeconfig(
@@ -153,7 +155,7 @@ def load_kubeconfig(
         KubeconfigError: it cannot be read or lacks something. The message names file and field, and no secret.
         TypeError: `path` is something else.
     """
-    given = path if isinstance(path, Sequence) and not isinstance(path, str) else [path]
+    given = path if isinstance(path, Sequence) and not isinstance(path, str | bytes) else [path]
     with refused_as(REASON):
         paths = [_path(name) for name in given]
     if len(paths) > 1:
@@ -171,6 +173,8 @@ def _path(given: object) -> Path:
     if not isinstance(given, str | os.PathLike):
         raise TypeError(f"path: a path or several, not {type(given).__name__}")
     path = Path(given)
+    if not os.fspath(given):  # as an empty KUBECONFIG is
+        refuse("path is empty: name a file")
     if "\n" in str(path) or str(path).startswith("{"):
         refuse("path is the text of a kubeconfig, not where it is: parse_worker_kubeconfig reads texts")
     return path
@@ -303,6 +307,6 @@ def cluster_info(config: ClusterConfig, extension: object = None) -> str:
 def _content(section: Json, field: str) -> str:
     """The text of a file that is named in a field; empty: none is named."""
     try:
-        return Path(section[field]).read_text() if section.get(field) else ""
+        return read_file(Path(section[field])) if section.get(field) else ""
     except (OSError, UnicodeDecodeError):
         refuse(f"{field} {section[field]} cannot be read")

@@ -42,7 +42,10 @@ def parse_worker_kubeconfig(data: bytes | str | Mapping[str, Any]) -> ClusterCon
 
     Raises:
         KubeconfigError: with Kueue's reason. The message names the field and never its value.
+        TypeError: `data` is something else, as a path.
     """
+    if not isinstance(data, bytes | str | Mapping):
+        raise TypeError(f"data: the text of a kubeconfig or what it holds, not {type(data).__name__}")
     try:
         raw = data if isinstance(data, bytes) else (data if isinstance(data, str) else json.dumps(data)).encode()
     except (TypeError, ValueError):

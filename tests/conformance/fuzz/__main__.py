@@ -23,9 +23,9 @@ def main() -> None:
     chosen = parser.parse_args()
     plan = Plan(chosen.seed, chosen.operations, chosen.seeds, chosen.length, not chosen.no_managers)
     report = anyio.run(fuzz, plan)
-    found = report.unknown
-    classes = Counter(_class_of(difference.what, difference.real, difference.sandbox) for difference in found)
-    lines = [str(difference) for difference in found[: chosen.show]]
+    differences = report.unknown
+    classes = Counter(_class_of(difference.what, difference.real, difference.sandbox) for difference in differences)
+    lines = [str(difference) for difference in differences[: chosen.show]]
     lines += [f"{count:4} {name}" for name, count in classes.most_common()]
     sys.stdout.write("\n".join([*lines, report.summary()]) + "\n")
 

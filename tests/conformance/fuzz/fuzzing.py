@@ -49,10 +49,10 @@ async def same_servers() -> AsyncIterator[tuple[ConformanceClient, ConformanceCl
     async with (
         sandbox(garbage_collection=False) as left,
         sandbox(garbage_collection=False) as right,
-        connected(left) as one,
+        connected(left) as first,
         connected(right) as other,
     ):
-        yield one, other
+        yield first, other
 
 
 async def fuzz(plan: Plan) -> Report:

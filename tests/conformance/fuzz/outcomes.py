@@ -47,9 +47,9 @@ def normalize(body: Any, *, managers: bool = False) -> Any:
     if body.get("kind") == "Status":
         return _status(body)
     if isinstance(body.get("items"), list):
-        found = {key: body.get(key) for key in ("kind", "apiVersion")}
+        normal = {key: body.get(key) for key in ("kind", "apiVersion")}
         more = bool((body.get("metadata") or {}).get("continue"))
-        return {**found, "more": more, "items": [normalize(item, managers=managers) for item in body["items"]]}
+        return {**normal, "more": more, "items": [normalize(item, managers=managers) for item in body["items"]]}
     body = json.loads(_TIME.sub('"TIME"', _UID.sub("UID", json.dumps(body))))
     metadata = body.get("metadata") or {}
     for key in ("resourceVersion", "namespace"):

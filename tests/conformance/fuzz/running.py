@@ -98,15 +98,15 @@ async def compare(
 
 async def _step(left: Subject, right: Subject, report: Report, where: tuple[int, int], operation: Operation) -> bool:
     """Perform one operation on both; returns whether they are in the same state after it."""
-    one, other = await left.perform(operation), await right.perform(operation)
+    first, other = await left.perform(operation), await right.perform(operation)
     report.operations += 1
     report.by_kind[operation.kind.plural] += 1
-    report.by_code[one.code] += 1
-    if one == other:
+    report.by_code[first.code] += 1
+    if first == other:
         return True
     words = f"\n  words:   {left.last_message()!r} / {right.last_message()!r}"
-    known = explain(operation, one, other)
-    report.differences.append(Difference(*where, str(operation), one, other, known, words))
+    known = explain(operation, first, other)
+    report.differences.append(Difference(*where, str(operation), first, other, known, words))
     if not operation.name:
         return True
     states = [await subject.state(operation.kind, operation.name) for subject in (left, right)]
@@ -127,8 +127,8 @@ async def _compare_streams(
 ) -> None:
     for subject in (left, right):
         await _mark_the_end(subject)
-    for (kind, params), one, other in zip(_WATCHES, left_streams, right_streams, strict=True):
-        real, sandbox = await _read(one, left.managers), await _read(other, left.managers)
+    for (kind, params), first, other in zip(_WATCHES, left_streams, right_streams, strict=True):
+        real, sandbox = await _read(first, left.managers), await _read(other, left.managers)
         report.events += len(real)
         if real != sandbox:
             at = next((i for i, pair in enumerate(zip(real, sandbox, strict=False)) if pair[0] != pair[1]), -1)

@@ -35,9 +35,9 @@ async def test_random_operations_are_answered_alike(record_property: Callable[[s
 async def test_the_comparison_finds_nothing_where_there_is_nothing() -> None:
     """Two sandboxes answer alike: what is different on any two servers is not taken for a difference."""
     report = Report()
-    async with same_servers() as (one, other):
+    async with same_servers() as (first, other):
         for seed in range(SEED, SEED + 4):
-            await compare(one, other, report, seed, length=50, managers=True)
+            await compare(first, other, report, seed, length=50, managers=True)
     assert report.operations == 200
     assert report.events > 0
     assert report.differences == []

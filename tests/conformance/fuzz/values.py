@@ -67,14 +67,14 @@ def widget_status(dice: Random) -> Json:
 
 def container(dice: Random, name: str) -> Json:
     """A container."""
-    found: Json = {"name": name, "image": dice.choice(["x", "y", "z:1"])}
-    maybe(dice, 0.3, found, "env", [{"name": "E", "value": "1"}], [{"name": "F"}, {"name": "E", "value": "2"}])
-    maybe(dice, 0.2, found, "ports", [{"containerPort": 80}], [{"containerPort": 80, "protocol": "UDP"}])
+    made: Json = {"name": name, "image": dice.choice(["x", "y", "z:1"])}
+    maybe(dice, 0.3, made, "env", [{"name": "E", "value": "1"}], [{"name": "F"}, {"name": "E", "value": "2"}])
+    maybe(dice, 0.2, made, "ports", [{"containerPort": 80}], [{"containerPort": 80, "protocol": "UDP"}])
     requests = [{"cpu": "1"}, {"cpu": "500m", "memory": "1Gi"}, {"cpu": "0.5"}]
-    maybe(dice, 0.3, found, "resources", *({"requests": item} for item in requests), {"limits": {"cpu": 2}})
-    maybe(dice, 0.1, found, "command", ["run"], ["sh", "-c", "x"])
-    maybe(dice, 0.03, found, "imagePullPolicy", "Never", "Sometimes")
-    return found
+    maybe(dice, 0.3, made, "resources", *({"requests": item} for item in requests), {"limits": {"cpu": 2}})
+    maybe(dice, 0.1, made, "command", ["run"], ["sh", "-c", "x"])
+    maybe(dice, 0.03, made, "imagePullPolicy", "Never", "Sometimes")
+    return made
 
 
 def pod_spec(dice: Random, *restart: str) -> Json:

@@ -93,3 +93,10 @@ def test_the_first_amount_that_is_not_zero_decides_how_a_sum_is_written() -> Non
     assert str(zero + binary + binary) == "2Gi"
     assert str(decimal + decimal) == "2G"
     assert str(decimal + binary) == "2073741824"
+
+
+@pytest.mark.parametrize("quantity", ["\u0663", "1\u0660Gi", "\uff11", "1e\u0663"])
+def test_digits_of_other_scripts_are_none(quantity: str) -> None:
+    """Python takes them for numbers; no API server does."""
+    with pytest.raises(ValueError, match="not a quantity"):
+        thousandths(quantity)

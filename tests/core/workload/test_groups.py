@@ -20,7 +20,7 @@ GROUP = attrs.evolve(ADAPTER, membership=Membership(workloads=lambda job: 3))
 
 
 def part(place: int | str, **facts: Any) -> Json:
-    """One that says already what it waits for."""
+    """A Workload of the group that says already what it waits for."""
     return workload(
         **{"said": "Waiting for the other parts of its group"} | facts, name=f"set-{place}", index=str(place)
     )

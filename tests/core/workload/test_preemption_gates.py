@@ -17,6 +17,7 @@ from tests.core.door import (
     NOW,
     SETTINGS,
     ApplyStatus,
+    Connecting,
     CreateWorkload,
     Lost,
     Plan,
@@ -257,3 +258,11 @@ def test_without_the_setting_an_older_worker_is_asked_like_any_other() -> None:
     """Nobody waits for a turn."""
     decided = decide(snapshot(OFFERED, older("w1"), worker("w2")))
     assert [effect.cluster for effect in those(CreateWorkload, decided.effects)] == ["w1", "w2"]
+
+
+@pytest.mark.parametrize(("reach", "waits"), [(Connecting(), True), (Lost(NOW), False)], ids=["connecting", "lost"])
+def test_a_turn_goes_on_while_its_worker_is_being_connected_to(reach: Connecting | Lost, waits: bool) -> None:
+    """Its copy had got quota behind the open gate, and another worker preempted for the same job (seed 20916)."""
+    with_turn = attrs.evolve(opened("w1", ago=timedelta(seconds=13)), reach=reach)
+    seen = snapshot(OFFERED, with_turn, closed("w2"))
+    assert ("open gate on w2" not in in_words(seen, with_gates(seen))) is waits

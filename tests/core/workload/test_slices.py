@@ -536,3 +536,22 @@ class TestShrinking:
         grown = job(parallelism=4, suspended=False, status={"active": 1})
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local)), job=grown)
         assert words(seen) == []
+
+
+@pytest.mark.parametrize(
+    ("lost_for", "recorded"), [(timedelta(seconds=20), False), (timedelta(hours=1), True)], ids=["just now", "given up"]
+)
+def test_a_run_of_a_slice_that_is_over_is_waited_for_also_on_a_worker_that_is_lost(
+    lost_for: timedelta, recorded: bool
+) -> None:
+    """It was evicted and resized while its pods were ending: Kueue finished its Workload as OutOfSync.
+
+    The next slice waited for its job as long as that was seen, and began elsewhere once it was not (seed 20078).
+    """
+    over = slice_of(OLD_NAME, 3, evicted=True, finished="OutOfSync")
+    waiting = slice_of(NEW_NAME, 5, nominated=("w1", "w2"))
+    left = job_copy_of(over, of=SMALL, attempt=EARLIER, deleting=True)
+    ending = worker("w1", shared=left, reach=Lost(NOW - lost_for))
+    admitted = worker("w2", copy_of(waiting, admitted=True))
+    seen = snapshot(waiting, ending, admitted, siblings=(over,), job=job(elastic=True, parallelism=5, generation=3))
+    assert any(word == "record w2" for word in words(seen)) is recorded

@@ -131,6 +131,7 @@ class TestSettledEnds:
         seen = snapshot(local, ending, job=TERMINATED, quiet_for=timedelta(seconds=20))
         decided = decide(seen, at=now)
         assert decided.row == row
+        assert decided.look_again == 1.0 or row != "settled: stop it", "nothing else wakes it (seed 21063)"
         shown = [effect.patch["status"] for effect in those(PatchJobStatus, decided.effects)]
         assert [status["active"] for status in shown] == ([] if row == "settled: stop it" else [0])
 

@@ -51,11 +51,11 @@ async def _scaled(ground: OperatorsGround, row: Row, worker: str, groups: int) -
     await ground.resize(kind, name, _REPLICAS, groups)
 
     def look() -> dict[str, str] | None:
-        found = _pods(ground, worker, name)
+        shown = _pods(ground, worker, name)
         workloads = [cluster_name(workload) for workload in ground.workloads_of(kind, name)]
         (copy,) = ground.jobs(ground.workers[worker], kind, name)
-        whole = len(found) == len(ground.pods(worker, name)) == groups * _SIZE
+        whole = len(shown) == len(ground.pods(worker, name)) == groups * _SIZE
         so = workloads == [worker] * groups and dig(copy, "status", "readyReplicas") == groups
-        return found if whole and so else None
+        return shown if whole and so else None
 
     return await ground.until(look, lambda: ground.story(kind, name))

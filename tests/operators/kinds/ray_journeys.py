@@ -54,8 +54,8 @@ async def grows_and_shrinks(ground: OperatorsGround, row: Row) -> None:
 
         def look() -> set[str]:
             ready = dig(ground.manager.get(kind.resource, name), "status", "readyWorkerReplicas")
-            found = {uid(pod) for pod in ground.pods(worker, name)}
-            return found if ready == size and len(found) == size + 1 else set()
+            pods = {uid(pod) for pod in ground.pods(worker, name)}
+            return pods if ready == size and len(pods) == size + 1 else set()
 
         return await ground.until(look, lambda: ground.story(kind, name))
 
@@ -83,8 +83,8 @@ async def has_a_cluster_that_is_no_copy(ground: OperatorsGround, row: Row) -> No
     await ground.submit(kind, name, duration="10s")
     worker = await runs(ground, row, name)
     (copy,) = ground.jobs(ground.workers[worker], kind, name)
-    found = [obj for (resource, _), obj in ground.workers[worker].now.items() if resource == CLUSTERS]
-    (cluster,) = (obj for obj in found if labels_of(obj).get(_ORIGINATED) == name)
+    clusters = [obj for (resource, _), obj in ground.workers[worker].now.items() if resource == CLUSTERS]
+    (cluster,) = (obj for obj in clusters if labels_of(obj).get(_ORIGINATED) == name)
     labels = labels_of(cluster)
     assert [labels[label] for label in (ORIGIN_LABEL, PREBUILT_WORKLOAD)] == [
         labels_of(copy)[label] for label in (ORIGIN_LABEL, PREBUILT_WORKLOAD)

@@ -86,16 +86,20 @@ async def test_jobs_are_refused_where_the_managers_kuberay_is_older_than_managed
 async def _refused(ground: OperatorsGround, case: Case, name: str) -> None:
     """Wait until Kueue has deactivated a job whose check was `Rejected`; the user is told the field and the version."""
     since = "v1.6.0" if case.name == "rayservice" else "v1.3.0"
-    told = f'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "" (KubeRay before {since} drops the field)'
-    await ground.told(case.kind, name, told)
+    words = (
+        f'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "" (KubeRay before {since} drops the field)'
+    )
+    await ground.until_told(case.kind, name, words)
     await ground.until(
-        lambda: [dig(found, "spec", "active") for found in ground.workloads_of(case.kind, name)] == [False],
+        lambda: [dig(workload, "spec", "active") for workload in ground.workloads_of(case.kind, name)] == [False],
         lambda: ground.story(case.kind, name),
     )
     (workload,) = ground.workloads_of(case.kind, name)
     history = ground.recorded[ground.manager.name].history
-    versions = [found for kind, own, found in history if (kind, own) == (WORKLOAD, name_of(workload))]
-    states = [(one.get("state"), told in one.get("message", "")) for found in versions for one in checks(found)]
+    versions = [obj for kind, own, obj in history if (kind, own) == (WORKLOAD, name_of(workload))]
+    states = [
+        (check.get("state"), words in check.get("message", "")) for version in versions for check in checks(version)
+    ]
     assert ("Rejected", True) in states  # Kueue has it Pending again once the Workload is deactivated
 
 
@@ -144,7 +148,7 @@ async def _tells_what_is_dropped(ground: OperatorsGround, row: Row) -> None:
     assert dig(job, "spec", _NEW_FIELD) == 600
     (worker,) = ground.ran_on(kind, name)
     left = f'worker cluster "{worker}" has left .spec.{_NEW_FIELD} out of RayJob "{name}", which runs there without'
-    await ground.told(kind, name, left)
+    await ground.until_told(kind, name, left)
     await ground.cleaned(kind, name)
     notes = [str(obj.get("note")) for (resource, _), obj in ground.manager.now.items() if resource == EVENT]
     assert [note for note in notes if "which runs there without" in note and left not in note] == []

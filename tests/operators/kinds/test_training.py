@@ -27,5 +27,5 @@ async def test_only_jaxjobs_are_run_though_somebody_else_is_to_run_them(planes: 
         await ground.until(lambda: ground.running_pods("worker1", f"{IGNORING}-other"), lambda: "no pod of a JAXJob")
         own = {f"{case.name}-other": case.kind.resource for case in rows if case.name != IGNORING}
         assert [name for name in own if ground.pods("worker1", name)] == []
-        found = [await client.get(resource, ObjectKey("default", name)) for name, resource in own.items()]
-        assert [job["metadata"]["name"] for job in found if job.get("status")] == []
+        jobs = [await client.get(resource, ObjectKey("default", name)) for name, resource in own.items()]
+        assert [job["metadata"]["name"] for job in jobs if job.get("status")] == []

@@ -52,7 +52,10 @@ async def loaded(planes: Planes, plans: Sequence[Plan]) -> AsyncIterator[World]:
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
         world = World(
-            {plan.name: plan for plan in plans}, seen["manager"], {one: seen[one] for one in planes.workers}, tasks
+            {plan.name: plan for plan in plans},
+            seen["manager"],
+            {worker: seen[worker] for worker in planes.workers},
+            tasks,
         )
         for plane in planes.all:
             name = plane.name

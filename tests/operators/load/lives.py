@@ -77,8 +77,8 @@ class Lives:
 
     def tried(self, life: Life) -> int:
         """How many pods had its index before, in the same attempt."""
-        same = [one for one in self.of[life.job] if (one.attempt, one.index) == (life.attempt, life.index)]
-        return next(number for number, one in enumerate(same) if one is life)
+        same = [other for other in self.of[life.job] if (other.attempt, other.index) == (life.attempt, life.index)]
+        return next(number for number, other in enumerate(same) if other is life)
 
     def counts(self, job: str) -> tuple[int, int]:
         """How many pods of a Job's last attempt have succeeded, and how many have failed."""
@@ -94,19 +94,19 @@ def ran_twice(lives: Iterable[Life]) -> list[str]:
     wrong = [
         f"{first[0].job} ran on {first[0].cluster} and {second[0].cluster} at the same time"
         for first, second in pairwise(attempts.values())
-        if any(one.at_once_with(other) for one in first for other in second)
+        if any(former.at_once_with(other) for former in first for other in second)
     ]
     for pods in attempts.values():
         for index, same in _by_index(pods).items():
-            if any(one.at_once_with(other) for one, other in pairwise(same)):
+            if any(former.at_once_with(other) for former, other in pairwise(same)):
                 wrong.append(f"{pods[0].job} had two pods of index {index} at the same time")
-            if [one.phase for one in same].count("Succeeded") > 1:
+            if [life.phase for life in same].count("Succeeded") > 1:
                 wrong.append(f"index {index} of {pods[0].job} succeeded twice")
     return wrong
 
 
 def _by_index(pods: Iterable[Life]) -> Mapping[int, list[Life]]:
-    found: dict[int, list[Life]] = {}
+    by_index: dict[int, list[Life]] = {}
     for life in pods:
-        found.setdefault(life.index, []).append(life)
-    return found
+        by_index.setdefault(life.index, []).append(life)
+    return by_index

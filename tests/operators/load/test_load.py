@@ -44,5 +44,5 @@ async def test_all_jobs_end_with_the_right_counts_and_nothing_runs_twice(
             await poll_until(cleaned, seconds=_CLEAN_SECONDS, otherwise="not cleaned", interval=1.0)
         wrong = [*(f"{name} is not over" for name in world.waiting()), *await world.left(), *world.wrong()]
         seconds = anyio.current_time() - began
-        RESULTS.walks.append(Walk("job", "under load", seconds, "\n".join(wrong[:5]), world.told()))
+        RESULTS.walks.append(Walk("job", "under load", seconds, "\n".join(wrong[:5]), world.amounts()))
         assert not wrong, "\n".join(wrong)

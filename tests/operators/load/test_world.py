@@ -56,8 +56,8 @@ async def test_a_start_may_be_the_first_one_where_the_worker_has_started_the_cop
     first = {**STATUS, "startTime": "2026-01-01T00:00:00Z"}
     evicted = attrs.evolve(PLAN, upset="worker")
     assert _world(first, attempts=("w", "x"), plan=evicted).wrong() == []
-    (told,) = _world(first).wrong()
-    assert "its copy's last status" in told
+    (fault,) = _world(first).wrong()
+    assert "its copy's last status" in fault
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,16 @@ async def test_a_start_may_be_the_first_one_where_the_worker_has_started_the_cop
     ],
 )
 async def test_what_is_wrong_is_told_with_its_plan(fault: dict[str, Any], what: str) -> None:
-    told = _world(**fault).wrong()
-    assert any(what in one for one in told), told
-    assert all(str(PLAN) in one for one in told)
+    lines = _world(**fault).wrong()
+    assert any(what in line for line in lines), lines
+    assert all(str(PLAN) in line for line in lines)
 
 
 async def test_a_pod_that_the_manager_had_is_told() -> None:
     """Its own Job controller must leave the Job alone."""
     world = _world()
     world.lives.of["a"][0].cluster = "manager"
-    assert any("manager" in one for one in world.wrong())
+    assert any("manager" in fault for fault in world.wrong())
 
 
 def test_the_same_seed_draws_the_same_jobs_of_every_sort() -> None:

@@ -45,7 +45,7 @@ class LoadedCluster:
         }
 
     def see(self, job: Json) -> None:
-        """Take a Job as one that a watch has told."""
+        """Take a Job as if a watch had shown it."""
         self._informers[JOB].put(ObjectKey.of(job), job)
         self.last[uid(job)] = job
 
@@ -85,7 +85,7 @@ class World:
         plan = self.plans[life.job] if life else None
         if life is None or plan is None or not plan.upset or plan.name in self._upset:
             return
-        runs = [one for one in self.lives.of[plan.name] if one.started is not None and one.stopped is None]
+        runs = [life for life in self.lives.of[plan.name] if life.started is not None and life.stopped is None]
         if len(runs) == PODS if plan.attempts > 1 else life in runs and life.index == 0:
             self._upset.add(plan.name)
             self.tasks.start_soon(self._do, plan, cluster, ObjectKey.of(pod))
@@ -122,9 +122,9 @@ class World:
 
     async def left(self) -> list[str]:
         """What there still is on workers."""
-        return [one for worker in self.workers.values() for one in await worker.left()]
+        return [copy for worker in self.workers.values() for copy in await worker.left()]
 
-    def told(self) -> dict[str, int]:
+    def amounts(self) -> dict[str, int]:
         """How much there was."""
         phases = [life.phase for life in self.lives.by_uid.values()]
         return {
@@ -138,7 +138,7 @@ class World:
 
     def wrong(self) -> list[str]:
         """What is not as it should be, once all is over."""
-        return [one for plan in self.plans.values() for one in self._wrong(plan)]
+        return [fault for plan in self.plans.values() for fault in self._wrong(plan)]
 
     def _wrong(self, plan: Plan) -> list[str]:
         job, attempts = self.manager.get(JOB, plan.name), self.lives.attempts.get(plan.name, [])
@@ -150,7 +150,7 @@ class World:
         )
         copies = {own: copy for worker in self.workers.values() for own, copy in worker.last.items()}
         clusters = {life.cluster for life in lives}
-        found = [
+        judged = [
             (not plan.attempts <= len(attempts) <= plan.most_attempts, f"it began {len(attempts)} times"),
             (is_true(job, "Failed") != plan.doomed, "it ended otherwise"),
             (plan.counts not in (None, shown), f"{shown} of its pods have succeeded and failed, not {plan.counts}"),
@@ -161,8 +161,8 @@ class World:
             ),
             (not clusters <= self.workers.keys(), f"it had pods on {clusters}"),
         ]
-        told = [what for bad, what in found if bad]
-        return [f"{plan}: {what}" for what in [*told, *ran_twice(lives)]]
+        faults = [what for bad, what in judged if bad]
+        return [f"{plan}: {what}" for what in [*faults, *ran_twice(lives)]]
 
     def _workload(self, plan: Plan) -> str:
         """The name of its Workload, on all clusters."""

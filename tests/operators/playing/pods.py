@@ -94,7 +94,9 @@ def running(pod: Json, time: str, address: str) -> Json:
         "containerStatuses": containers,
     }
     done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": time, "finishedAt": time}}
-    before = [{**_container(one), "ready": True, "state": done} for one in pod["spec"].get("initContainers") or ()]
+    before = [
+        {**_container(container), "ready": True, "state": done} for container in pod["spec"].get("initContainers") or ()
+    ]
     return {**status, "initContainerStatuses": before} if before else status
 
 

@@ -65,16 +65,16 @@ class RayDashboard:
             for (kind, _), pod in self.cluster.now.items()
             if kind == POD and named and labels_of(pod).get(_JOB_LABEL) == named[0]["metadata"]["name"]
         ]
-        found = next((pod for phase in _ORDER for pod in pods if dig(pod, "status", "phase") == phase), None)
-        if found is None:
+        pod = next((pod for phase in _ORDER for pod in pods if dig(pod, "status", "phase") == phase), None)
+        if pod is None:
             return None
-        phase = found["status"]["phase"]
-        told = {"submission_id": number, "status": _STATES[phase], "message": _MESSAGES[phase]}
-        return {**told, **_times(found)}
+        phase = pod["status"]["phase"]
+        answer = {"submission_id": number, "status": _STATES[phase], "message": _MESSAGES[phase]}
+        return {**answer, **_times(pod)}
 
     async def _job(self, request: web.Request) -> web.Response:
-        told = self.job(request.match_info["id"])
-        return web.Response(status=404) if told is None else web.json_response(told)
+        answer = self.job(request.match_info["id"])
+        return web.Response(status=404) if answer is None else web.json_response(answer)
 
     async def _stop(self, request: web.Request) -> web.Response:
         del request
@@ -82,8 +82,10 @@ class RayDashboard:
 
     async def _serving(self, request: web.Request) -> web.Response:
         deployed: Any = self.applications.get(request.host, {})
-        told = {one["name"]: _running(one) for one in deployed.get("applications") or ()}
-        return web.json_response({"applications": told})
+        applications = {
+            application["name"]: _running(application) for application in deployed.get("applications") or ()
+        }
+        return web.json_response({"applications": applications})
 
     async def _deploy(self, request: web.Request) -> web.Response:
         self.applications[request.host] = await request.json()
@@ -97,9 +99,9 @@ class RayDashboard:
 def _times(pod: Json) -> Json:
     """When a pod's container started and ended, in milliseconds."""
     state = pod["status"]["containerStatuses"][0]["state"]
-    told = {**state.get("running", {}), **state.get("terminated", {})}
+    times = {**state.get("running", {}), **state.get("terminated", {})}
     names = {"start_time": "startedAt", "end_time": "finishedAt"}
-    moments = {name: parse_timestamp(told.get(field)) for name, field in names.items()}
+    moments = {name: parse_timestamp(times.get(field)) for name, field in names.items()}
     return {name: int(moment.timestamp() * 1000) for name, moment in moments.items() if moment is not None}
 
 

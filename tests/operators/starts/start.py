@@ -45,7 +45,7 @@ class Start:
     webhooks_port: int = 0
     """Where its webhooks are served; 0 if it has none, or is healthy only once they are."""
     program: str = ""
-    """Which of the project's programs, if it is not the first one."""
+    """Which of the project's programs, if it is not the first program."""
     beside: tuple[Start, ...] = ()
     """Further programs that it needs; they end with it."""
 

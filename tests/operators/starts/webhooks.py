@@ -35,17 +35,19 @@ def registered(operator: Operator, url: str, authority: bytes, only: Collection[
         only: the kinds to ask for; all if not told.
     """
     text = (operator.folder / "manifests.yaml").read_text()
-    found = [_patched(operator, obj) for obj in yaml.safe_load_all(text) if obj and obj["kind"] in _PLURALS]
+    patched = [_patched(operator, obj) for obj in yaml.safe_load_all(text) if obj and obj["kind"] in _PLURALS]
     bundle = base64.b64encode(authority).decode()
-    for obj in found:
+    for obj in patched:
         obj["metadata"]["name"] = f"{operator.name}-{obj['metadata']['name']}"
         obj["webhooks"] = [
-            one for one in obj["webhooks"] if not only or one["clientConfig"]["service"]["path"].endswith(tuple(only))
+            webhook
+            for webhook in obj["webhooks"]
+            if not only or webhook["clientConfig"]["service"]["path"].endswith(tuple(only))
         ]
         for webhook in obj["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
             webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": bundle}
-    return tuple(found)
+    return tuple(patched)
 
 
 async def in_force(cluster: Cluster, configurations: tuple[Json, ...]) -> None:
@@ -55,11 +57,11 @@ async def in_force(cluster: Cluster, configurations: tuple[Json, ...]) -> None:
         NotReady: one does not say so in time.
     """
 
-    async def told() -> bool:
-        found = [await cluster.admin.get(_path(obj)) for obj in configurations]
-        return all(webhook.get("rules") for obj in found for webhook in obj["webhooks"])
+    async def have_rules() -> bool:
+        current = [await cluster.admin.get(_path(obj)) for obj in configurations]
+        return all(webhook.get("rules") for obj in current for webhook in obj["webhooks"])
 
-    await poll_until(told, seconds=_SECONDS, otherwise="A webhook's configuration has no rules.")
+    await poll_until(have_rules, seconds=_SECONDS, otherwise="A webhook's configuration has no rules.")
 
 
 async def withdrawn(cluster: Cluster, configurations: tuple[Json, ...]) -> None:

@@ -36,16 +36,16 @@ def _container(*arguments: str) -> Json:
 
 
 def _workflow() -> Json:
-    found = {"name": RESULT, "value": f"{{{{tasks.build.outputs.parameters.{RESULT}}}}}"}
+    parameter = {"name": RESULT, "value": f"{{{{tasks.build.outputs.parameters.{RESULT}}}}}"}
     tasks = [
         {"name": "build", "template": "build"},
-        {"name": "ship", "template": "ship", "dependencies": ["build"], "arguments": {"parameters": [found]}},
+        {"name": "ship", "template": "ship", "dependencies": ["build"], "arguments": {"parameters": [parameter]}},
     ]
-    told = {"parameters": [{"name": RESULT, "valueFrom": {"path": f"/tmp/{RESULT}"}}]}
+    outputs = {"parameters": [{"name": RESULT, "valueFrom": {"path": f"/tmp/{RESULT}"}}]}
     asked = {"parameters": [{"name": RESULT}]}
     templates = [
         {"name": "main", "dag": {"tasks": tasks}},
-        {"name": "build", "container": _container(), "outputs": told},
+        {"name": "build", "container": _container(), "outputs": outputs},
         {"name": "ship", "container": _container(f"{{{{inputs.parameters.{RESULT}}}}}"), "inputs": asked},
     ]
     return {"entrypoint": "main", "templates": templates}

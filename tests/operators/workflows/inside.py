@@ -98,8 +98,10 @@ def _variables(pod: Json) -> dict[str, Any]:
     if ARGOS_LABEL not in labels_of(pod):
         return {}
     containers = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
-    told = [one.get("env") or () for one in containers if one["name"] in (_TEMPLATED, _EXECUTOR)]
-    return {one["name"]: one.get("value") for variables in told for one in variables}
+    variable_lists = [
+        container.get("env") or () for container in containers if container["name"] in (_TEMPLATED, _EXECUTOR)
+    ]
+    return {variable["name"]: variable.get("value") for variables in variable_lists for variable in variables}
 
 
 def _after(flag: str, arguments: list[str]) -> str:

@@ -75,17 +75,17 @@ def _service() -> Json:
 
 def _settings() -> list[Json]:
     """The ConfigMaps of the module."""
-    found = [obj for file in sorted(TEKTON.folder.glob("config-*.yaml")) for obj in _objects(file)]
-    return [{**obj, "metadata": {**obj["metadata"], "namespace": NAMESPACE}} for obj in found]
+    settings = [obj for file in sorted(TEKTON.folder.glob("config-*.yaml")) for obj in _objects(file)]
+    return [{**obj, "metadata": {**obj["metadata"], "namespace": NAMESPACE}} for obj in settings]
 
 
 def _webhooks(port: int) -> tuple[Json, ...]:
     """The configurations of the module; the webhook writes into them what it is asked about."""
-    found = [obj for obj in _objects(TEKTON.folder / "500-webhooks.yaml") if "webhooks" in obj]
-    for obj in found:
+    webhooks = [obj for obj in _objects(TEKTON.folder / "500-webhooks.yaml") if "webhooks" in obj]
+    for obj in webhooks:
         for webhook in obj["webhooks"]:
             webhook["clientConfig"] = {"service": {"name": _SERVICE, "namespace": NAMESPACE, "port": port}}
-    return tuple(found)
+    return tuple(webhooks)
 
 
 def _objects(file: Path) -> list[Json]:

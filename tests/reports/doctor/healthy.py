@@ -82,15 +82,15 @@ def lease(seconds_ago: float = 3.0) -> Json:
 def saying_digest(name: str, digest: str) -> Json:
     """A MultiKueueCluster whose connection uses the kubeconfig with that digest."""
     made = worker(name)
-    told = new_condition(CREDENTIALS, True, FROM_KUBECONFIG, digest, now=NOW)
-    return {**made, "status": {"conditions": [*made["status"]["conditions"], told]}}
+    digest_condition = new_condition(CREDENTIALS, True, FROM_KUBECONFIG, digest, now=NOW)
+    return {**made, "status": {"conditions": [*made["status"]["conditions"], digest_condition]}}
 
 
 def healthy(*workloads: Json, **changed: Any) -> Facts:
     """A fleet of two workers with which nothing is wrong; `changed` are fields of `Facts`."""
     objects = fleet(*workloads, workers=(saying_digest("worker1", "abc"), worker("worker2")))
     active = new_condition("Active", True, "Active", "The admission check is active", now=NOW)
-    checks = tuple({**one, "status": {"conditions": [active]}} for one in objects.checks)
+    checks = tuple({**check, "status": {"conditions": [active]}} for check in objects.checks)
     made = Facts(
         now=NOW,
         objects=attrs.evolve(objects, lease=lease(), checks=checks),

@@ -133,8 +133,8 @@ def manager_cases() -> Iterator[Case]:
     yield "starts-here", healthy(pod_workload("Ready")), "default/pod/train", "its check is Ready"
     yield "daemon-not-running", with_objects(lease=lease(3600)), "the daemon", "no daemon leads since"
     refused = (ALLOWED, attrs.evolve(ALLOWED, verb="watch", allowed=False))
-    told = "system:serviceaccount:kueue-system:multikueue may not watch workloads.kueue.x-k8s.io"
-    yield "permission-missing", healthy(permissions=refused), "the manager", told
+    denial = "system:serviceaccount:kueue-system:multikueue may not watch workloads.kueue.x-k8s.io"
+    yield "permission-missing", healthy(permissions=refused), "the manager", denial
     yield from chain_cases()
     yield from taken_away_cases()
     yield from placement_cases()
@@ -183,8 +183,8 @@ def chain_cases() -> Iterator[Case]:
     held = {"message": '{"first": "worker1", "uid": "uid"}', "status": "True", "reason": "NotDifferent"}
     second = worker("worker2")
     second["status"]["conditions"].append({"type": SECOND_NAME, **held})
-    told = "has shown what worker1 has"
-    yield "worker-second-name", with_objects(clusters=(worker("worker1"), second)), "worker2", told
+    reason = "has shown what worker1 has"
+    yield "worker-second-name", with_objects(clusters=(worker("worker1"), second)), "worker2", reason
     yield "only-second-names", of_second_names("worker2"), "MultiKueueConfig other", "default/job/train waits"
 
 
@@ -203,10 +203,10 @@ def of_second_names(*listed: str) -> Facts:
 
 
 def test_a_second_name_beside_another_cluster_keeps_nobody_waiting() -> None:
-    told = {one.id: one for one in findings(of_second_names("worker2"))}["only-second-names"]
-    assert told.remedy.startswith("list worker1 in spec.clusters of MultiKueueConfig other")
-    assert told.severity is Severity.ERROR
-    assert "only-second-names" not in {one.id for one in findings(of_second_names("worker2", "worker3"))}
+    finding = {entry.id: entry for entry in findings(of_second_names("worker2"))}["only-second-names"]
+    assert finding.remedy.startswith("list worker1 in spec.clusters of MultiKueueConfig other")
+    assert finding.severity is Severity.ERROR
+    assert "only-second-names" not in {finding.id for finding in findings(of_second_names("worker2", "worker3"))}
 
 
 @pytest.mark.parametrize("id", ["check-missing", "queue-inactive", "cluster-queue-missing", "placement-inactive"])
@@ -215,13 +215,13 @@ def test_the_doctor_says_of_queues_and_checks_what_explain_says(id: str) -> None
     cases = [facts for known, facts, *_ in (*chain_cases(), *placement_cases()) if known == id]
     assert cases
     for facts in cases:
-        told = {one.where: one for one in findings(facts) if one.id == id}
+        shared = {finding.where: finding for finding in findings(facts) if finding.id == id}
         for key in facts.objects.local_queues_by_key:
             waiting = {"metadata": {"namespace": key.namespace}, "spec": {"queueName": key.name}}
-            for one in queue_findings(waiting, facts.objects):
-                if one.id == id:
-                    assert told[one.where].why.startswith(one.why)
-                    assert told[one.where].remedy == one.remedy
+            for finding in queue_findings(waiting, facts.objects):
+                if finding.id == id:
+                    assert shared[finding.where].why.startswith(finding.why)
+                    assert shared[finding.where].remedy == finding.remedy
 
 
 def taken_away_cases() -> Iterator[Case]:
@@ -250,10 +250,10 @@ def placement_cases() -> Iterator[Case]:
     mine: Json = {**check, "metadata": {"name": "placed"}, "spec": spec, "status": {}}
     where = "AdmissionCheck placed"
     yield "placement-inactive", with_objects(checks=(check, mine)), where, "nobody handles it"
-    told = {"type": "Active", "status": "False", "reason": "PlacementNotFound", "message": "Placement p not found"}
-    gone = {**mine, "status": {"conditions": [told]}}
+    inactive = {"type": "Active", "status": "False", "reason": "PlacementNotFound", "message": "Placement p not found"}
+    gone = {**mine, "status": {"conditions": [inactive]}}
     yield "placement-inactive", with_objects(checks=(check, gone)), where, "PlacementNotFound: Placement p not found"
-    both = [{**told, "status": "True"}, {"type": "PlacementConflict", "status": "True", "reason": "Conflict"}]
+    both = [{**inactive, "status": "True"}, {"type": "PlacementConflict", "status": "True", "reason": "Conflict"}]
     addons = {**mine, "status": {"conditions": both}}
     yield "placement-inactive", with_objects(checks=(check, addons)), where, "Conflict: "
     (filled,) = healthy().objects.configs
@@ -269,19 +269,19 @@ def credential_cases() -> Iterator[Case]:
     """Of the kubeconfigs that the manager holds, and of what the daemon says about workers."""
     where = "worker1, Secret worker1-secret"
     soon, past = NOW + timedelta(days=2), NOW - timedelta(days=2)
-    for made, told in (
+    for made, words in (
         (KubeconfigFacts("worker1-secret", token_expires=past), "token expired at 2025-12-30T00:00:00Z"),
         (KubeconfigFacts("worker1-secret", token_expires=soon), "token expires at 2026-01-03T00:00:00Z"),
         (KubeconfigFacts("worker1-secret", certificate_expires=past), "client certificate expired at"),
     ):
-        yield "credentials-expire", healthy(credentials={"worker1": made}), where, told
+        yield "credentials-expire", healthy(credentials={"worker1": made}), where, words
     bound = Bound(ObjectKey("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
-    for settings, told in (
+    for settings, words in (
         (RENEWS, "its token ends at 2026-01-02T00:00:00Z; the daemon renews it from 2026-01-01T19:12:00Z on"),
         (OFF, "its token ends at 2026-01-02T00:00:00Z, and the daemon does not renew it"),
     ):
         held = KubeconfigFacts("worker1-secret", token_expires=bound.expires, bound=bound)
-        yield "bound-token", healthy(credentials={"worker1": held}, settings=settings), where, told
+        yield "bound-token", healthy(credentials={"worker1": held}, settings=settings), where, words
     wrong = KubeconfigFacts("worker1-secret", problem='it has no key "kubeconfig"')
     yield "kubeconfig-unusable", healthy(credentials={"worker1": wrong}), where, 'no key "kubeconfig"'
     newer = KubeconfigFacts("worker1-secret", "def")
@@ -324,8 +324,10 @@ def renaming(namespaces: str) -> Facts:
     facts = healthy()
     metadata = {"name": "worker1", "annotations": {NAMESPACES_ANNOTATION: namespaces}}
     clusters = tuple(
-        {**one, "metadata": {**one["metadata"], **metadata}} if one["metadata"]["name"] == "worker1" else one
-        for one in facts.objects.clusters
+        {**cluster, "metadata": {**cluster["metadata"], **metadata}}
+        if cluster["metadata"]["name"] == "worker1"
+        else cluster
+        for cluster in facts.objects.clusters
     )
     return attrs.evolve(facts, objects=attrs.evolve(facts.objects, clusters=clusters))
 
@@ -340,11 +342,11 @@ def held_pod(**changed: Any) -> Json:
 
 def inactive_queues() -> QueuesOnWorker:
     """A worker's queues, whose ClusterQueue names a flavor that is not there."""
-    told = "Can't admit new workloads: references missing ResourceFlavor(s): gpu."
+    words = "Can't admit new workloads: references missing ResourceFlavor(s): gpu."
     made = queues()
-    active = new_condition("Active", False, "FlavorNotFound", told, now=NOW)
+    active = new_condition("Active", False, "FlavorNotFound", words, now=NOW)
     return QueuesOnWorker(
-        made.local, {name: {**one, "status": {"conditions": [active]}} for name, one in made.cluster.items()}
+        made.local, {name: {**queue, "status": {"conditions": [active]}} for name, queue in made.cluster.items()}
     )
 
 
@@ -373,8 +375,8 @@ def worker_cases() -> Iterator[Case]:
     """On workers."""
     yield from worker_queue_cases()
     refused = (attrs.evolve(ALLOWED, verb="create", allowed=False), ALLOWED)
-    told = "may not create workloads.kueue.x-k8s.io"
-    yield "worker-permission-missing", with_worker(permissions=refused), "worker1", told
+    words = "may not create workloads.kueue.x-k8s.io"
+    yield "worker-permission-missing", with_worker(permissions=refused), "worker1", words
     lacking = with_worker(lacking=frozenset({WORKLOAD.gvk}))
     yield "worker-without-kueue", lacking, "worker1", "Workload (kueue.x-k8s.io/v1beta2)"
     open_to_all = with_worker(takes_anybody=True)
@@ -395,8 +397,8 @@ def worker_cases() -> Iterator[Case]:
     small = {name: worker_facts(name, queues=queues(cpu="100m")) for name in ("worker1", "worker2")}
     large = workload(job(cpu="500m"))
     large["status"]["admission"]["podSetAssignments"][0]["resourceUsage"] = {"cpu": "500m"}
-    told = "worker1: insufficient quota for cpu (0.5 > 0.1); worker2: insufficient"
-    yield "never-fits", healthy(large, workers=small), "default/job/train", told
+    words = "worker1: insufficient quota for cpu (0.5 > 0.1); worker2: insufficient"
+    yield "never-fits", healthy(large, workers=small), "default/job/train", words
     held = with_worker(stranded=(held_pod(),))
     yield "pods-stranded", held, "worker1, Pod default/train-0", "its finalizer kueue.x-k8s.io/managed stays"
     yield "worker-clock", with_worker(clock=ClockBound(60.0, 61.0)), "worker1", "at least 59 s ahead of the manager's"
@@ -415,19 +417,19 @@ def on_manager(**pool: Any) -> Facts:
     (queue,) = facts.objects.cluster_queues
     made = cluster_queue({"cpu": "1"}, pool.get("checks", ()), name="pool")
     queues = tuple(
-        {**one, "spec": {**one["spec"], "cohortName": cohort}}
-        for one, cohort in ((queue, "tenants"), (made, pool.get("cohort", "pools")))
+        {**queue, "spec": {**queue["spec"], "cohortName": cohort}}
+        for queue, cohort in ((queue, "tenants"), (made, pool.get("cohort", "pools")))
     )
     facts = objects_of(facts, cluster_queues=queues, local_queues=(*facts.objects.local_queues, POOL_QUEUE))
-    return told(facts, is_manager=True)
+    return with_role(facts, is_manager=True)
 
 
-def told(facts: Facts, *, is_manager: bool | None) -> Facts:
+def with_role(facts: Facts, *, is_manager: bool | None) -> Facts:
     """The daemon has noted whether worker1 is the manager."""
 
     def noted(cluster: Json) -> Json:
-        found = facts_status(cluster, condition(cluster, "Active"), ConnectionFacts(is_manager=is_manager), NOW)
-        return {**cluster, "status": {"conditions": [*conditions(cluster), *([found] if found else [])]}}
+        role = facts_status(cluster, condition(cluster, "Active"), ConnectionFacts(is_manager=is_manager), NOW)
+        return {**cluster, "status": {"conditions": [*conditions(cluster), *([role] if role else [])]}}
 
     worker1, *others = facts.objects.clusters
     return objects_of(facts, clusters=(noted(worker1), *others))
@@ -444,16 +446,21 @@ def own_worker_cases() -> Iterator[Case]:
     together = on_manager(cohort="tenants")
     yield "own-worker-queue", together, "worker1, ClusterQueue pool", 'shares cohort "tenants" with'
     above = objects_of(
-        on_manager(), cohorts=tuple({"metadata": {"name": one}, "spec": {"parentName": "root"}} for one in TREE)
+        on_manager(), cohorts=tuple({"metadata": {"name": name}, "spec": {"parentName": "root"}} for name in TREE)
     )
     yield "own-worker-queue", above, "worker1, ClusterQueue pool", 'shares cohort "root" with'
-    yield "own-worker-unknown", told(healthy(), is_manager=None), "worker1", "cannot tell whether it is the manager"
+    yield (
+        "own-worker-unknown",
+        with_role(healthy(), is_manager=None),
+        "worker1",
+        "cannot tell whether it is the manager",
+    )
 
 
-@pytest.mark.parametrize("fine", [on_manager(), told(healthy(), is_manager=False)])
+@pytest.mark.parametrize("fine", [on_manager(), with_role(healthy(), is_manager=False)])
 def test_a_manager_that_keeps_its_copies_apart_is_a_worker_like_any_other(fine: Facts) -> None:
-    found = {one.id for one in diagnose(fine, CHECKS).findings}
-    assert not {one for one in found if one.startswith("own-worker")}
+    ids = {finding.id for finding in diagnose(fine, CHECKS).findings}
+    assert not {finding_id for finding_id in ids if finding_id.startswith("own-worker")}
 
 
 SCORED_SETTINGS = attrs.evolve(OFF, dispatcher=DispatcherSettings(name=SCORED))
@@ -469,7 +476,9 @@ def shared(*, cpu: str = "4", leads: dict[ObjectKey, str] | None = None, **spec:
     ours = dict.fromkeys((QUEUE, LATE), CLUSTER_QUEUE_NAME)
     made = {"worker1": queues(cpu=cpu, local={**ours, **(leads or {})}, **spec), "worker2": queues(cpu=cpu, local=ours)}
     namespaces = frozenset({"default", "late"})
-    workers = {name: worker_facts(name, queues=one, namespaces=namespaces) for name, one in made.items()}
+    workers = {
+        name: worker_facts(name, queues=queues_there, namespaces=namespaces) for name, queues_there in made.items()
+    }
     return attrs.evolve(facts, workers=workers)
 
 
@@ -506,23 +515,23 @@ def job_cases() -> Iterator[Case]:
     offered, waits = workload(job(), nominated=("worker1", "worker2")), workload(job())
     dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
     yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"
-    for finding, of, told in (
+    for finding, of, words in (
         ("status-refused", offered, "so the job does not show it: refuses: active"),
         ("contested-field", offered, "so it is set back no more: refuses: active"),
         ("copy-waits", waits, "one or two are at a time: refuses: active"),
     ):
         event = EventReport("workload/w", "Warning", "MultiKueue", "refuses: active", NOW, NOW, 2, "", finding=finding)
-        yield finding, attrs.evolve(healthy(of), events={ObjectKey.of(of): (event,)}), "default/job/train", told
+        yield finding, attrs.evolve(healthy(of), events={ObjectKey.of(of): (event,)}), "default/job/train", words
     lacking = with_worker(lacks=(Need("Secret", ObjectKey("default", "db"), "default/job/train"),))
     yield "dependency-missing", lacking, "worker1, Secret default/db", "pods of default/job/train name it"
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "
-    told = f"asked — worker1: {again}words"
-    yield "name-taken", healthy(refused(saying(offered, told), worker1=RefusalFacts(Cause.NAME_TAKEN))), "worker1", ""
-    for name, told in (
+    words = f"asked — worker1: {again}words"
+    yield "name-taken", healthy(refused(saying(offered, words), worker1=RefusalFacts(Cause.NAME_TAKEN))), "worker1", ""
+    for name, words in (
         ("webhook", 'admission webhook "policy.example.com" denied the request: no team label'),
         ("namespace-missing", 'namespaces "default" not found'),
     ):
-        yield name, healthy(saying(offered, f"asked — worker1: {again}{told}")), "worker1", ""
+        yield name, healthy(saying(offered, f"asked — worker1: {again}{words}")), "worker1", ""
 
 
 CASES = [
@@ -534,7 +543,7 @@ CASES = [
     *pool_cases(),
     *job_cases(),
 ]
-ABSENT = {one.id for one in CHECKS} - {"worker-says", "worker-answers", "job-waits"}
+ABSENT = {check.id for check in CHECKS} - {"worker-says", "worker-answers", "job-waits"}
 """Rows with an id of their own; the others have that of the reason."""
 
 
@@ -553,18 +562,18 @@ def test_the_first_thing_to_do_on_a_manager_without_workers_is_to_add_one() -> N
 def test_a_clock_here_that_is_ahead_says_nothing_about_the_daemon() -> None:
     """Its Lease is as old as the manager's clock says."""
     ahead = healthy(now=NOW + timedelta(minutes=10), clock=ClockBound(-601.0, -600.0), workers={})
-    assert [one.id for one in findings(ahead)][:1] == ["own-clock"]
+    assert [finding.id for finding in findings(ahead)][:1] == ["own-clock"]
 
 
 def test_a_lost_worker_is_connected_with_no_credentials() -> None:
     """The digest of those that it was connected with stays in its status."""
     facts = healthy(credentials={"worker1": KubeconfigFacts("worker1-secret", "def")})
     lost = saying_digest("worker1", "abc")
-    for one in lost["status"]["conditions"]:
-        if one["type"] == "Active":
-            one |= {"status": "False", "reason": "ClientConnectionFailed", "message": "no route to host"}
-    found = diagnose(objects_of(facts, clusters=(lost, worker("worker2"))), CHECKS)
-    assert "credentials-not-in-use" not in {one.id for one in found.findings}
+    for entry in lost["status"]["conditions"]:
+        if entry["type"] == "Active":
+            entry |= {"status": "False", "reason": "ClientConnectionFailed", "message": "no route to host"}
+    diagnosis = diagnose(objects_of(facts, clusters=(lost, worker("worker2"))), CHECKS)
+    assert "credentials-not-in-use" not in {finding.id for finding in diagnosis.findings}
 
 
 def test_a_healthy_fleet_has_no_findings() -> None:
@@ -573,15 +582,15 @@ def test_a_healthy_fleet_has_no_findings() -> None:
     assert findings(healthy(pod_workload("Pending"))) == ()
 
 
-@pytest.mark.parametrize(("id", "facts", "where", "told"), CASES, ids=[case[0] for case in CASES])
-def test_a_finding_names_place_reason_and_remedy(id: str, facts: Facts, where: str, told: str) -> None:
-    found = [one for one in findings(facts) if one.id == id]
+@pytest.mark.parametrize(("id", "facts", "where", "words"), CASES, ids=[case[0] for case in CASES])
+def test_a_finding_names_place_reason_and_remedy(id: str, facts: Facts, where: str, words: str) -> None:
+    of_that_id = [finding for finding in findings(facts) if finding.id == id]
 
-    assert [one.where for one in found][:1] == [where], findings(facts)
-    assert told in f"{found[0].why}: {found[0].told}"
-    assert found[0].matters
-    assert found[0].remedy
-    assert not re.search(r"\{\w*\}", found[0].remedy)
+    assert [finding.where for finding in of_that_id][:1] == [where], findings(facts)
+    assert words in f"{of_that_id[0].why}: {of_that_id[0].told}"
+    assert of_that_id[0].matters
+    assert of_that_id[0].remedy
+    assert not re.search(r"\{\w*\}", of_that_id[0].remedy)
 
 
 def test_every_row_has_a_case() -> None:
@@ -590,16 +599,16 @@ def test_every_row_has_a_case() -> None:
 
 def test_what_is_missing_everywhere_is_an_error() -> None:
     nowhere = {name: worker_facts(name, queues=queues(local={})) for name in ("worker1", "worker2")}
-    found = findings(healthy(workers=nowhere))
-    assert {one.severity for one in found} == {Severity.ERROR}
-    assert "nor on any other worker" in found[0].why
+    missing = findings(healthy(workers=nowhere))
+    assert {finding.severity for finding in missing} == {Severity.ERROR}
+    assert "nor on any other worker" in missing[0].why
 
 
 def test_a_kind_that_a_worker_lacks_is_an_error_once_jobs_of_it_wait() -> None:
     lacking = frozenset({JOB_KIND.resource.gvk})
     quiet, waits = with_worker(lacking=lacking), with_worker(workload(job()), lacking=lacking)
-    assert [one.severity for one in findings(quiet)] == [Severity.WARNING]
-    assert [one.severity for one in findings(waits)] == [Severity.ERROR]
+    assert [finding.severity for finding in findings(quiet)] == [Severity.WARNING]
+    assert [finding.severity for finding in findings(waits)] == [Severity.ERROR]
 
 
 def test_a_job_too_large_for_the_workers_that_were_seen_may_fit_on_another() -> None:
@@ -613,8 +622,8 @@ def test_one_place_is_told_once_in_the_words_of_the_first() -> None:
     """The manager's word about a worker, what it answers itself, and the jobs that wait for it."""
     lost = worker("worker1", "Unauthorized", reason="ClientConnectionFailed")
     facts = with_worker(workload(job(), nominated=("worker1",)), error="worker1: list: Unauthorized")
-    found = findings(objects_of(facts, clusters=(lost, worker("worker2"))))
-    assert [one.id for one in found] == ["bad-token"]
+    reported = findings(objects_of(facts, clusters=(lost, worker("worker2"))))
+    assert [finding.id for finding in reported] == ["bad-token"]
 
 
 @pytest.mark.parametrize(
@@ -630,8 +639,8 @@ def test_one_place_is_told_once_in_the_words_of_the_first() -> None:
 def test_a_daemon_that_may_not_hold_its_lease_is_told_as_that(verb: str, group: str, follows: bool) -> None:
     """Nobody leads then: that is what follows. What it lacks beside does not hide that it is off."""
     refused = attrs.evolve(ALLOWED, verb=verb, resource="leases", group=group, allowed=False)
-    found = findings(attrs.evolve(with_objects(lease=lease(3600)), permissions=(ALLOWED, refused)))
-    assert [one.id for one in found] == ["daemon-not-running"] * (not follows) + ["permission-missing"]
+    reported = findings(attrs.evolve(with_objects(lease=lease(3600)), permissions=(ALLOWED, refused)))
+    assert [finding.id for finding in reported] == ["daemon-not-running"] * (not follows) + ["permission-missing"]
 
 
 def test_the_gate_is_not_asked_for_with_a_controller_name_of_ones_own() -> None:
@@ -643,23 +652,26 @@ def test_the_gate_is_not_asked_for_with_a_controller_name_of_ones_own() -> None:
 def test_a_kind_that_auto_stands_for_need_not_be_served() -> None:
     source = "integrations.frameworks[0] (auto)"
     lacking = frozenset({RAY_KIND.resource.gvk})
-    named, found = healthy(lacking=lacking), healthy(lacking=lacking, kinds=(attrs.evolve(RAY_KIND, source=source),))
-    assert [one.id for one in findings(named)] == ["kind-not-served"]
-    assert findings(found) == ()
+    named, defaulted = (
+        healthy(lacking=lacking),
+        healthy(lacking=lacking, kinds=(attrs.evolve(RAY_KIND, source=source),)),
+    )
+    assert [finding.id for finding in findings(named)] == ["kind-not-served"]
+    assert findings(defaulted) == ()
 
 
 def test_a_workers_words_do_nothing_to_a_terminal() -> None:
     words = "Unauthorized \x1b[2J\x07" + "x" * 5_000
     gap = NotChecked("worker1 itself", words, "nobody")
-    found = diagnose(with_worker(error=words), CHECKS)
+    diagnosis = diagnose(with_worker(error=words), CHECKS)
     gaps = diagnose(healthy(not_checked=(gap,)), CHECKS).not_checked
-    for text in (found.findings[0].why, gaps[0].why):
+    for text in (diagnosis.findings[0].why, gaps[0].why):
         assert text.isprintable()
         assert len(text) <= LONGEST
 
 
 def test_a_pool_as_the_page_has_it_is_fine() -> None:
-    assert [one.id for one in findings(shared())] == ["webhook-off"]
+    assert [finding.id for finding in findings(shared())] == ["webhook-off"]
 
 
 def test_only_what_is_held_is_looked_at() -> None:
@@ -668,41 +680,41 @@ def test_only_what_is_held_is_looked_at() -> None:
     never = DispatcherSettings(name=SCORED, profiles={"default": Profile(hold=Hold.NEVER)})
     for dispatcher in (DispatcherSettings(), never):
         facts = attrs.evolve(shared(cohortName="all"), kueue=kueue)
-        found = findings(attrs.evolve(facts, settings=attrs.evolve(OFF, dispatcher=dispatcher)))
-        assert [one.id for one in found] == ["webhook-off"]
+        reported = findings(attrs.evolve(facts, settings=attrs.evolve(OFF, dispatcher=dispatcher)))
+        assert [finding.id for finding in reported] == ["webhook-off"]
 
 
 def test_pods_are_stranded_once_they_have_ended_and_nobody_lets_go_of_them() -> None:
     """Kueue does while it sees their Workload being deleted, so one that is there yet will be."""
     held, runs = held_pod(), {**held_pod(), "status": {"phase": "Running"}}
     free, stays, alone = held_pod(finalizers=[]), held_pod(deletionTimestamp=None), held_pod(labels={})
-    (found,) = stranded_pods([held, runs, free, stays, alone], set())
-    assert found == {"metadata": {field: held["metadata"].get(field) for field in found["metadata"]}}
-    assert set(found["metadata"]) == {"namespace", "name", "uid", "deletionTimestamp"}, "the daemon publishes it"
+    (pod,) = stranded_pods([held, runs, free, stays, alone], set())
+    assert pod == {"metadata": {field: held["metadata"].get(field) for field in pod["metadata"]}}
+    assert set(pod["metadata"]) == {"namespace", "name", "uid", "deletionTimestamp"}, "the daemon publishes it"
     assert list(stranded_pods([held], {ObjectKey("default", "train")})) == []
 
 
 def test_a_pod_that_has_just_been_deleted_is_not_stranded() -> None:
     just = held_pod(deletionTimestamp=timestamp(NOW - timedelta(seconds=30)))
     assert not findings(with_worker(stranded=(just,)))
-    (found,) = findings(with_worker(stranded=(held_pod(),)))
+    (finding,) = findings(with_worker(stranded=(held_pod(),)))
     patch = '{"metadata":{"finalizers":null}}'
-    assert found.remedy.endswith(f"kubectl patch pod train-0 -n default --type=merge -p '{patch}'")
+    assert finding.remedy.endswith(f"kubectl patch pod train-0 -n default --type=merge -p '{patch}'")
 
 
 def test_errors_come_first() -> None:
-    found = findings(objects_of(with_worker(latency=9.0), lease=lease(3600)))
-    assert [one.severity for one in found] == [Severity.ERROR, Severity.WARNING]
+    reported = findings(objects_of(with_worker(latency=9.0), lease=lease(3600)))
+    assert [finding.severity for finding in reported] == [Severity.ERROR, Severity.WARNING]
 
 
 @pytest.mark.parametrize(
-    ("told", "sent", "received", "least"),
+    ("date", "sent", "received", "least"),
     [(100.0, 100.5, 100.7, 0.0), (160.0, 100.0, 100.2, 59.8), (40.0, 100.0, 100.2, -59.0)],
 )
 def test_the_bound_of_a_clock_counts_whole_seconds_and_the_request(
-    told: float, sent: float, received: float, least: float
+    date: float, sent: float, received: float, least: float
 ) -> None:
-    assert ClockBound.of(told, sent, received).at_least == pytest.approx(least)
+    assert ClockBound.of(date, sent, received).at_least == pytest.approx(least)
 
 
 def test_a_bound_token_is_a_warning_only_once_its_renewal_is_overdue() -> None:
@@ -710,12 +722,12 @@ def test_a_bound_token_is_a_warning_only_once_its_renewal_is_overdue() -> None:
     bound = Bound(ObjectKey("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
     held = {"worker1": KubeconfigFacts("worker1-secret", token_expires=bound.expires, bound=bound)}
 
-    def told(hours: int, settings: Settings = RENEWS) -> list[Severity]:
+    def severities(hours: int, settings: Settings = RENEWS) -> list[Severity]:
         facts = healthy(credentials=held, settings=settings, now=NOW + timedelta(hours=hours))
-        return [one.severity for one in diagnose(facts, CHECKS).findings if one.id == "credentials-expire"]
+        return [finding.severity for finding in diagnose(facts, CHECKS).findings if finding.id == "credentials-expire"]
 
-    assert [told(hours) for hours in (1, 20, 22, 25)] == [[], [], [Severity.WARNING], [Severity.ERROR]]
-    assert told(1, OFF) == [Severity.WARNING]
+    assert [severities(hours) for hours in (1, 20, 22, 25)] == [[], [], [Severity.WARNING], [Severity.ERROR]]
+    assert severities(1, OFF) == [Severity.WARNING]
 
 
 def test_what_ocm_renews_is_a_warning_only_once_that_is_overdue() -> None:
@@ -724,12 +736,12 @@ def test_what_ocm_renews_is_a_warning_only_once_that_is_overdue() -> None:
     held = kubeconfig_facts("multikueue-c1", ClusterConfig("https://c1:6443"), secret)
     ends = attrs.evolve(held, token_expires=NOW + timedelta(days=7))
 
-    def told(hours: int) -> list[str]:
+    def remedies(hours: int) -> list[str]:
         facts = healthy(credentials={"worker1": ends}, now=NOW + timedelta(hours=hours))
-        return [one.remedy for one in diagnose(facts, CHECKS).findings if one.id == "credentials-expire"]
+        return [finding.remedy for finding in diagnose(facts, CHECKS).findings if finding.id == "credentials-expire"]
 
-    assert told(100) == []
-    (remedy,) = told(150)
+    assert remedies(100) == []
+    (remedy,) = remedies(150)
     assert "agent of managed-serviceaccount" in remedy
 
 
@@ -738,7 +750,7 @@ def test_a_worker_of_a_managed_cluster_that_is_not_selected_needs_nobody() -> No
     second = worker("worker2")
     second = {**second, "metadata": {**second["metadata"], "labels": labels}}
     facts = with_objects(configs=(config(("worker1",)),), clusters=(worker("worker1"), second))
-    (unlisted,) = (one for one in diagnose(facts, CHECKS).findings if one.id == "worker-unlisted")
+    (unlisted,) = (finding for finding in diagnose(facts, CHECKS).findings if finding.id == "worker-unlisted")
     assert unlisted.remedy.startswith("nothing: it is made for a ManagedCluster")
 
 
@@ -786,9 +798,9 @@ def test_nothing_else_is_touched() -> None:
 
 def test_what_is_mended_is_no_finding_any_more() -> None:
     facts = healthy(settings=OFF)
-    assert [one.id for one in diagnose(facts, CHECKS).findings] == ["webhook-left-over"]
+    assert [finding.id for finding in diagnose(facts, CHECKS).findings] == ["webhook-left-over"]
     mended = attrs.evolve(facts, webhooks=WebhookFacts({}), workers={"worker1": worker_facts()})
-    assert [one.id for one in diagnose(mended, CHECKS).findings] == ["webhook-off"]
+    assert [finding.id for finding in diagnose(mended, CHECKS).findings] == ["webhook-off"]
 
 
 @pytest.mark.parametrize(
@@ -805,7 +817,7 @@ def test_a_command_that_adds_a_worker_can_be_pasted_where_the_daemon_runs_on_one
     }
     refused = (attrs.evolve(ALLOWED, verb="create", allowed=False),)
     facts = attrs.evolve(with_worker(permissions=refused), credentials=held)
-    remedies = [one.remedy for one in findings(facts) if "worker add" in one.remedy]
+    remedies = [finding.remedy for finding in findings(facts) if "worker add" in finding.remedy]
     assert len(remedies) == 2
     for remedy in remedies:
         assert f"multikueue worker add worker1 --worker-context CONTEXT{option}" in remedy
@@ -835,8 +847,8 @@ def test_nothing_is_missing_from_a_list_that_cannot_be_read(field: str, resource
 
 
 def test_a_check_of_another_controller_is_told_once_with_both_names() -> None:
-    (found,) = findings(objects_of(healthy(), checks=(admission_check("kueue.x-k8s.io/multikueu"),)))
-    assert found.remedy.startswith("make the AdmissionCheck anew with spec.controllerName kueue.x-k8s.io/multikueue")
+    (finding,) = findings(objects_of(healthy(), checks=(admission_check("kueue.x-k8s.io/multikueu"),)))
+    assert finding.remedy.startswith("make the AdmissionCheck anew with spec.controllerName kueue.x-k8s.io/multikueue")
 
 
 def test_what_several_workers_lack_is_one_finding() -> None:
@@ -848,13 +860,15 @@ def test_what_several_workers_lack_is_one_finding() -> None:
     }
     for expected, lack in lacks.items():
         both = {name: worker_facts(name, **lack) for name in ("worker1", "worker2")}
-        assert [(one.id, one.where) for one in findings(healthy(workers=both))] == [(expected, "worker1, worker2")]
+        assert [(finding.id, finding.where) for finding in findings(healthy(workers=both))] == [
+            (expected, "worker1, worker2")
+        ]
 
 
 def test_the_verbs_of_a_resource_are_named_together() -> None:
     verbs = ("create", "delete", "get")
     lacking = [attrs.evolve(ALLOWED, verb=verb, allowed=False) for verb in verbs]
     status = attrs.evolve(lacking[0], verb="patch", resource="workloads/status")
-    (found,) = findings(with_worker(permissions=(*lacking, status)))
+    (finding,) = findings(with_worker(permissions=(*lacking, status)))
     words = "may not create, delete, get workloads.kueue.x-k8s.io; patch workloads/status.kueue.x-k8s.io"
-    assert found.why.endswith(words)
+    assert finding.why.endswith(words)

@@ -40,18 +40,18 @@ def facts(*copies: EndingCopy, workloads: tuple[Json, ...] = (), **metadata: Any
 
 
 def findings(seen: Facts) -> list[Finding]:
-    return [one for one in diagnose(seen, CHECKS).findings if one.id == "copy-does-not-end"]
+    return [finding for finding in diagnose(seen, CHECKS).findings if finding.id == "copy-does-not-end"]
 
 
 def test_it_names_job_and_uid_and_the_finalizer_and_a_command_that_gives_it_up() -> None:
-    (found,) = findings(facts(copy()))
-    assert found.where == "worker1, Job default/train"
-    assert found.why == (
+    (finding,) = findings(facts(copy()))
+    assert finding.where == "worker1, Job default/train"
+    assert finding.why == (
         f"Job default/train (UID uid-train): deleted at {timestamp(DELETED)}, should have ended at {timestamp(DUE)}; "
         "held by the finalizer example.com/slow"
     )
     before = timestamp(DELETED + timedelta(seconds=1))
-    assert found.remedy == (
+    assert finding.remedy == (
         "look at what the finalizer waits for; if nothing of it runs, give up what was made there until then: "
         f"kubectl annotate multikueuecluster worker1 {GIVE_UP_BEFORE_ANNOTATION}={before} --overwrite"
     )
@@ -60,27 +60,27 @@ def test_it_names_job_and_uid_and_the_finalizer_and_a_command_that_gives_it_up()
 def test_one_whose_workload_is_there_is_given_up_by_its_uid() -> None:
     made = workload(stored(job("train")))
     key = ObjectKey.of(made)
-    (found,) = findings(facts(copy(workload=key), workloads=(made,)))
+    (finding,) = findings(facts(copy(workload=key), workloads=(made,)))
     annotation = f"{GIVE_UP_ANNOTATION}=worker1/uid-train"
-    assert found.remedy.endswith(f"kubectl -n default annotate workload {key.name} {annotation}")
+    assert finding.remedy.endswith(f"kubectl -n default annotate workload {key.name} {annotation}")
     (other,) = findings(facts(copy(workload=ObjectKey("default", "gone"))))
     assert "annotate multikueuecluster" in other.remedy
 
 
 def test_a_node_that_is_down_is_one_finding_whatever_it_holds() -> None:
     copies = [on_dead_node(f"train-{number}") for number in range(9)]
-    (found,) = findings(facts(*copies))
-    assert f"pod train-0-x on node n1 should have ended at {timestamp(DUE)}: the node may be down" in found.why
-    assert "the same holds of Job default/train-1 (UID uid-train-1), " in found.why
-    assert found.why.endswith("and 3 more")
-    assert found.remedy.startswith("look at that node; ")
+    (finding,) = findings(facts(*copies))
+    assert f"pod train-0-x on node n1 should have ended at {timestamp(DUE)}: the node may be down" in finding.why
+    assert "the same holds of Job default/train-1 (UID uid-train-1), " in finding.why
+    assert finding.why.endswith("and 3 more")
+    assert finding.remedy.startswith("look at that node; ")
     assert len(findings(facts(*copies, copy("other")))) == 2
 
 
 def test_where_pods_may_not_be_read_it_says_so() -> None:
-    (found,) = findings(facts(copy(finalizers=(), pods_unseen="they may not be listed there")))
-    assert found.why.endswith("its pods are not known: they may not be listed there")
-    assert found.remedy.startswith("look at the node of its pods; ")
+    (finding,) = findings(facts(copy(finalizers=(), pods_unseen="they may not be listed there")))
+    assert finding.why.endswith("its pods are not known: they may not be listed there")
+    assert finding.remedy.startswith("look at the node of its pods; ")
 
 
 @pytest.mark.parametrize("by_uid", [True, False])
@@ -97,8 +97,8 @@ def test_the_job_that_waits_for_it_is_no_second_finding() -> None:
     """Seen from the manager alone it is one."""
     run = EarlierRun("worker1", "Job", "train", "uid-train", DELETED, DUE, SLOW)
     waits = waiting_for(saying(workload(stored(job("train"))), "words"), run)
-    assert [one.where for one in findings(facts(copy(), workloads=(waits,)))] == ["worker1, Job default/train"]
-    assert [one.where for one in findings(facts(workloads=(waits,)))] == ["worker1"]
+    assert [finding.where for finding in findings(facts(copy(), workloads=(waits,)))] == ["worker1, Job default/train"]
+    assert [finding.where for finding in findings(facts(workloads=(waits,)))] == ["worker1"]
 
 
 def test_a_job_whose_earlier_run_has_time_to_end_is_none() -> None:
@@ -111,7 +111,7 @@ def test_words_of_a_worker_end_no_terminal_and_enter_no_command() -> None:
     odd = copy("\x1b[2J", uid="$(reboot)", finalizers=("a\nb/c",), workload=ObjectKey("default", "$(reboot)"))
     made = workload(stored(job("train")))
     made["metadata"]["name"] = "$(reboot)"
-    (found,) = findings(facts(odd, workloads=(made,)))
-    assert "\x1b" not in found.why
-    assert "\n" not in found.why
-    assert "reboot" not in found.remedy
+    (finding,) = findings(facts(odd, workloads=(made,)))
+    assert "\x1b" not in finding.why
+    assert "\n" not in finding.why
+    assert "reboot" not in finding.remedy

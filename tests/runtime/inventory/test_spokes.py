@@ -169,7 +169,7 @@ class TestOthersObjects:
             made = await on.admin.create(MULTIKUEUE_CLUSTER, {**foreign, "spec": {"clusterSource": source}})
             async with on.managed(settings()):
                 on.select("c1")
-                await until(lambda: _told(on, "Conflict"))
+                await until(lambda: _has_event(on, "Conflict"))
                 assert on.making is not None
                 assert on.making.problem("c1").startswith("Conflict: MultiKueueCluster c1 is somebody else's")
                 on.select()
@@ -203,7 +203,7 @@ async def _grant(on: Hub, account: str = "multikueue") -> Json:
     return await on.admin.create(CLUSTER_PERMISSION, {**api, "metadata": metadata, "spec": spec})
 
 
-async def _told(on: Hub, reason: str) -> bool:
+async def _has_event(on: Hub, reason: str) -> bool:
     return reason in [event[1] for event in await on.events()]
 
 

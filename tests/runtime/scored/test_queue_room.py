@@ -87,7 +87,7 @@ async def test_a_workload_that_waits_again_keeps_its_claim() -> None:
 
 
 def started(key: ObjectKey, reserved: datetime) -> Json:
-    """One that a worker has since then."""
+    """A Workload that a worker has since then."""
     admitted = condition("Admitted", at=timestamp(reserved))
     made = workload(cluster="worker1", check="Ready", reserved_at=timestamp(reserved))
     made["metadata"] |= {"name": key.name, "namespace": key.namespace}

@@ -131,12 +131,12 @@ def test_a_lone_manager_gets_what_it_applies(first: Json, second: Json) -> None:
     """Whatever it applied before, only the last configuration counts (empty containers may disappear)."""
     live = applied(applied(None, "m", **first), "m", **second)
     wanted = {key: value for key, value in second.items() if value}
-    found = {key: value for key, value in (live.get("spec") or {}).items() if value}
+    spec = {key: value for key, value in (live.get("spec") or {}).items() if value}
     for key in ("tags", "checks"):
-        for side in (wanted, found):
+        for side in (wanted, spec):
             if key in side:
                 side[key] = sorted(side[key], key=str)
-    assert found == wanted
+    assert spec == wanted
 
 
 @given(SPECS)

@@ -134,10 +134,10 @@ def test_an_unknown_policy_is_refused_before_anything_is_looked_up() -> None:
 
 def test_new_pods_are_completed() -> None:
     """As the admission plugins that are always on do it."""
-    found = Registry().create_object(pod())
-    assert found["spec"]["serviceAccountName"] == "default"
-    assert [item["key"].rpartition("/")[2] for item in found["spec"]["tolerations"]] == ["not-ready", "unreachable"]
-    assert found["status"]["qosClass"] == "BestEffort"
+    created = Registry().create_object(pod())
+    assert created["spec"]["serviceAccountName"] == "default"
+    assert [item["key"].rpartition("/")[2] for item in created["spec"]["tolerations"]] == ["not-ready", "unreachable"]
+    assert created["status"]["qosClass"] == "BestEffort"
 
 
 @pytest.mark.parametrize(

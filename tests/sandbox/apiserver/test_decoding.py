@@ -77,9 +77,9 @@ def test_empty_values_are_left_out_where_the_type_says_so() -> None:
 def test_times_are_in_utc_and_unset_ones_are_null() -> None:
     """As clients of a real server read them."""
     status = {"startTime": "2026-01-01T02:00:00+02:00", "conditions": [{"type": "Ready", "status": "True"}]}
-    found = decoded("", "pods", {"status": status})["status"]
-    assert found["startTime"] == "2026-01-01T00:00:00Z"
-    assert found["conditions"][0]["lastTransitionTime"] is None
+    shown_status = decoded("", "pods", {"status": status})["status"]
+    assert shown_status["startTime"] == "2026-01-01T00:00:00Z"
+    assert shown_status["conditions"][0]["lastTransitionTime"] is None
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,6 @@ def test_wrong_types_are_a_bad_request(plural: str, body: Json) -> None:
 
 def test_an_empty_object_has_what_its_type_always_has() -> None:
     """Nobody owns what is there before anything is set."""
-    found = empty_object(row("", "pods"))
-    assert found["spec"] == {"containers": None}
-    assert found["status"] == {}
+    empty = empty_object(row("", "pods"))
+    assert empty["spec"] == {"containers": None}
+    assert empty["status"] == {}

@@ -60,17 +60,17 @@ async def test_it_is_a_client_like_any_other() -> None:
     created = await client.create(JOB, job())
     assert created["spec"]["parallelism"] == 1
     created["metadata"]["annotations"] = {"mine": "only"}
-    found = await client.get(JOB, key())
-    assert "annotations" not in found["metadata"]
-    found["spec"]["parallelism"] = 2
-    replaced = await client.replace(JOB, found)
+    stored_job = await client.get(JOB, key())
+    assert "annotations" not in stored_job["metadata"]
+    stored_job["spec"]["parallelism"] = 2
+    replaced = await client.replace(JOB, stored_job)
     assert replaced["metadata"]["generation"] == 2
     patched = await client.merge_patch(JOB, key(), {"status": {"active": 1}}, subresource="status")
     assert patched["status"] == {"active": 1}
     await client.merge_patch(JOB, key(), {"metadata": {"labels": {"x": "1"}}})
     listed = await client.list(JOB, label_selector="x=1")
     assert [item["metadata"]["name"] for item in listed.items] == ["j"]
-    await client.delete(JOB, key(), uid=found["metadata"]["uid"], propagation="Background")
+    await client.delete(JOB, key(), uid=stored_job["metadata"]["uid"], propagation="Background")
     assert (await client.list(JOB)).items == []
 
 
@@ -87,8 +87,8 @@ async def test_apply_creates_and_owns() -> None:
     head: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}
     await client.apply(NAMESPACE, {**head, "metadata": {"name": "n", "labels": {"a": "1"}}}, field_manager="m")
     labels = {"name": "n", "labels": {"b": "1"}}
-    found = await client.apply(NAMESPACE, {**head, "metadata": labels}, field_manager="o")
-    assert found["metadata"]["labels"] == {"a": "1", "b": "1", "kubernetes.io/metadata.name": "n"}
+    namespace = await client.apply(NAMESPACE, {**head, "metadata": labels}, field_manager="o")
+    assert namespace["metadata"]["labels"] == {"a": "1", "b": "1", "kubernetes.io/metadata.name": "n"}
 
 
 async def test_refusals_are_the_librarys_errors() -> None:
@@ -322,5 +322,5 @@ def test_clusters_do_not_share_uids() -> None:
 async def test_keys_of_cluster_scoped_objects_have_no_namespace() -> None:
     """An empty namespace means none."""
     client = DirectClient(Registry())
-    found = await client.get(NAMESPACE, ObjectKey("", "default"))
-    assert found["status"]["phase"] == "Active"
+    namespace = await client.get(NAMESPACE, ObjectKey("", "default"))
+    assert namespace["status"]["phase"] == "Active"

@@ -71,18 +71,18 @@ async def test_each_group_selects_by_its_own_names() -> None:
     await DirectClient(server).create(EVENT, reported())
     for resource, field in ((OLD, "involvedObject.name"), (EVENT, "regarding.name")):
         row = server.registry.type_of(resource)
-        for name, found in (("job-a", 1), ("job-b", 0)):
+        for name, number in (("job-a", 1), ("job-b", 0)):
             options = ListOptions(Selector.parse(row, fields=f"{field}={name}"))
-            assert len(server.registry.list(row, "default", options).entries) == found
+            assert len(server.registry.list(row, "default", options).entries) == number
 
 
 async def test_a_watch_of_the_old_group_tells_of_both() -> None:
     """In its own words."""
-    client, told = DirectClient(ApiServer("a")), list[WatchEvent]()
+    client, events = DirectClient(ApiServer("a")), list[WatchEvent]()
     await client.create(EVENT, reported())
-    async with running(functools.partial(client.watch, OLD, told.append, resource_version="0")):
-        await turn_until(lambda: bool(told))
-    assert told[0].object["message"] == "The workload was admitted"
+    async with running(functools.partial(client.watch, OLD, events.append, resource_version="0")):
+        await turn_until(lambda: bool(events))
+    assert events[0].object["message"] == "The workload was admitted"
 
 
 @pytest.mark.parametrize(

@@ -36,13 +36,13 @@ class Place:
     async def get(self, path: str) -> Json:
         """The object at a path."""
         async with self.session.get(path) as response:
-            found: Json = await response.json()
-            return found
+            body: Json = await response.json()
+            return body
 
 
 @asynccontextmanager
 async def place() -> AsyncIterator[Place]:
-    """One with the pod `a` on the node."""
+    """A place with the pod `a` on the node."""
     async with ApiServer("a", tokens={"t": "admin"}) as server:
         server.access.enforce_roles()
         trusted = ssl.create_default_context(cadata=server.ca_pem)
@@ -104,11 +104,11 @@ async def test_any_path_of_a_kubelet() -> None:
         for method in ("PUT", "PATCH", "DELETE"):
             async with here.session.request(method, f"{proxy}/z", allow_redirects=False) as response:
                 assert response.status == 302
-    asked = [(one.method, one.target) for one in here.kubelet.asked]
+    asked = [(request.method, request.target) for request in here.kubelet.asked]
     assert asked[:2] == [("GET", "/healthz?verbose=1&x=a%20b"), ("POST", "/run/x/")]
     assert [method for method, _ in asked[2:]] == ["PUT", "PATCH", "DELETE"]
     assert here.kubelet.bodies == [b"body"]
-    assert not any("authorization" in one.headers for one in here.kubelet.asked)
+    assert not any("authorization" in request.headers for request in here.kubelet.asked)
 
 
 async def test_a_node_that_is_not_there_or_does_not_answer() -> None:
@@ -165,8 +165,8 @@ async def test_a_stream_ends_on_both_sides_when_one_ends() -> None:
         writer.transport.abort()
         await until(lambda: not here.kubelet.open)
         reader, writer = await open_stream(here)
-        for one in here.kubelet.open:
-            one.transport.abort()
+        for connection in here.kubelet.open:
+            connection.transport.abort()
         assert await reader.read() == b""
         writer.transport.abort()
         reader, writer = await open_stream(here)

@@ -28,7 +28,7 @@ def pod(**state: Json) -> Json:
 
 def test_it_says_that_it_has_started_and_each_step() -> None:
     lines = said(pod(running={}), "main", START + timedelta(seconds=2.5))
-    assert [(one.text, one.at - START) for one in lines] == [
+    assert [(line.text, line.at - START) for line in lines] == [
         ("started", timedelta(0)),
         ("step 1", timedelta(seconds=1)),
         ("step 2", timedelta(seconds=2)),
@@ -40,7 +40,7 @@ def test_how_it_has_ended_stays() -> None:
     ended = pod(terminated={"exitCode": 1, "finishedAt": "2026-01-01T00:00:01Z"})
     for later in (2, 3000):
         lines = said(ended, "main", START + timedelta(seconds=later))
-        assert [one.text for one in lines] == ["started", "step 1", "ended with exit code 1"]
+        assert [line.text for line in lines] == ["started", "step 1", "ended with exit code 1"]
 
 
 def test_one_that_waits_has_no_log() -> None:

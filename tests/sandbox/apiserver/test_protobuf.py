@@ -155,17 +155,17 @@ def without_nulls(value: Any) -> Any:
 def test_what_kubectl_sends_is_what_it_prints(printed: Path) -> None:
     """The body of a command, and what the same command prints with `--dry-run=client -o json`."""
     expected = without_nulls(json.loads(printed.read_text()))
-    found = without_nulls(decode_protobuf(printed.with_suffix(".pb").read_bytes()))
+    decoded = without_nulls(decode_protobuf(printed.with_suffix(".pb").read_bytes()))
 
-    assert found == expected
+    assert decoded == expected
 
 
 def deepest(name: str, above: tuple[str, ...] = ()) -> int:
     """How deep messages are in each other; fails where one contains itself."""
     assert name not in above, (*above, name)
     inner = {field.type for field in fields_of(name).values() if field.type.rpartition(".")[2] not in SPECIAL}
-    nested = [found for found in inner if "." in found]
-    return 1 + max((deepest(found, (*above, name)) for found in nested), default=0)
+    nested = [message for message in inner if "." in message]
+    return 1 + max((deepest(message, (*above, name)) for message in nested), default=0)
 
 
 def test_no_message_contains_itself() -> None:
@@ -200,9 +200,9 @@ def test_what_is_refused_is_refused_with_a_reason(raw: bytes, why: str) -> None:
 def test_fields_of_a_later_release_are_passed_over() -> None:
     """Of every wire type, as a Go server does."""
     unknown = counted(90, b"x") + number(91 << 3) + number(7) + number(92 << 3 | 5) + b"1234" + number(93 << 3 | 1)
-    found = decode_protobuf(body("v1", "ConfigMap", unknown + b"12345678" + counted(2, counted(1, b"k"))))
+    config_map = decode_protobuf(body("v1", "ConfigMap", unknown + b"12345678" + counted(2, counted(1, b"k"))))
 
-    assert found == {"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": ""}}
+    assert config_map == {"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": ""}}
 
 
 def test_numbers_in_one_field_are_read_too() -> None:
@@ -213,9 +213,9 @@ def test_numbers_in_one_field_are_read_too() -> None:
     context = counted(tag, number(1) + number(300))
     (spec,) = (tag for tag, field in fields_of("core.v1.Pod").items() if field.name == "spec")
     (inner,) = (tag for tag, field in fields_of("core.v1.PodSpec").items() if field.name == "securityContext")
-    found = decode_protobuf(body("v1", "Pod", counted(spec, counted(inner, context))))
+    pod = decode_protobuf(body("v1", "Pod", counted(spec, counted(inner, context))))
 
-    assert found["spec"] == {"securityContext": {"supplementalGroups": [1, 300]}}
+    assert pod["spec"] == {"securityContext": {"supplementalGroups": [1, 300]}}
 
 
 @given(st.integers(-(2**63), 2**63 - 1))

@@ -61,6 +61,6 @@ def test_fields_that_cannot_be_selected_are_refused() -> None:
 
 def test_field_selectors_compare_text() -> None:
     """A missing field is the empty string."""
-    found = Entry(1, {**config_map("a"), "spec": {"unschedulable": True}})
-    assert Selector((), parse_fields("metadata.name=a,spec.unschedulable=true,spec.none=")).matches(found)
-    assert not Selector((), parse_fields("metadata.name!=a")).matches(found)
+    entry = Entry(1, {**config_map("a"), "spec": {"unschedulable": True}})
+    assert Selector((), parse_fields("metadata.name=a,spec.unschedulable=true,spec.none=")).matches(entry)
+    assert not Selector((), parse_fields("metadata.name!=a")).matches(entry)

@@ -29,8 +29,8 @@ async def test_https_with_a_token_from_the_kubeconfig() -> None:
         configuration = client.Configuration()
         await config.load_kube_config_from_dict(server.kubeconfig(), client_configuration=configuration)
         async with client.ApiClient(configuration) as api:
-            found = await client.CoreV1Api(api).list_namespace()
-        assert "default" in [item.metadata.name for item in found.items or []]
+            namespaces = await client.CoreV1Api(api).list_namespace()
+        assert "default" in [item.metadata.name for item in namespaces.items or []]
         assert server.requests["admin", "list", "namespaces"] == 1
 
 
@@ -91,14 +91,14 @@ async def test_a_field_that_stands_twice_is_told_or_refused(validation: str) -> 
     async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
         where = f"/api/v1/namespaces/default/configmaps?fieldValidation={validation}"
         async with session.post(where, data=body, headers={"Content-Type": "application/json"}) as response:
-            found, warnings = await response.json(), response.headers.getall("Warning", [])
+            answer, warnings = await response.json(), response.headers.getall("Warning", [])
     if validation == "Strict":
         why = 'strict decoding error: duplicate field "metadata.name", duplicate field "data.x"'
-        assert (response.status, found["message"]) == (400, why)
+        assert (response.status, answer["message"]) == (400, why)
         return
-    assert (response.status, found["metadata"]["name"], found["data"]) == (201, "b", {"x": "3", "y": "2"})
-    told = [f'299 - "duplicate field \\"{field}\\""' for field in ("metadata.name", "data.x")]
-    assert warnings == ([] if validation == "Ignore" else told)
+    assert (response.status, answer["metadata"]["name"], answer["data"]) == (201, "b", {"x": "3", "y": "2"})
+    duplicates = [f'299 - "duplicate field \\"{field}\\""' for field in ("metadata.name", "data.x")]
+    assert warnings == ([] if validation == "Ignore" else duplicates)
 
 
 def test_bodies_that_are_no_objects_have_no_field_twice() -> None:
@@ -149,8 +149,8 @@ async def test_other_clients_trust_only_its_own_authority() -> None:
 
 async def get_json(session: aiohttp.ClientSession, path: str, **options: str) -> Json:
     async with session.get(path, headers=TABLE, params=options) as response:
-        found: Json = await response.json(content_type=None)
-        return found
+        body: Json = await response.json(content_type=None)
+        return body
 
 
 async def test_kubectl_get_watch_gets_tables() -> None:

@@ -40,8 +40,8 @@ def test_patched_items_keep_the_order_of_the_patch(before: list[str], patch: lis
 def test_items_are_merged_by_their_key() -> None:
     """So that a patch of one container's image needs only its name."""
     live = {"spec": {"containers": [{"name": "a", "image": "x", "command": ["c"]}]}}
-    found = strategic_patch(POD, live, {"spec": {"containers": [{"name": "a", "image": "y"}]}})
-    assert found["spec"]["containers"] == [{"name": "a", "image": "y", "command": ["c"]}]
+    patched = strategic_patch(POD, live, {"spec": {"containers": [{"name": "a", "image": "y"}]}})
+    assert patched["spec"]["containers"] == [{"name": "a", "image": "y", "command": ["c"]}]
     assert live["spec"]["containers"][0]["image"] == "x"
 
 
@@ -57,13 +57,13 @@ def test_finalizers_are_a_set_and_plain_lists_are_replaced() -> None:
     """As the schema says, field by field."""
     live = {"metadata": {"finalizers": ["a"]}, "spec": {"tolerations": [{"key": "k"}]}}
     patch = {"metadata": {"finalizers": ["b"]}, "spec": {"tolerations": [{"key": "l"}]}}
-    found = strategic_patch(POD, live, patch)
-    assert sorted(found["metadata"]["finalizers"]) == ["a", "b"]
-    assert found["spec"]["tolerations"] == [{"key": "l"}]
+    patched = strategic_patch(POD, live, patch)
+    assert sorted(patched["metadata"]["finalizers"]) == ["a", "b"]
+    assert patched["spec"]["tolerations"] == [{"key": "l"}]
 
 
 def test_single_values_of_a_set_are_deleted() -> None:
     """The directive that kubectl sends for finalizers."""
     live = {"metadata": {"finalizers": ["a", "b"]}}
-    found = strategic_patch(POD, live, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}})
-    assert found["metadata"]["finalizers"] == ["b"]
+    patched = strategic_patch(POD, live, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}})
+    assert patched["metadata"]["finalizers"] == ["b"]

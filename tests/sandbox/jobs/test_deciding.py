@@ -21,14 +21,14 @@ STAMP = "2026-01-01T12:00:00Z"
 
 
 def stored(status: Json | None = None, **spec: Any) -> Json:
-    found = job(**{"queue": None, "parallelism": 1, "completions": 1, **spec})
-    return {**found, "status": status or {}}
+    batch_job = job(**{"queue": None, "parallelism": 1, "completions": 1, **spec})
+    return {**batch_job, "status": status or {}}
 
 
-def turn(found: Json, run: Run | None = None, *, time: float = 0, startup: float = 0, fails: bool = False) -> Turn:
-    before = copy.deepcopy(found)
-    result = decide_run(BATCH_JOB, found, run, time=time, now=NOW, startup=startup, draw=lambda: Fate(10, fails))
-    assert found == before, "deciding changes nothing"
+def turn(job: Json, run: Run | None = None, *, time: float = 0, startup: float = 0, fails: bool = False) -> Turn:
+    before = copy.deepcopy(job)
+    result = decide_run(BATCH_JOB, job, run, time=time, now=NOW, startup=startup, draw=lambda: Fate(10, fails))
+    assert job == before, "deciding changes nothing"
     return result
 
 
@@ -36,9 +36,9 @@ def run(*, ready_at: float = 0, ends_at: float = 10, fails: bool = False) -> Run
     return Run(Fate(10, fails), ready_at, ends_at)
 
 
-def after(found: Json, result: Turn) -> Json:
+def after(job: Json, result: Turn) -> Json:
     assert result.status is not None
-    return {**found, "status": result.status}
+    return {**job, "status": result.status}
 
 
 def test_a_job_starts_and_its_pods_are_ready_at_once() -> None:
@@ -111,19 +111,19 @@ def test_a_job_fails_with_the_conditions_of_kubernetes() -> None:
 
 
 def test_more_completions_than_parallelism_take_several_rounds() -> None:
-    found = stored(parallelism=2, completions=5)
+    state = stored(parallelism=2, completions=5)
     its, time, seen = None, 0.0, []
     for _ in range(4):
-        result = turn(found, its, time=time)
-        found, its, time = after(found, result), result.run, result.at or 0
-        seen.append((found["status"].get("active"), found["status"].get("succeeded", 0)))
+        result = turn(state, its, time=time)
+        state, its, time = after(state, result), result.run, result.at or 0
+        seen.append((state["status"].get("active"), state["status"].get("succeeded", 0)))
     assert seen == [(2, 0), (2, 2), (1, 4), (None, 5)]
-    assert condition(found, "Complete") is not None
+    assert condition(state, "Complete") is not None
 
 
 def test_a_work_queue_is_done_when_its_pods_are() -> None:
-    found = stored(parallelism=3, completions=None)
-    done = after(found, turn(found, run(), time=10))
+    queued = stored(parallelism=3, completions=None)
+    done = after(queued, turn(queued, run(), time=10))
     assert done["status"]["succeeded"] == 3
 
 
@@ -137,8 +137,8 @@ def test_a_job_with_nothing_to_do_is_done() -> None:
 )
 def test_jobs_of_other_controllers_are_left_alone(managed_by: str | None, runs: bool) -> None:
     delegation: dict[str, Any] = {"managedBy": managed_by} if managed_by else {}
-    found = stored(**delegation)
-    assert (turn(found).status is not None) is runs
+    delegated = stored(**delegation)
+    assert (turn(delegated).status is not None) is runs
 
 
 def test_a_queued_job_waits_until_kueue_has_started_it() -> None:
@@ -150,9 +150,9 @@ def test_a_queued_job_waits_until_kueue_has_started_it() -> None:
 
 
 def test_a_job_that_is_being_deleted_is_left_alone() -> None:
-    found = stored()
-    found["metadata"]["deletionTimestamp"] = STAMP
-    assert turn(found) == Turn()
+    deleted = stored()
+    deleted["metadata"]["deletionTimestamp"] = STAMP
+    assert turn(deleted) == Turn()
 
 
 def test_annotations_go_before_what_is_drawn() -> None:

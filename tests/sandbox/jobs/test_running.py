@@ -30,8 +30,8 @@ def plain(name: str = "j1", duration: str = "10s", **spec: Any) -> Json:
     return job(name, queue=None, annotations={DURATION_ANNOTATION: duration}, **spec)
 
 
-def active(found: Json) -> bool:
-    return bool((found.get("status") or {}).get("active"))
+def active(job: Json) -> bool:
+    return bool((job.get("status") or {}).get("active"))
 
 
 async def test_a_job_runs_as_long_as_it_says(looptime: Any) -> None:
@@ -39,7 +39,7 @@ async def test_a_job_runs_as_long_as_it_says(looptime: Any) -> None:
         await cluster.create(plain())
         await cluster.job_when(active)
         assert looptime == 0
-        await cluster.job_when(lambda found: is_true(found, "Complete"))
+        await cluster.job_when(lambda job: is_true(job, "Complete"))
         assert looptime == 10
 
 
@@ -47,7 +47,7 @@ async def test_without_a_word_the_dice_decide(looptime: Any) -> None:
     options = RunnerOptions(mean=7, minimum=6, maximum=8)
     async with world(queues=False, options=options) as cluster:
         await cluster.create(job(queue=None))
-        await cluster.job_when(lambda found: is_true(found, "Complete"))
+        await cluster.job_when(lambda job: is_true(job, "Complete"))
         assert 6 <= looptime <= 8
 
 
@@ -57,38 +57,38 @@ async def test_suspending_stops_a_job_and_resuming_starts_its_time_again(looptim
         await cluster.job_when(active)
         await cluster.settle(9)
         await cluster.patch(JOB, "j1", {"spec": {"suspend": True}})
-        stopped = await cluster.job_when(lambda found: is_true(found, "Suspended"))
+        stopped = await cluster.job_when(lambda job: is_true(job, "Suspended"))
         assert (active(stopped), "startTime" in stopped["status"]) == (False, False)
         await cluster.settle(100)
         await cluster.patch(JOB, "j1", {"spec": {"suspend": False}})
-        await cluster.job_when(lambda found: is_true(found, "Complete"))
+        await cluster.job_when(lambda job: is_true(job, "Complete"))
         assert looptime == 119
 
 
 async def test_a_failure_rate_of_one_fails_everything() -> None:
     async with world(queues=False, options=RunnerOptions(failure_rate=1)) as cluster:
         await cluster.create(job(queue=None))
-        found = await cluster.job_when(lambda found: is_true(found, "Failed"))
-        assert (condition(found, "Failed") or ("", ""))[1] == "BackoffLimitExceeded"
+        failed = await cluster.job_when(lambda job: is_true(job, "Failed"))
+        assert (condition(failed, "Failed") or ("", ""))[1] == "BackoffLimitExceeded"
 
 
 async def test_many_jobs_run_side_by_side(looptime: Any) -> None:
     async with world(queues=False) as cluster:
         await cluster.create(*[plain(f"j{number}") for number in range(20)])
         for number in range(20):
-            await cluster.job_when(lambda found: is_true(found, "Complete"), f"j{number}")
+            await cluster.job_when(lambda job: is_true(job, "Complete"), f"j{number}")
         assert looptime == 10
 
 
 async def test_the_story_is_told_in_events() -> None:
     async with world(queues=False) as cluster:
         await cluster.create(plain(suspend=True))
-        await cluster.job_when(lambda found: is_true(found, "Suspended"))
+        await cluster.job_when(lambda job: is_true(job, "Suspended"))
         await cluster.patch(JOB, "j1", {"spec": {"suspend": False}})
-        await cluster.job_when(lambda found: is_true(found, "Complete"))
+        await cluster.job_when(lambda job: is_true(job, "Complete"))
         await cluster.settle()
-        told = [(event["reason"], event["note"]) for event in (await cluster.client.list(EVENT)).items]
-        assert sorted(told) == [
+        notes = [(event["reason"], event["note"]) for event in (await cluster.client.list(EVENT)).items]
+        assert sorted(notes) == [
             ("Completed", "Job completed"),
             ("Resumed", "Job resumed"),
             ("Suspended", "Job suspended"),
@@ -102,7 +102,7 @@ async def test_a_deleted_job_is_forgotten_and_its_successor_starts_afresh(loopti
         await cluster.settle(9)
         await cluster.client.delete(JOB, ObjectKey("default", "j1"), propagation="Background")
         await cluster.create(plain())
-        await cluster.job_when(lambda found: is_true(found, "Complete"))
+        await cluster.job_when(lambda job: is_true(job, "Complete"))
         assert looptime == 19
 
 
@@ -128,9 +128,9 @@ def slow(name: str = "j1", trap: str = "25s", grace: int = 40, **spec: Any) -> J
     return made
 
 
-def ending(found: Json) -> tuple[int, int]:
+def ending(job: Json) -> tuple[int, int]:
     """How many pods its status counts as active and as terminating."""
-    return found["status"].get("active", 0), found["status"]["terminating"]
+    return job["status"].get("active", 0), job["status"]["terminating"]
 
 
 async def pods_of(cluster: World) -> list[Json]:
@@ -152,10 +152,10 @@ async def test_a_suspended_job_says_how_many_pods_have_yet_to_end(trap: str, gra
         begin = anyio.current_time()
         await cluster.patch(JOB, "j1", {"spec": {"suspend": True}})
         if seconds:
-            stopped = await cluster.job_when(lambda found: is_true(found, "Suspended"))
+            stopped = await cluster.job_when(lambda job: is_true(job, "Suspended"))
             assert (ending(stopped), len(await pods_of(cluster))) == ((0, 2), 2)
             assert anyio.current_time() == begin
-        await cluster.job_when(lambda found: ending(found) == (0, 0))
+        await cluster.job_when(lambda job: ending(job) == (0, 0))
         assert (anyio.current_time() - begin, await pods_of(cluster)) == (seconds, [])
 
 
@@ -165,7 +165,7 @@ async def test_a_job_deleted_in_the_foreground_goes_when_its_pods_have_ended() -
         await running(cluster)
         begin = anyio.current_time()
         await cluster.client.delete(JOB, ObjectKey("default", "j1"), propagation="Foreground")
-        await cluster.job_when(lambda found: ending(found) == (0, 1))
+        await cluster.job_when(lambda job: ending(job) == (0, 1))
         await cluster.gone(JOB, "j1")
         assert (anyio.current_time() - begin, await pods_of(cluster)) == (25, [])
 
@@ -203,8 +203,8 @@ async def test_a_finalizer_keeps_pods_running_until_the_job_is_deleted_in_the_fo
         assert (ending(await cluster.job()), len(await pods_of(cluster))) == ((1, 0), 1)
         begin = anyio.current_time()
         await cluster.client.delete(JOB, ObjectKey("default", "j1"), propagation="Foreground")
-        await cluster.job_when(lambda found: ending(found) == (0, 1))
-        await cluster.job_when(lambda found: ending(found) == (0, 0))
+        await cluster.job_when(lambda job: ending(job) == (0, 1))
+        await cluster.job_when(lambda job: ending(job) == (0, 0))
         assert (anyio.current_time() - begin, await pods_of(cluster)) == (25, [])
         await cluster.patch(JOB, "j1", {"metadata": {"finalizers": None}})
         await cluster.gone(JOB, "j1")
@@ -217,7 +217,7 @@ async def test_a_job_that_is_resumed_waits_for_old_pods_if_it_says_so(policy: st
         await running(cluster)
         begin = anyio.current_time()
         await cluster.patch(JOB, "j1", {"spec": {"suspend": True}})
-        await cluster.job_when(lambda found: is_true(found, "Suspended"))
+        await cluster.job_when(lambda job: is_true(job, "Suspended"))
         await cluster.patch(JOB, "j1", {"spec": {"suspend": False}})
         await cluster.job_when(active)
         assert anyio.current_time() - begin == seconds
@@ -250,9 +250,9 @@ async def test_a_job_of_no_completions_is_complete_while_it_is_suspended() -> No
         await cluster.create(
             job("none", queue=None, completions=0, suspend=True), job("now", queue=None, completions=0)
         )
-        done = await cluster.job_when(lambda found: is_true(found, "Complete"), "none")
+        done = await cluster.job_when(lambda job: is_true(job, "Complete"), "none")
         assert "startTime" not in done["status"]
-        await cluster.job_when(lambda found: is_true(found, "Complete"), "now")
+        await cluster.job_when(lambda job: is_true(job, "Complete"), "now")
 
 
 async def test_a_job_of_no_parallelism_waits_for_some() -> None:
@@ -261,7 +261,7 @@ async def test_a_job_of_no_parallelism_waits_for_some() -> None:
         await cluster.settle(100)
         assert not is_true(await cluster.job(), "Complete")
         await cluster.patch(JOB, "j1", {"spec": {"parallelism": 1}})
-        await cluster.job_when(lambda found: is_true(found, "Complete"))
+        await cluster.job_when(lambda job: is_true(job, "Complete"))
 
 
 async def test_a_jobsets_pods_belong_to_jobs_and_deleted_in_the_foreground_it_goes_after_both() -> None:
@@ -274,7 +274,7 @@ async def test_a_jobsets_pods_belong_to_jobs_and_deleted_in_the_foreground_it_go
         await anyio.sleep(1)
         client = cluster.client()
         jobs, pods = (await client.list(JOB)).items, (await client.list(POD)).items
-        assert sorted(name_of(one) for one in jobs) == ["s-leader-0", "s-workers-0"]
+        assert sorted(name_of(job) for job in jobs) == ["s-leader-0", "s-workers-0"]
         assert sorted(pod["metadata"]["ownerReferences"][0]["name"] for pod in pods) == [
             "s-leader-0",
             "s-workers-0",
@@ -282,9 +282,9 @@ async def test_a_jobsets_pods_belong_to_jobs_and_deleted_in_the_foreground_it_go
         ]
         await client.delete(kind.resource, ObjectKey("default", "s"), propagation="Foreground")
         await anyio.sleep(24)
-        assert [len((await client.list(one)).items) for one in (kind.resource, JOB, POD)] == [1, 2, 3]
+        assert [len((await client.list(resource)).items) for resource in (kind.resource, JOB, POD)] == [1, 2, 3]
         await anyio.sleep(2)
-        assert [len((await client.list(one)).items) for one in (kind.resource, JOB, POD)] == [0, 0, 0]
+        assert [len((await client.list(resource)).items) for resource in (kind.resource, JOB, POD)] == [0, 0, 0]
 
 
 async def test_kinds_say_in_their_own_words_that_their_pods_end() -> None:
@@ -299,8 +299,8 @@ async def test_kinds_say_in_their_own_words_that_their_pods_end() -> None:
     async with cluster.kueue(runner=RunnerOptions(mean=1000, minimum=1000, maximum=1000, trap=25)):
         await anyio.sleep(1)
         for kind in kinds:
-            found = await cluster.get(kind.resource, kind.name)
-            await cluster.client().replace(kind.resource, kind.with_suspend(found or {}, True))
+            stored = await cluster.get(kind.resource, kind.name)
+            await cluster.client().replace(kind.resource, kind.with_suspend(stored or {}, True))
         await anyio.sleep(1)
         jobs, ray = [await cluster.get(kind.resource, kind.name) or {} for kind in kinds]
         assert (ray["status"]["state"], is_true(ray, "RayClusterSuspending")) == ("ready", True)

@@ -33,15 +33,20 @@ def waits(workload: Json) -> bool:
     return (condition(workload, "QuotaReserved") or ("", ""))[:2] == ("False", "Pending")
 
 
-def runs(found: Json) -> bool:
-    return bool((found.get("status") or {}).get("active"))
+def runs(job: Json) -> bool:
+    return bool((job.get("status") or {}).get("active"))
 
 
 async def activate(cluster: World, name: str = "mk", status: str = "True") -> None:
     """Say that an admission check can be used, as its controller would."""
     check = await cluster.get(ADMISSION_CHECK, name) or {}
-    found = {"type": "Active", "status": status, "reason": "Active", "message": "The admission check is active"}
-    conditions = [{**found, "lastTransitionTime": timestamp(wall_clock())}]
+    active_condition = {
+        "type": "Active",
+        "status": status,
+        "reason": "Active",
+        "message": "The admission check is active",
+    }
+    conditions = [{**active_condition, "lastTransitionTime": timestamp(wall_clock())}]
     await cluster.client.replace(ADMISSION_CHECK, {**check, "status": {"conditions": conditions}}, subresource="status")
 
 

@@ -84,5 +84,5 @@ async def test_a_check_message_is_told_once_on_the_job() -> None:
             await answer(cluster, "Pending", message)
             await cluster.settle()
         events = (await cluster.client.list(EVENT)).items
-        told = [event["note"] for event in events if event["reason"] == "UpdatedAdmissionCheck"]
-        assert sorted(told) == ["mk: found", "mk: looking"]
+        notes = [event["note"] for event in events if event["reason"] == "UpdatedAdmissionCheck"]
+        assert sorted(notes) == ["mk: found", "mk: looking"]

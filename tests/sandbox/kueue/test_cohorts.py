@@ -155,7 +155,7 @@ async def test_a_job_borrows_until_the_owner_wants_it_back() -> None:
         await cluster.job_when(runs, "j1")
         await cluster.create(lasting("j2"))
         await cluster.job_when(runs, "j2")
-        await cluster.when(CLUSTER_QUEUE, lambda found: _borrowed(found) == "1")
+        await cluster.when(CLUSTER_QUEUE, lambda queue: _borrowed(queue) == "1")
         await cluster.create(lasting("j3", queue="owners"))
         await cluster.job_when(runs, "j3")
         said = condition(await cluster.workload_when(waits, "j2"), "Preempted")

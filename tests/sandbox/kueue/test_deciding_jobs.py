@@ -37,17 +37,17 @@ ASSIGNED = [{"name": "main", "count": 1, "flavors": {"cpu": "default"}, "resourc
 
 def stored(status: Json | None = None, *, uid: str = "job", **arguments: Any) -> Json:
     """A Job as the server has it; suspended unless it says otherwise."""
-    found = job(**{"suspend": True, **arguments})
-    found["metadata"].update(uid=uid, resourceVersion="5")
-    found["status"] = status or {}
-    return found
+    batch_job = job(**{"suspend": True, **arguments})
+    batch_job["metadata"].update(uid=uid, resourceVersion="5")
+    batch_job["status"] = status or {}
+    return batch_job
 
 
 def running(status: Json | None = None, **arguments: Any) -> Json:
     """A Job that Kueue has started."""
-    found = stored(status or {"startTime": "t"}, suspend=False, **arguments)
-    found["spec"]["template"]["metadata"] = {"annotations": {"kueue.x-k8s.io/workload": "w"}}
-    return found
+    running_job = stored(status or {"startTime": "t"}, suspend=False, **arguments)
+    running_job["spec"]["template"]["metadata"] = {"annotations": {"kueue.x-k8s.io/workload": "w"}}
+    return running_job
 
 
 def workload(of: Json) -> Json:
@@ -61,10 +61,10 @@ def admitted(of: Json) -> Json:
     return reserved(workload(of), "cq", ASSIGNED, NOW)
 
 
-def decide(found: Json, its: Json | None = None, **more: Any) -> Decision:
-    before = copy.deepcopy((found, its))
-    decision = decide_job(JobSituation(BATCH_JOB, found, its, NOW, **more))
-    assert (found, its) == before, "deciding changes nothing"
+def decide(job: Json, its: Json | None = None, **more: Any) -> Decision:
+    before = copy.deepcopy((job, its))
+    decision = decide_job(JobSituation(BATCH_JOB, job, its, NOW, **more))
+    assert (job, its) == before, "deciding changes nothing"
     return decision
 
 
@@ -74,12 +74,12 @@ def request(decision: Decision, kind: type[Request]) -> Any:
     return decision.request
 
 
-def told(decision: Decision) -> list[tuple[str, str]]:
+def notes_of(decision: Decision) -> list[tuple[str, str]]:
     assert isinstance(decision, Step | Rest)
     return [(note.reason, note.note) for note in decision.notes]
 
 
-def after(found: Json, decision: Decision) -> Json:
+def after(job: Json, decision: Decision) -> Json:
     """The Job once a PUT of it has been done."""
     result: Json = copy.deepcopy(request(decision, Replace).object)
     return {**result, "metadata": {**result["metadata"], "resourceVersion": "6"}}
@@ -93,7 +93,7 @@ def test_a_new_job_is_suspended_before_it_gets_a_workload() -> None:
     """Kueue's webhook would have done it; without one it is the first thing to do."""
     decision = decide(stored(suspend=False))
     assert request(decision, Replace).object["spec"]["suspend"] is True
-    assert told(decision) == []
+    assert notes_of(decision) == []
     assert suspended_when_queued(job(suspend=False))["spec"]["suspend"] is True
     assert suspended_when_queued(job(queue=None, suspend=False))["spec"]["suspend"] is False
 
@@ -105,7 +105,7 @@ def test_a_suspended_job_gets_a_workload_that_it_owns() -> None:
     assert made["metadata"]["finalizers"] == ["kueue.x-k8s.io/resource-in-use"]
     assert made["metadata"]["ownerReferences"][0]["controller"] is True
     assert (made["spec"]["queueName"], made["spec"]["priority"]) == ("lq", 7)
-    assert told(decision) == [("CreatedWorkload", f"Created Workload: default/{made['metadata']['name']}")]
+    assert notes_of(decision) == [("CreatedWorkload", f"Created Workload: default/{made['metadata']['name']}")]
 
 
 def test_a_workload_names_its_priority_class() -> None:
@@ -126,14 +126,14 @@ def test_an_ended_job_gets_no_workload() -> None:
 def test_a_job_with_a_prebuilt_workload_waits_for_it() -> None:
     waiting = stored(annotations={PREBUILT: "w"})
     assert decide(waiting) == NOTHING
-    assert told(decide(running(annotations={PREBUILT: "w"}))) == [("Stopped", "missing workload")]
+    assert notes_of(decide(running(annotations={PREBUILT: "w"}))) == [("Stopped", "missing workload")]
 
 
 def test_a_prebuilt_workload_is_adopted() -> None:
-    found = stored(annotations={PREBUILT: "w"})
-    prebuilt = workload(found)
+    adopter = stored(annotations={PREBUILT: "w"})
+    prebuilt = workload(adopter)
     prebuilt["metadata"].update(labels={"kueue.x-k8s.io/multikueue-origin": "multikueue"}, ownerReferences=[])
-    adopted = request(decide(found, prebuilt), Replace).object["metadata"]
+    adopted = request(decide(adopter, prebuilt), Replace).object["metadata"]
     assert adopted["ownerReferences"][0]["uid"] == "job"
     assert adopted["labels"] == {
         "kueue.x-k8s.io/multikueue-origin": "multikueue",
@@ -142,14 +142,14 @@ def test_a_prebuilt_workload_is_adopted() -> None:
 
 
 def test_another_jobs_workload_is_not_touched() -> None:
-    found = stored(annotations={PREBUILT: "w"})
-    assert decide(found, workload(stored(uid="another"))) == NOTHING
+    another = stored(annotations={PREBUILT: "w"})
+    assert decide(another, workload(stored(uid="another"))) == NOTHING
 
 
 def test_a_job_that_is_not_what_its_prebuilt_workload_says_is_out_of_sync() -> None:
-    found = stored(annotations={PREBUILT: "w"}, cpu="2")
+    changed = stored(annotations={PREBUILT: "w"}, cpu="2")
     its = workload(stored())
-    body = request(decide(found, its), ApplyStatus).object
+    body = request(decide(changed, its), ApplyStatus).object
     message = "The prebuilt workload is out of sync with its user job"
     assert condition(body, "Finished") == ("True", "OutOfSync", message)
 
@@ -157,13 +157,13 @@ def test_a_job_that_is_not_what_its_prebuilt_workload_says_is_out_of_sync() -> N
 def test_a_workload_of_a_changed_suspended_job_is_rewritten() -> None:
     decision = decide(stored(parallelism=2, completions=2), workload(stored()))
     assert request(decision, Replace).object["spec"]["podSets"][0]["count"] == 2
-    assert told(decision)[0][0] == "UpdatedWorkload"
+    assert notes_of(decision)[0][0] == "UpdatedWorkload"
 
 
 def test_a_workload_of_a_changed_running_job_is_replaced_after_a_stop() -> None:
     grown = running({"startTime": "t", "active": 2}, parallelism=2, completions=2)
     its = admitted(stored())
-    assert told(decide(grown, its))[0][0] == "Stopped"
+    assert notes_of(decide(grown, its))[0][0] == "Stopped"
     stopped = stored(parallelism=2, completions=2)
     first = decide(stopped, its)
     assert request(first, Replace).object["metadata"]["finalizers"] == []
@@ -180,7 +180,7 @@ def test_an_admitted_job_is_started_with_what_its_admission_adds() -> None:
     assert started["suspend"] is False
     assert started["template"]["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "main"
     assert started["template"]["spec"]["nodeSelector"] == {"pool": "spot"}
-    assert told(decision) == [("Started", "Admitted by clusterQueue cq")]
+    assert notes_of(decision) == [("Started", "Admitted by clusterQueue cq")]
 
 
 def test_a_job_whose_template_contradicts_its_admission_fails_to_start() -> None:
@@ -194,21 +194,23 @@ def test_a_job_whose_template_contradicts_its_admission_fails_to_start() -> None
 def test_a_job_somebody_unsuspended_without_admission_is_stopped() -> None:
     suspended = {"conditions": [{"type": "Suspended", "status": "True"}]}
     stopped = [("Stopped", "Not admitted by cluster queue")]
-    assert told(decide(stored(suspended, suspend=False), workload(stored()))) == stopped
-    assert told(decide(stored(suspended, suspend=False), admitted(stored()))) == stopped, "it lacks what admission adds"
+    assert notes_of(decide(stored(suspended, suspend=False), workload(stored()))) == stopped
+    assert notes_of(decide(stored(suspended, suspend=False), admitted(stored()))) == stopped, (
+        "it lacks what admission adds"
+    )
 
 
 def test_stopping_goes_by_way_of_the_start_time() -> None:
     """The API refuses a new template while the status shows a start, so it takes three writes."""
-    found = running()
-    found["spec"]["template"]["metadata"]["labels"] = {"kueue.x-k8s.io/podset": "main", "controller-uid": "u"}
+    running_job = running()
+    running_job["spec"]["template"]["metadata"]["labels"] = {"kueue.x-k8s.io/podset": "main", "controller-uid": "u"}
     its = evicted(admitted(stored()), "Preempted", "make room", NOW)
 
-    first = decide(found, its)
-    suspended = after(found, first)
+    first = decide(running_job, its)
+    suspended = after(running_job, first)
     assert (suspended["spec"]["suspend"], suspended["metadata"]["annotations"][STOPPING]) == (True, "true")
     assert not BATCH_JOB.is_suspended(suspended), "it is only being stopped"
-    assert told(first) == [("Stopped", "make room")]
+    assert notes_of(first) == [("Stopped", "make room")]
 
     second = decide(suspended, its)
     assert request(second, Replace).subresource == "status"
@@ -223,13 +225,13 @@ def test_stopping_goes_by_way_of_the_start_time() -> None:
 
 def test_a_stop_goes_on_where_the_job_has_ended_meanwhile_and_its_workload_is_deleted() -> None:
     """The API refuses to take the start away from it, so Kueue does not let its Workload go before that is finished."""
-    found = stored({"startTime": "t", "conditions": [{"type": "Complete", "status": "True"}]})
-    found["metadata"]["annotations"] = {STOPPING: "true"}
+    ended = stored({"startTime": "t", "conditions": [{"type": "Complete", "status": "True"}]})
+    ended["metadata"]["annotations"] = {STOPPING: "true"}
     its = admitted(stored())
     its["metadata"].update(deletionTimestamp="t", finalizers=["kueue.x-k8s.io/resource-in-use"])
-    decision = decide(found, its)
+    decision = decide(ended, its)
     assert request(decision, Replace).subresource == "status"
-    assert "startTime" not in after(found, decision)["status"]
+    assert "startTime" not in after(ended, decision)["status"]
 
 
 def test_a_trainjob_is_restored_only_once_its_pods_are_gone() -> None:
@@ -239,12 +241,12 @@ def test_a_trainjob_is_restored_only_once_its_pods_are_gone() -> None:
     fresh["metadata"].update(uid="job", resourceVersion="5")
     its = evicted(reserved(build_workload(kind, fresh, 0), "cq", ASSIGNED, NOW), "Preempted", "make room", NOW)
     its = with_condition(its, "PodsReady", False, "WaitForStart", "Not all pods are ready or succeeded", NOW)
-    found = start(kind, fresh, {"node": Injection(labels={"kueue.x-k8s.io/podset": "node"})}).object
-    found["status"] = {"jobsStatus": [{"name": "node", "active": 1}]}
+    started = start(kind, fresh, {"node": Injection(labels={"kueue.x-k8s.io/podset": "node"})}).object
+    started["status"] = {"jobsStatus": [{"name": "node", "active": 1}]}
 
-    suspended = after(found, decide_job(JobSituation(kind, found, its, NOW)))
+    suspended = after(started, decide_job(JobSituation(kind, started, its, NOW)))
     assert (suspended["spec"]["suspend"], kind.is_suspended(suspended)) == (True, False)
-    assert suspended["spec"]["runtimePatches"] == found["spec"]["runtimePatches"]
+    assert suspended["spec"]["runtimePatches"] == started["spec"]["runtimePatches"]
     assert decide_job(JobSituation(kind, suspended, its, NOW)) == NOTHING
 
     gone = {**suspended, "status": {"jobsStatus": [{"name": "node", "active": 0}]}}
@@ -270,7 +272,7 @@ def test_the_end_of_a_job_is_the_end_of_its_workload(kind: str, reason: str) -> 
     decision = decide(ended, its)
     assert condition(request(decision, ApplyStatus).object, "Finished") == ("True", reason, "over")
     name = its["metadata"]["name"]
-    assert told(decision) == [("FinishedWorkload", f"Workload 'default/{name}' is declared finished")]
+    assert notes_of(decision) == [("FinishedWorkload", f"Workload 'default/{name}' is declared finished")]
     assert decide(ended, finished(its, reason, "over", NOW)) == NOTHING
 
 
@@ -304,9 +306,9 @@ def test_pods_that_fail_are_waited_for(ready: int, was: tuple[str, str], becomes
 def test_what_the_checks_say_is_told_on_the_job() -> None:
     its = workload(stored())
     its["status"]["admissionChecks"] = [{"name": "mk", "state": "Pending", "message": "looking"}]
-    assert told(decide(stored(), its)) == [], "without quota nobody has looked yet"
+    assert notes_of(decide(stored(), its)) == [], "without quota nobody has looked yet"
     its = reserved(its, "cq", ASSIGNED, NOW)
-    assert told(decide(stored(), its)) == [("UpdatedAdmissionCheck", "mk: looking")]
+    assert notes_of(decide(stored(), its)) == [("UpdatedAdmissionCheck", "mk: looking")]
 
 
 def test_a_waiting_job_may_change_its_queue() -> None:
@@ -316,7 +318,7 @@ def test_a_waiting_job_may_change_its_queue() -> None:
 def test_a_deleted_workload_is_let_go_once_its_job_is_stopped() -> None:
     its = admitted(stored())
     its["metadata"]["deletionTimestamp"] = "t"
-    assert told(decide(running(), its))[0][0] == "Stopped"
+    assert notes_of(decide(running(), its))[0][0] == "Stopped"
     assert request(decide(stored(), its), Replace).object["metadata"]["finalizers"] == []
 
 

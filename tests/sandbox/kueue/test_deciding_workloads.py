@@ -53,12 +53,14 @@ def workload(*, checks: dict[str, str] | None = None, active: bool = True, **con
     }
 
 
-def decide(found: Json, *, checks: tuple[str, ...] = ("mk",), queues: bool = True, orphaned: bool = False) -> Decision:
+def decide(
+    workload: Json, *, checks: tuple[str, ...] = ("mk",), queues: bool = True, orphaned: bool = False
+) -> Decision:
     mk = {**admission_check(), "status": {"conditions": [{"type": "Active", "status": "True"}]}}
     objects = [flavor(), cluster_queue(checks=checks), local_queue(), mk] if queues else []
-    before = copy.deepcopy(found)
-    decision = decide_workload(Situation(found, configuration(*objects), NOW, orphaned))
-    assert found == before, "deciding changes nothing"
+    before = copy.deepcopy(workload)
+    decision = decide_workload(Situation(workload, configuration(*objects), NOW, orphaned))
+    assert workload == before, "deciding changes nothing"
     return decision
 
 
@@ -116,10 +118,10 @@ def test_an_admitted_one_is_left_alone() -> None:
 
 
 def test_retry_evicts_and_starts_over() -> None:
-    found = workload(checks={"mk": "Retry", "other": "Ready"}, **RUNNING)
-    found["status"].update(clusterName="w1", schedulingStats={"evictions": []})
-    found["status"]["admissionChecks"][0]["message"] = "lost"
-    decision = decide(found, checks=("mk", "other"))
+    to_retry = workload(checks={"mk": "Retry", "other": "Ready"}, **RUNNING)
+    to_retry["status"].update(clusterName="w1", schedulingStats={"evictions": []})
+    to_retry["status"]["admissionChecks"][0]["message"] = "lost"
+    decision = decide(to_retry, checks=("mk", "other"))
     body = applied(decision)
     message = 'Evicted due to AdmissionCheck in Retry state: "mk" (lost)'
     assert condition(body, "Evicted") == ("True", "AdmissionCheck", message)
@@ -137,14 +139,14 @@ def test_retry_evicts_and_starts_over() -> None:
 
 def test_rejected_deactivates_in_three_steps() -> None:
     """First the target, then `spec.active`, then the eviction that names the cause."""
-    found = workload(checks={"mk": "Rejected"}, **RUNNING)
-    found["status"]["admissionChecks"][0]["message"] = "no adapter"
-    first = decide(found)
+    rejected = workload(checks={"mk": "Rejected"}, **RUNNING)
+    rejected["status"]["admissionChecks"][0]["message"] = "no adapter"
+    first = decide(rejected)
     target = ("True", "AdmissionCheck", "Admission check(s): mk, were rejected")
     assert condition(applied(first), "DeactivationTarget") == target
     assert events(first)[0][0] == "AdmissionCheckRejected"
 
-    second = decide({**found, "status": {**found["status"], **applied(first)["status"]}})
+    second = decide({**rejected, "status": {**rejected["status"], **applied(first)["status"]}})
     assert isinstance(second, Step)
     assert isinstance(second.request, Replace)
     assert second.request.object["spec"]["active"] is False
@@ -161,8 +163,8 @@ def test_rejected_deactivates_in_three_steps() -> None:
 
 
 def test_the_manager_stops_a_copy_through_its_deactivation_target() -> None:
-    found = workload(**RUNNING, DeactivationTarget=("True", "EvictedOnManagerCluster"), active=False)
-    body = applied(decide(found, checks=()))
+    copy_to_stop = workload(**RUNNING, DeactivationTarget=("True", "EvictedOnManagerCluster"), active=False)
+    body = applied(decide(copy_to_stop, checks=()))
     assert (condition(body, "Evicted") or ("", ""))[1] == "DeactivatedDueToEvictedOnManagerCluster"
 
 
@@ -181,20 +183,20 @@ def test_after_a_retry_it_queues_at_once() -> None:
 
 
 def test_a_requeue_time_is_waited_for() -> None:
-    found = workload(Requeued=("False", "PodsReadyTimeout"))
-    found["status"]["requeueState"] = {"count": 1, "requeueAt": timestamp(NOW + timedelta(seconds=40))}
-    assert decide(found) == Rest(after=40)
-    found["status"]["requeueState"]["requeueAt"] = EARLIER
-    body = applied(decide(found))
+    to_requeue = workload(Requeued=("False", "PodsReadyTimeout"))
+    to_requeue["status"]["requeueState"] = {"count": 1, "requeueAt": timestamp(NOW + timedelta(seconds=40))}
+    assert decide(to_requeue) == Rest(after=40)
+    to_requeue["status"]["requeueState"]["requeueAt"] = EARLIER
+    body = applied(decide(to_requeue))
     assert body["status"]["requeueState"] == {"count": 1}
 
 
 def test_without_its_queue_it_is_inadmissible_and_says_so_once() -> None:
     body = applied(decide(workload(), queues=False))
     assert condition(body, "QuotaReserved") == ("False", "Inadmissible", "LocalQueue lq doesn't exist")
-    told = workload()
-    told["status"] = body["status"]
-    assert decide(told, queues=False) == NOTHING
+    inadmissible = workload()
+    inadmissible["status"] = body["status"]
+    assert decide(inadmissible, queues=False) == NOTHING
 
 
 def test_one_whose_job_is_gone_ends_and_lets_go() -> None:
@@ -208,19 +210,19 @@ def test_one_whose_job_is_gone_ends_and_lets_go() -> None:
 
 def test_a_deleted_one_is_let_go_only_when_nothing_owns_it() -> None:
     """Else its job is stopped first."""
-    found = workload()
-    found["metadata"]["deletionTimestamp"] = EARLIER
-    assert decide(found) == NOTHING
-    assert isinstance(decide(found, orphaned=True), Step)
-    del found["metadata"]["ownerReferences"]
-    assert isinstance(decide(found), Step)
+    deleted = workload()
+    deleted["metadata"]["deletionTimestamp"] = EARLIER
+    assert decide(deleted) == NOTHING
+    assert isinstance(decide(deleted, orphaned=True), Step)
+    del deleted["metadata"]["ownerReferences"]
+    assert isinstance(decide(deleted), Step)
 
 
 def test_an_evicted_copy_without_a_job_gives_its_quota_back() -> None:
     """A copy on a worker has no owner until the job arrives; nobody else would ever release it."""
-    found = workload(**RUNNING, Evicted=("True", "Preempted"))
-    found["metadata"].update(labels={}, ownerReferences=[])
-    body = applied(decide(found, checks=()))
+    evicted_copy = workload(**RUNNING, Evicted=("True", "Preempted"))
+    evicted_copy["metadata"].update(labels={}, ownerReferences=[])
+    body = applied(decide(evicted_copy, checks=()))
     assert condition(body, "QuotaReserved") == ("False", "Preempted", "Evicted said")
     assert condition(body, "Requeued") == ("True", "Preempted", "Evicted said")
 
@@ -236,8 +238,8 @@ def test_release_takes_quota_and_admission_and_adds_up_the_time_it_ran(reason: s
 
 
 def test_new_quota_ends_an_eviction() -> None:
-    found = workload(checks={"mk": "Pending"}, Evicted=("True", "Preempted"), Preempted=("True", "InClusterQueue"))
-    result = reserved(found, "cq", ASSIGNED, NOW)
+    preempted = workload(checks={"mk": "Pending"}, Evicted=("True", "Preempted"), Preempted=("True", "InClusterQueue"))
+    result = reserved(preempted, "cq", ASSIGNED, NOW)
     assert condition(result, "Evicted") == ("False", "QuotaReserved", "Previously: Evicted said")
     assert condition(result, "Preempted") == ("False", "QuotaReserved", "Previously: Preempted said")
     assert condition(result, "Admitted") is None, "that is for the checks to decide"
@@ -260,10 +262,10 @@ def test_an_eviction_is_counted_by_reason_and_cause() -> None:
 
 
 def test_an_eviction_closes_preemption_gates() -> None:
-    found = workload(**RUNNING, BlockedOnPreemptionGates=("True", "PreemptionGated"))
+    preempted = workload(**RUNNING, BlockedOnPreemptionGates=("True", "PreemptionGated"))
     gate = {"name": "kueue.x-k8s.io/multikueue", "position": "Open", "lastTransitionTime": EARLIER}
-    found["status"]["preemptionGates"] = [gate]
-    result = evicted(found, "Preempted", "make room", NOW)
+    preempted["status"]["preemptionGates"] = [gate]
+    result = evicted(preempted, "Preempted", "make room", NOW)
     assert result["status"]["preemptionGates"][0]["position"] == "Closed"
     assert (condition(result, "BlockedOnPreemptionGates") or ("",))[0] == "False"
 
@@ -272,8 +274,8 @@ def test_what_is_as_it_should_be_is_the_same_object() -> None:
     """So that nothing is written."""
     for conditions in ({}, RUNNING, {**HELD, "Admitted": ("False", "UnsatisfiedAdmissionChecks")}):
         ready = "Pending" if conditions.get("Admitted", ("",))[0] == "False" else "Ready"
-        found = workload(checks={"mk": ready}, **conditions)
-        assert synced_admitted(found, NOW) is found
+        admitted = workload(checks={"mk": ready}, **conditions)
+        assert synced_admitted(admitted, NOW) is admitted
     never: dict[str, Any] = workload()
     assert condition(unreserved(never, "Pending", "no room", NOW), "Admitted") is None
 
@@ -284,11 +286,11 @@ class TestTimeIsOver:
     @staticmethod
     def limited(seconds: int, *, before: int = 0, admitted: str = "True") -> Json:
         reserved, reason = ("True", "QuotaReserved"), "UnsatisfiedAdmissionChecks"
-        found = workload(checks={"mk": "Ready"}, QuotaReserved=reserved, Admitted=(admitted, reason))
-        found["spec"]["maximumExecutionTimeSeconds"] = seconds
+        of_limited_time = workload(checks={"mk": "Ready"}, QuotaReserved=reserved, Admitted=(admitted, reason))
+        of_limited_time["spec"]["maximumExecutionTimeSeconds"] = seconds
         if before:
-            found["status"]["accumulatedPastExecutionTimeSeconds"] = before
-        return found
+            of_limited_time["status"]["accumulatedPastExecutionTimeSeconds"] = before
+        return of_limited_time
 
     def test_it_is_waited_for(self) -> None:
         assert decide(self.limited(40)) == Rest(after=10)
@@ -297,24 +299,26 @@ class TestTimeIsOver:
     def test_then_the_workload_is_to_be_deactivated(self) -> None:
         """Its past is forgotten: whoever has it run again gives it all the time anew."""
         body = applied(decide(self.limited(90, before=60)))
-        (target,) = [one for one in body["status"]["conditions"] if one["type"] == "DeactivationTarget"]
-        told = ("True", "MaximumExecutionTimeExceeded", "exceeding the maximum execution time")
-        assert (target["status"], target["reason"], target["message"]) == told
+        (target,) = [
+            condition for condition in body["status"]["conditions"] if condition["type"] == "DeactivationTarget"
+        ]
+        over = ("True", "MaximumExecutionTimeExceeded", "exceeding the maximum execution time")
+        assert (target["status"], target["reason"], target["message"]) == over
         assert "accumulatedPastExecutionTimeSeconds" not in body["status"]
 
     def test_it_is_told_again_while_the_deactivated_job_stops(self) -> None:
         """As Kueue v0.19.2 does; nothing takes that back, so whoever activates it later has it deactivated at once."""
         over = ("True", "DeactivatedDueToMaximumExecutionTimeExceeded")
-        found = workload(checks={"mk": "Ready"}, active=False, **RUNNING, Evicted=over)
-        found["spec"]["maximumExecutionTimeSeconds"] = 20
-        told = applied(decide(found))
-        assert condition(told, "DeactivationTarget") is not None
-        again = decide({**found, "spec": {**found["spec"], "active": True}, "status": told["status"]})
+        over_time = workload(checks={"mk": "Ready"}, active=False, **RUNNING, Evicted=over)
+        over_time["spec"]["maximumExecutionTimeSeconds"] = 20
+        told_again = applied(decide(over_time))
+        assert condition(told_again, "DeactivationTarget") is not None
+        again = decide({**over_time, "spec": {**over_time["spec"], "active": True}, "status": told_again["status"]})
         assert isinstance(again, Step)
         assert isinstance(again.request, Replace)
         assert again.request.object["spec"]["active"] is False
 
     def test_only_time_in_which_it_is_admitted_counts(self) -> None:
-        found = self.limited(1, admitted="False")
-        found["status"]["admissionChecks"][0]["state"] = "Pending"
-        assert decide(found) == NOTHING
+        waiting = self.limited(1, admitted="False")
+        waiting["status"]["admissionChecks"][0]["state"] = "Pending"
+        assert decide(waiting) == NOTHING

@@ -49,7 +49,7 @@ async def test_a_manager_can_stop_a_copy_through_its_deactivation_target() -> No
         await cluster.job_when(runs)
         target = {"type": "DeactivationTarget", "status": "True", "reason": "EvictedOnManagerCluster", "message": "m"}
         await apply(cluster, {"conditions": [{**target, "lastTransitionTime": timestamp(wall_clock())}]}, "tester")
-        off = await cluster.workload_when(lambda found: "admission" not in found["status"])
+        off = await cluster.workload_when(lambda workload: "admission" not in workload["status"])
         reason = "DeactivatedDueToEvictedOnManagerCluster"
         assert condition(off, "Evicted") == ("True", reason, "The workload is deactivated due to m")
         assert not runs(await cluster.job())
@@ -127,14 +127,14 @@ async def test_deleting_a_workload_stops_its_job_which_then_gets_another() -> No
 async def test_a_running_job_that_changes_its_size_starts_over_with_another_workload() -> None:
     async with world(cpu="2") as cluster:
         await cluster.create(lasting(parallelism=2, completions=4))
-        await cluster.job_when(lambda found: found["status"].get("active") == 2)
+        await cluster.job_when(lambda job: job["status"].get("active") == 2)
         old = await cluster.workload()
         await cluster.patch(JOB, "j1", {"spec": {"parallelism": 1}})
         fresh = await cluster.workload_when(
             lambda workload: workload["metadata"]["uid"] != old["metadata"]["uid"] and admitted(workload)
         )
         assert fresh["spec"]["podSets"][0]["count"] == 1
-        await cluster.job_when(lambda found: found["status"].get("active") == 1)
+        await cluster.job_when(lambda job: job["status"].get("active") == 1)
 
 
 async def test_a_jobs_quota_is_free_long_before_its_pods_have_ended() -> None:
@@ -173,5 +173,5 @@ async def test_an_evicted_raycluster_holds_its_quota_until_its_pods_have_ended()
         await anyio.sleep(24)
         held = await cluster.client().get(WORKLOAD, ObjectKey.of(workload))
         assert (has_quota(held), is_true(held, "Evicted")) == (True, True)
-        await cluster.when(WORKLOAD, lambda found: has_quota(found) and not is_true(found, "Evicted"))
+        await cluster.when(WORKLOAD, lambda workload: has_quota(workload) and not is_true(workload, "Evicted"))
         assert 25 <= anyio.current_time() - begin < 26

@@ -35,8 +35,8 @@ def one_pass(*candidates: Candidate) -> Pass:
 def test_a_gated_workload_takes_nobodys_place_and_is_said_to_be_blocked() -> None:
     shut = attrs.evolve(WANTS, gated=True)
     other = attrs.evolve(shut, key=ObjectKey("default", "wants-too"))
-    found = one_pass(shut, other)
-    assert (found.preempted, found.blocked) == ((), (shut, other))
+    result = one_pass(shut, other)
+    assert (result.preempted, result.blocked) == ((), (shut, other))
     ((winner, _),) = one_pass(WANTS).preempted
     assert winner == WANTS
 
@@ -53,10 +53,10 @@ def test_a_gate_is_closed_until_it_is_opened() -> None:
 
 
 def test_blocked_is_told_once_and_is_over_with_the_quota() -> None:
-    told = blocked(GATED, NOW)
-    assert (condition(told, BLOCKED) or {})["reason"] == "PreemptionGated"
-    assert blocked(told, NOW) is told
-    assert not is_true(unblocked(told, NOW), BLOCKED)
+    gated = blocked(GATED, NOW)
+    assert (condition(gated, BLOCKED) or {})["reason"] == "PreemptionGated"
+    assert blocked(gated, NOW) is gated
+    assert not is_true(unblocked(gated, NOW), BLOCKED)
     assert unblocked(GATED, NOW) is GATED
 
 

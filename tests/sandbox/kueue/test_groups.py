@@ -84,11 +84,13 @@ async def ground(*finalizers: str, copied: bool = True, cpu: str = "1", **noted:
         noted: annotations of the pods for the job runner.
     """
     cluster = InMemoryCluster(kinds=(POD_GROUP,))
-    told = {f"sandbox.multikueue.dev/{name}": word for name, word in {"duration": "1h", "trap": "25s", **noted}.items()}
+    annotations = {
+        f"sandbox.multikueue.dev/{name}": word for name, word in {"duration": "1h", "trap": "25s", **noted}.items()
+    }
     pods = POD_GROUP.examples("g", TEMPLATE, queue="lq")
     for pod in pods:
         del pod["metadata"]["annotations"][RETRIABLE_ANNOTATION]
-        pod["metadata"]["annotations"] |= told
+        pod["metadata"]["annotations"] |= annotations
     workload = unit_workload(Unit(GROUP, tuple({**pod, "metadata": {**pod["metadata"], "uid": "u"}} for pod in pods)))
     workload["metadata"] |= {"ownerReferences": [], "finalizers": list(finalizers)}
     for pod in pods if copied else ():
@@ -161,10 +163,10 @@ async def test_only_the_annotation_of_groups_has_kueue_see_an_eviction_at_once(n
         await group.deactivate()
         assert await group.used() == 0
 
-        async def told() -> bool:
+        async def is_told() -> bool:
             return all(is_terminating(pod) for pod in (await group.client.list(POD)).items)
 
-        await until(told)
+        await until(is_told)
         assert told_after <= anyio.current_time() - began <= told_after + 1
 
 
@@ -172,9 +174,9 @@ async def test_pods_that_end_well_on_sigterm_finish_an_evicted_workload() -> Non
     """`Finished` is not the run's end where `Evicted=True` stands beside it."""
     async with ground(WORKLOAD_FINALIZER, outcome="complete") as group:
         await group.deactivate()
-        found = await group.cluster.when(WORKLOAD, is_finished)
-        assert condition(found, "Finished") == ("True", "Succeeded", "Pods succeeded: 2/2.")
-        assert is_evicted(found)
+        finished = await group.cluster.when(WORKLOAD, is_finished)
+        assert condition(finished, "Finished") == ("True", "Succeeded", "Pods succeeded: 2/2.")
+        assert is_evicted(finished)
         await anyio.sleep(1)
         assert await group.phases() == [], "it has finished, so they are let go"
 

@@ -27,9 +27,9 @@ def workload(name: str, *, version: int = 1, reserved: bool = False, **condition
         assignment = {"name": "main", "flavors": {"cpu": "default"}, "resourceUsage": {"cpu": "1"}}
         status["admission"] = {"clusterQueue": "cq", "podSetAssignments": [assignment]}
     pod_set = {"name": "main", "count": 1, "template": {"spec": {"containers": [container]}}}
-    found = obj(name, version=version, uid=name, spec={"queueName": "lq", "podSets": [pod_set]}, status=status)
-    found["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
-    return found
+    waiting = obj(name, version=version, uid=name, spec={"queueName": "lq", "podSets": [pod_set]}, status=status)
+    waiting["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    return waiting
 
 
 def waiting(ledger: Ledger) -> list[str]:
@@ -66,11 +66,11 @@ def test_the_end_of_an_older_object_does_not_remove_its_successor() -> None:
 
 
 def test_objects_are_found_by_their_places_as_they_are_now() -> None:
-    newest = Newest(lambda found: [found["where"]])
+    newest = Newest(lambda entry: [entry["where"]])
     newest.observe(obj(where="here"))
     newest.observe(obj(version=2, where="there"))
     assert newest.by("here") == []
-    assert [found["where"] for found in newest.by("there")] == ["there"]
+    assert [entry["where"] for entry in newest.by("there")] == ["there"]
     newest.remove(obj(version=2, where="there"))
     assert newest.by("there") == []
 
@@ -139,8 +139,8 @@ def test_an_inactive_or_refused_one_does_not_wait() -> None:
     refused["status"]["admissionChecks"] = [{"name": "mk", "state": "Rejected"}]
     leaving = workload("c")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
-    for found in (inactive, refused, leaving):
-        ledger.observe(found)
+    for not_waiting in (inactive, refused, leaving):
+        ledger.observe(not_waiting)
     assert waiting(ledger) == []
 
 
@@ -148,8 +148,8 @@ def test_candidates_of_several_queues_come_in_one_order_and_shapes_are_counted()
     ledger = Ledger(Newest())
     other = workload("a")
     other["spec"]["queueName"] = "other"
-    for found in (workload("c"), other, workload("b")):
-        ledger.observe(found)
+    for waiting in (workload("c"), other, workload("b")):
+        ledger.observe(waiting)
     both = [QUEUE, ObjectKey("default", "other")]
     assert [candidate.key.name for candidate in ledger.waiting(both)] == ["a", "b", "c"]
     assert (ledger.waiting_count(both), ledger.shapes(both), ledger.shapes([])) == (3, 1, 0)
@@ -158,9 +158,9 @@ def test_candidates_of_several_queues_come_in_one_order_and_shapes_are_counted()
 def test_one_that_was_told_why_it_waits_is_known() -> None:
     ledger = Ledger(Newest())
     ledger.observe(workload("a"))
-    told = workload("b", QuotaReserved="False")
-    told["status"]["conditions"][0]["reason"] = "Pending"
-    ledger.observe(told)
+    waiting = workload("b", QuotaReserved="False")
+    waiting["status"]["conditions"][0]["reason"] = "Pending"
+    ledger.observe(waiting)
     assert [candidate.key.name for candidate in ledger.unexplained([QUEUE])] == ["a"]
 
 

@@ -26,9 +26,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def elastic(parallelism: int, generation: int) -> Json:
     """An elastic job after so many changes."""
-    found = job(annotations={"kueue.x-k8s.io/elastic-job": "true"}, parallelism=parallelism, completions=9)
-    found["metadata"].update(uid="u", generation=generation)
-    return found
+    elastic_job = job(annotations={"kueue.x-k8s.io/elastic-job": "true"}, parallelism=parallelism, completions=9)
+    elastic_job["metadata"].update(uid="u", generation=generation)
+    return elastic_job
 
 
 @attrs.define(eq=False)

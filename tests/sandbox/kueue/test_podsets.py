@@ -63,12 +63,14 @@ def test_a_job_counts_the_pods_that_run_at_once(spec: Any, count: int) -> None:
 
 
 def test_a_jobs_pod_set_lacks_the_labels_the_api_server_generates() -> None:
-    found = job()
-    found["spec"]["template"]["metadata"] = {"labels": {"controller-uid": "u", "batch.kubernetes.io/job-name": "j1"}}
-    before = copy.deepcopy(found)
-    labels = BATCH_JOB.pods.read(found)[0]["template"]["metadata"]["labels"]
+    batch_job = job()
+    batch_job["spec"]["template"]["metadata"] = {
+        "labels": {"controller-uid": "u", "batch.kubernetes.io/job-name": "j1"}
+    }
+    before = copy.deepcopy(batch_job)
+    labels = BATCH_JOB.pods.read(batch_job)[0]["template"]["metadata"]["labels"]
     assert labels == {"batch.kubernetes.io/job-name": "j1"}
-    assert found == before, "the job itself is left alone"
+    assert batch_job == before, "the job itself is left alone"
 
 
 def test_only_what_matters_for_quota_makes_a_job_another() -> None:
@@ -127,9 +129,9 @@ def test_pods_of_a_workload_copy_are_marked() -> None:
 
 def test_a_check_adds_to_the_template() -> None:
     update = {"name": "main", "labels": {"a": "b"}, "nodeSelector": {"zone": "z"}}
-    found = injections(admitted(podSetUpdates=[update]), {"spot": SPOT})["main"]
-    assert found.labels["a"] == "b"
-    assert found.node_selector == {"pool": "spot", "zone": "z"}
+    injection = injections(admitted(podSetUpdates=[update]), {"spot": SPOT})["main"]
+    assert injection.labels["a"] == "b"
+    assert injection.node_selector == {"pool": "spot", "zone": "z"}
 
 
 def test_a_check_that_contradicts_the_flavor_is_refused() -> None:

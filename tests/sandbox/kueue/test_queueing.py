@@ -70,10 +70,10 @@ async def test_what_does_not_get_its_pods_ready_waits_for_another_try() -> None:
     async with world(options=broken, pods_ready_timeout=timedelta(minutes=2)) as cluster:
         begun = wall_clock()
         await cluster.create(lasting("j1"))
-        found = await cluster.workload_when(lambda workload: is_true(workload, "Evicted"))
-        assert (condition(found, "Evicted") or ("",) * 3)[1:] == (
+        evicted = await cluster.workload_when(lambda workload: is_true(workload, "Evicted"))
+        assert (condition(evicted, "Evicted") or ("",) * 3)[1:] == (
             "PodsReadyTimeout",
-            f"Exceeded the PodsReady timeout default/{found['metadata']['name']}",
+            f"Exceeded the PodsReady timeout default/{evicted['metadata']['name']}",
         )
         assert wall_clock() - begun >= timedelta(minutes=2)
         again = await cluster.workload_when(
@@ -147,7 +147,7 @@ async def test_a_job_runs_with_fewer_pods_if_it_says_so_and_has_all_again_when_i
         await cluster.create(strong)
         await cluster.job_when(runs, "strong")
         assert sizes(await cluster.job("weak")) == (20, 20)
-        await cluster.workload_when(lambda found: is_true(found, "Finished"), "weak")
+        await cluster.workload_when(lambda workload: is_true(workload, "Finished"), "weak")
 
 
 async def test_a_missing_queue_is_named_and_waited_for() -> None:
@@ -185,7 +185,7 @@ async def test_a_queue_on_hold_takes_nobody_and_goes_on_afterwards(resource: Res
 
 async def test_a_queue_without_a_cluster_queue_says_so() -> None:
     async with world(local_queue(), queues=False) as cluster:
-        queue = await cluster.when(LOCAL_QUEUE, lambda found: condition(found, "Active") is not None)
+        queue = await cluster.when(LOCAL_QUEUE, lambda queue: condition(queue, "Active") is not None)
         assert (condition(queue, "Active") or ("", ""))[:2] == ("False", "ClusterQueueDoesNotExist")
 
 
@@ -193,11 +193,11 @@ async def test_queues_report_their_numbers() -> None:
     async with world(cpu="2") as cluster:
         await cluster.create(lasting("j1"), lasting("j2", cpu="1500m"))
         await cluster.job_when(runs, "j1")
-        queue = await cluster.when(CLUSTER_QUEUE, lambda found: found.get("status", {}).get("pendingWorkloads") == 1)
+        queue = await cluster.when(CLUSTER_QUEUE, lambda queue: queue.get("status", {}).get("pendingWorkloads") == 1)
         assert (queue["status"]["reservingWorkloads"], queue["status"]["admittedWorkloads"]) == (1, 1)
         used = [{"name": "default", "resources": [{"name": "cpu", "total": "1", "borrowed": "0"}]}]
         assert queue["status"]["flavorsReservation"] == queue["status"]["flavorsUsage"] == used
-        local = await cluster.when(LOCAL_QUEUE, lambda found: found.get("status", {}).get("pendingWorkloads") == 1)
+        local = await cluster.when(LOCAL_QUEUE, lambda queue: queue.get("status", {}).get("pendingWorkloads") == 1)
         assert local["status"]["flavorsUsage"] == [{"name": "default", "resources": [{"name": "cpu", "total": "1"}]}]
 
 
@@ -235,8 +235,8 @@ async def test_quota_is_not_exceeded_at_any_moment(seed: int) -> None:
         def count(row: ResourceType, _old: Json | None, _new: Json | None) -> None:
             nonlocal most
             if row.kind == "Workload":
-                found = cluster.registry.list(row, None, ListOptions(Selector())).entries
-                held = (entry.obj for entry in found if holds_quota(entry.obj))
+                entries = cluster.registry.list(row, None, ListOptions(Selector())).entries
+                held = (entry.obj for entry in entries if holds_quota(entry.obj))
                 most = max(most, sum(sum(used_by(workload).values()) for workload in held))
 
         cluster.registry.cluster.listeners.append(count)

@@ -23,9 +23,9 @@ QUEUES = (flavor(), local_queue())
 
 
 def test_a_queue_with_all_it_needs_is_active() -> None:
-    found = configuration(*QUEUES, cluster_queue(checks=("mk",)), active(admission_check()))
-    assert found.inactivity(cluster_queue(checks=("mk",))) is None
-    assert found.inadmissible(workload()) is None
+    objects = configuration(*QUEUES, cluster_queue(checks=("mk",)), active(admission_check()))
+    assert objects.inactivity(cluster_queue(checks=("mk",))) is None
+    assert objects.inadmissible(workload()) is None
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_a_queue_with_all_it_needs_is_active() -> None:
     ],
 )
 def test_an_inactive_queue_says_why_in_kueues_words(queue: Json, others: list[Json], reason: str, message: str) -> None:
-    found = configuration(local_queue(), queue, *others)
-    assert found.inactivity(queue) == (reason, message)
-    assert found.inadmissible(workload()) == "ClusterQueue cq is inactive"
+    objects = configuration(local_queue(), queue, *others)
+    assert objects.inactivity(queue) == (reason, message)
+    assert objects.inadmissible(workload()) == "ClusterQueue cq is inactive"
 
 
 def test_a_missing_or_stopped_queue_is_named() -> None:
@@ -80,10 +80,10 @@ def test_a_missing_or_stopped_queue_is_named() -> None:
 
 def test_quota_stays_with_the_queue_that_gave_it() -> None:
     """A LocalQueue can be deleted while its workloads run."""
-    found = configuration(cluster_queue())
+    objects = configuration(cluster_queue())
     held = workload(admission={"clusterQueue": "cq"}, conditions=[{"type": "QuotaReserved", "status": "True"}])
-    assert (found.cluster_queue_of(held) or {})["metadata"]["name"] == "cq"
-    assert found.cluster_queue_of(workload()) is None
+    assert (objects.cluster_queue_of(held) or {})["metadata"]["name"] == "cq"
+    assert objects.cluster_queue_of(workload()) is None
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def asks(name: str = "main", count: int = 1, **amounts: str) -> PodSetRequest:
     return PodSetRequest(name, count, tuple(sorted({**listed, "pods": count * 1000}.items())))
 
 
-def found(result: Assignment | NoFit) -> Assignment:
+def fitting(result: Assignment | NoFit) -> Assignment:
     assert isinstance(result, Assignment), result
     return result
 
@@ -52,7 +52,7 @@ CPU = quota((["cpu"], [("default", ["2"])]))
 
 
 def test_a_request_gets_the_flavor_and_is_written_as_kueue_does() -> None:
-    result = found(assign(CPU, {}, [asks(cpu="500m")]))
+    result = fitting(assign(CPU, {}, [asks(cpu="500m")]))
     assert result.pod_sets == (
         {"name": "main", "count": 1, "flavors": {"cpu": "default"}, "resourceUsage": {"cpu": "500m"}},
     )
@@ -60,7 +60,7 @@ def test_a_request_gets_the_flavor_and_is_written_as_kueue_does() -> None:
 
 
 def test_pod_sets_have_to_fit_together() -> None:
-    assert found(assign(CPU, {}, [asks("a", cpu="1"), asks("b", cpu="1")])).usage == {("default", "cpu"): 2_000}
+    assert fitting(assign(CPU, {}, [asks("a", cpu="1"), asks("b", cpu="1")])).usage == {("default", "cpu"): 2_000}
     assert message(assign(CPU, {}, [asks("a", cpu="1"), asks("b", cpu="1500m")])) == (
         "couldn't assign flavors to pod set b: insufficient unused quota for cpu in flavor default, 500m more needed"
     )
@@ -86,8 +86,10 @@ def test_a_resource_the_queue_does_not_cover_has_no_place() -> None:
 
 def test_the_next_flavor_is_tried() -> None:
     both = quota((["cpu"], [("spot", ["1"]), ("reserved", ["4"])]))
-    assert found(assign(both, {}, [asks(cpu="1")])).pod_sets[0]["flavors"] == {"cpu": "spot"}
-    assert found(assign(both, {("spot", "cpu"): 1_000}, [asks(cpu="1")])).pod_sets[0]["flavors"] == {"cpu": "reserved"}
+    assert fitting(assign(both, {}, [asks(cpu="1")])).pod_sets[0]["flavors"] == {"cpu": "spot"}
+    assert fitting(assign(both, {("spot", "cpu"): 1_000}, [asks(cpu="1")])).pod_sets[0]["flavors"] == {
+        "cpu": "reserved"
+    }
 
 
 def test_resources_of_one_group_share_a_flavor_and_groups_choose_for_themselves() -> None:
@@ -95,23 +97,23 @@ def test_resources_of_one_group_share_a_flavor_and_groups_choose_for_themselves(
         (["cpu", "memory"], [("small", ["1", "1Gi"]), ("large", ["8", "8Gi"])]),
         (["nvidia.com/gpu"], [("a100", ["2"])]),
     )
-    result = found(assign(both, {}, [asks(cpu="1", memory="2Gi", gpu="1")]))
+    result = fitting(assign(both, {}, [asks(cpu="1", memory="2Gi", gpu="1")]))
     assert result.pod_sets[0]["flavors"] == {"cpu": "large", "memory": "large", "nvidia.com/gpu": "a100"}
 
 
 def test_pods_are_counted_where_they_are_covered() -> None:
     pods = quota((["cpu", "pods"], [("default", ["10", "2"])]))
-    assert found(assign(pods, {}, [asks(count=2, cpu="1")])).usage[("default", "pods")] == 2_000
+    assert fitting(assign(pods, {}, [asks(count=2, cpu="1")])).usage[("default", "pods")] == 2_000
     assert "insufficient quota for pods" in message(assign(pods, {}, [asks(count=3, cpu="1")]))
 
 
 def test_a_job_that_asks_for_nothing_fits_anywhere() -> None:
-    result = found(assign(CPU, {}, [asks()]))
+    result = fitting(assign(CPU, {}, [asks()]))
     assert (result.pod_sets, result.usage) == (({"name": "main", "count": 1},), {})
 
 
 def test_usage_is_read_back_from_an_admission() -> None:
-    result = found(assign(CPU, {}, [asks("a", cpu="1"), asks("b", cpu="250m")]))
+    result = fitting(assign(CPU, {}, [asks("a", cpu="1"), asks("b", cpu="250m")]))
     workload: Json = {"status": {"admission": {"podSetAssignments": list(result.pod_sets)}}}
     assert used_by(workload) == result.usage
     empty: dict[str, Any] = {}

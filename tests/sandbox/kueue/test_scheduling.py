@@ -171,7 +171,9 @@ def may_have_fewer(name: str, pods: int, least: int, *, priority: int = 0) -> Ca
 
 
 def sizes(result: Pass) -> dict[str, list[int]]:
-    return {candidate.key.name: [one["count"] for one in given.pod_sets] for candidate, given in result.admitted}
+    return {
+        candidate.key.name: [pod_set["count"] for pod_set in given.pod_sets] for candidate, given in result.admitted
+    }
 
 
 def test_one_that_may_have_fewer_pods_has_as_many_as_there_is_room_for() -> None:
@@ -190,9 +192,9 @@ def test_somebody_makes_room_rather_than_that_it_has_fewer() -> None:
 
 
 def test_several_pod_sets_lose_their_part() -> None:
-    (one,) = may_have_fewer("a", 8, 2).requests
+    (request,) = may_have_fewer("a", 8, 2).requests
     (other,) = may_have_fewer("a", 4, 1).requests
-    candidate = attrs.evolve(may_have_fewer("a", 8, 2), requests=(one, attrs.evolve(other, name="second")))
+    candidate = attrs.evolve(may_have_fewer("a", 8, 2), requests=(request, attrs.evolve(other, name="second")))
     assert sizes(run(candidate, cpu=8)) == {"a": [5, 3]}
     assert sizes(run(candidate, cpu=3)) == {"a": [2, 1]}
     assert sizes(run(candidate, cpu=2)) == {}

@@ -28,15 +28,15 @@ ADMITTED = ("QuotaReserved", "Admitted", "PodsReady")
 def running(parallelism: int, generation: int = 1) -> Json:
     """An elastic job that Kueue has started."""
     annotations = {"kueue.x-k8s.io/elastic-job": "true"}
-    found = job(annotations=annotations, suspend=False, parallelism=parallelism, completions=9)
-    found["metadata"].update(uid="u", generation=generation)
-    found["spec"]["template"].setdefault("metadata", {})["annotations"] = {"kueue.x-k8s.io/workload": "wl"}
-    return {**found, "status": {"active": parallelism, "ready": parallelism}}
+    running_job = job(annotations=annotations, suspend=False, parallelism=parallelism, completions=9)
+    running_job["metadata"].update(uid="u", generation=generation)
+    running_job["spec"]["template"].setdefault("metadata", {})["annotations"] = {"kueue.x-k8s.io/workload": "wl"}
+    return {**running_job, "status": {"active": parallelism, "ready": parallelism}}
 
 
-def slice_of(found: Json, *kinds: str, replaces: Json | None = None, **status: Any) -> Json:
+def slice_of(job: Json, *kinds: str, replaces: Json | None = None, **status: Any) -> Json:
     """The Workload for a job of this size."""
-    made = build_workload(BATCH_JOB, found, 0, replaces=replaces)
+    made = build_workload(BATCH_JOB, job, 0, replaces=replaces)
     listed = [{"type": kind, "status": "True", "reason": "Started", "message": ""} for kind in kinds]
     return {**made, "status": {"conditions": listed, "admission": {"clusterQueue": "cq"}, **status}}
 
@@ -49,8 +49,8 @@ def without_quota(workload: Json) -> Json:
     return with_condition(workload, "QuotaReserved", False, "Pending", "", NOW)
 
 
-def decide(found: Json, workload: Json) -> Any:
-    decision = decide_job(JobSituation(BATCH_JOB, found, workload, NOW))
+def decide(job: Json, workload: Json) -> Any:
+    decision = decide_job(JobSituation(BATCH_JOB, job, workload, NOW))
     return decision.request if isinstance(decision, Step) else decision
 
 

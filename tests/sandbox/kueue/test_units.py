@@ -47,9 +47,9 @@ def workload(unit: Unit, **conditions: str) -> Json:
     return {**unit_workload(unit), "status": {"conditions": listed, "admission": {"clusterQueue": "cq"}}}
 
 
-def request(unit: Unit, found: Json | None, **more: Any) -> Any:
+def request(unit: Unit, workload: Json | None, **more: Any) -> Any:
     """What is written next; None if nothing is."""
-    decision = decide_unit(UnitSituation(unit, found, NOW, **more))
+    decision = decide_unit(UnitSituation(unit, workload, NOW, **more))
     if decision is NOTHING:
         return None
     assert isinstance(decision, Step)
@@ -105,13 +105,13 @@ def test_a_pod_that_loses_its_quota_is_deleted_and_a_gated_one_stays() -> None:
 
 def test_a_started_pod_says_that_kueue_deletes_it() -> None:
     """Who sees it ended knows then that it did not end by itself."""
-    one = Unit(KEY, (running(single()),))
-    decided = decide_unit(UnitSituation(one, workload(one, QuotaReserved="True", Evicted="True"), NOW))
+    ended = Unit(KEY, (running(single()),))
+    decided = decide_unit(UnitSituation(ended, workload(ended, QuotaReserved="True", Evicted="True"), NOW))
     assert isinstance(decided, Step)
     assert decided.first is not None
-    told = decided.first.request
-    assert isinstance(told, Replace)
-    assert [one["type"] for one in told.object["status"]["conditions"]] == ["TerminationTarget"]
+    write = decided.first.request
+    assert isinstance(write, Replace)
+    assert [condition["type"] for condition in write.object["status"]["conditions"]] == ["TerminationTarget"]
 
 
 def test_a_pod_of_a_group_that_has_failed_is_kept_until_there_is_another_in_its_place() -> None:
@@ -177,8 +177,8 @@ def test_a_stateful_set_without_pods_is_on_hold_until_it_is_to_have_some() -> No
         (key,) = set_workloads(STATEFUL_SET, made)
         return Unit(key, kind=STATEFUL_SET, set=made)
 
-    def reserved(unit: Unit, found: Json) -> Json | None:
-        write = request(unit, found)
+    def reserved(unit: Unit, workload: Json) -> Json | None:
+        write = request(unit, workload)
         return condition(write.object, "QuotaReserved") if isinstance(write, ApplyStatus) else None
 
     assert request(of_size(0), None) is None
@@ -195,13 +195,16 @@ def test_a_stateful_set_without_pods_is_on_hold_until_it_is_to_have_some() -> No
 
 
 def test_the_workload_of_a_part_of_a_set_says_whose_part_it_is() -> None:
-    found = stored(LEADER_WORKER_SET.example("s", TEMPLATE, queue="lq"), "u")
-    made = unit_workload(Unit(KEY, kind=LEADER_WORKER_SET, set=found, component="1"))
+    stored_set = stored(LEADER_WORKER_SET.example("s", TEMPLATE, queue="lq"), "u")
+    made = unit_workload(Unit(KEY, kind=LEADER_WORKER_SET, set=stored_set, component="1"))
     known = owner(made)
     assert known is not None
     assert (str(known.gvk), known.name) == (str(LEADER_WORKER_SET.resource.gvk), "s")
     assert made["metadata"]["annotations"]["kueue.x-k8s.io/component-workload-index"] == "1"
-    assert [(one["name"], one["count"]) for one in made["spec"]["podSets"]] == [("leader", 1), ("worker", 1)]
+    assert [(pod_set["name"], pod_set["count"]) for pod_set in made["spec"]["podSets"]] == [
+        ("leader", 1),
+        ("worker", 1),
+    ]
 
 
 def test_pods_of_a_set_are_found_by_it_and_pods_of_a_deployment_by_themselves() -> None:

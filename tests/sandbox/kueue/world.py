@@ -53,9 +53,9 @@ class World:
 
     async def job(self, name: str = "j1") -> Json:
         """A Job."""
-        found = await self.get(JOB, name)
-        assert found is not None
-        return found
+        stored = await self.get(JOB, name)
+        assert stored is not None
+        return stored
 
     async def workload(self, job: str = "j1") -> Json:
         """The Workload of a Job; the first one owned by it or named after it."""

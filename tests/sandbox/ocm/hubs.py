@@ -60,9 +60,9 @@ class Hubs:
     async def decided(self, *names: str, placement: str = "p") -> Json:
         """Wait until a Placement's status and its decisions name exactly these clusters."""
 
-        def settled(found: Json) -> bool:
-            status = found.get("status") or {}
-            return found["metadata"]["name"] == placement and status.get("numberOfSelectedClusters") == len(names)
+        def settled(shown: Json) -> bool:
+            status = shown.get("status") or {}
+            return shown["metadata"]["name"] == placement and status.get("numberOfSelectedClusters") == len(names)
 
         await self.when(PLACEMENT, settled)
         await self.cluster.when(DECISION, lambda _: self.listed(placement) == list(names), PATIENCE)
@@ -70,12 +70,12 @@ class Hubs:
 
     def listed(self, placement: str = "p") -> list[str]:
         """The clusters that the decisions of a Placement name now."""
-        found = stored(self.cluster.registry, DECISION)
+        decisions = stored(self.cluster.registry, DECISION)
         return [
-            one["clusterName"]
-            for decision in found
+            entry["clusterName"]
+            for decision in decisions
             if decision["metadata"]["name"].startswith(f"{placement}-decision-")
-            for one in (decision.get("status") or {}).get("decisions") or []
+            for entry in (decision.get("status") or {}).get("decisions") or []
         ]
 
     async def when(self, resource: Resource, holds: Callable[[Json], bool]) -> Json:

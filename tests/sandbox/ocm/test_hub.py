@@ -59,7 +59,7 @@ async def test_all_clusters_of_the_bound_set_are_decided_and_the_status_names_th
         decision = await hub.client.get(DECISION, ObjectKey(NAMESPACE_NAME, "p-decision-1"))
         assert labels_of(decision)[PLACEMENT_LABEL] == "p"
         assert dig(decision, "metadata", "ownerReferences")[0]["kind"] == "Placement"
-        assert [one["reason"] for one in decision["status"]["decisions"]] == ["", ""]
+        assert [entry["reason"] for entry in decision["status"]["decisions"]] == ["", ""]
 
 
 async def test_without_a_binding_there_is_an_empty_decision() -> None:
@@ -97,10 +97,10 @@ async def test_a_typo_empties_the_decision_before_the_status_says_so() -> None:
         await hub.place()
         await hub.decided("c1", "c2")
         await hub.change(PLACEMENT, "p", {"spec": {"tolerations": [{"value": "x"}]}})
-        await hub.when(DECISION, lambda found: not found["status"]["decisions"])
+        await hub.when(DECISION, lambda decision: not decision["status"]["decisions"])
         there = await hub.client.get(PLACEMENT, ObjectKey(NAMESPACE_NAME, "p"))
         assert (there["status"]["numberOfSelectedClusters"], is_true(there, "PlacementSatisfied")) == (2, True)
-        await hub.when(PLACEMENT, lambda found: is_true(found, "PlacementMisconfigured"))
+        await hub.when(PLACEMENT, lambda placement: is_true(placement, "PlacementMisconfigured"))
 
 
 async def test_slices_are_written_one_by_one_and_surplus_ones_go() -> None:
@@ -159,13 +159,13 @@ async def test_a_cluster_that_does_not_report_gets_a_taint_until_it_does() -> No
 
 async def test_bound_namespaces_have_a_profile_of_each_cluster() -> None:
     async with hubs("c1", "c2") as hub:
-        found = await hub.when(PROFILE, lambda profile: bool(dig(profile, "status", "accessProviders")))
-        assert labels_of(found) == {
+        before = await hub.when(PROFILE, lambda profile: bool(dig(profile, "status", "accessProviders")))
+        assert labels_of(before) == {
             "x-k8s.io/cluster-manager": "open-cluster-management",
             "open-cluster-management.io/cluster-name": "c1",
             "multicluster.x-k8s.io/clusterset": "default",
         }
-        (provider,) = found["status"]["accessProviders"]
+        (provider,) = before["status"]["accessProviders"]
         assert provider["name"] == "open-cluster-management"
         assert provider["cluster"]["server"] == hub.servers["c1"].url
         assert provider["cluster"]["extensions"] == [
@@ -174,7 +174,7 @@ async def test_bound_namespaces_have_a_profile_of_each_cluster() -> None:
         healthy = await hub.when(PROFILE, lambda profile: is_true(profile, "ControlPlaneHealthy"))
         assert is_true(healthy, "Joined")
         await hub.client.delete(PROFILE, ObjectKey(NAMESPACE_NAME, "c1"))
-        await hub.when(PROFILE, lambda profile: profile["metadata"]["uid"] != found["metadata"]["uid"])
+        await hub.when(PROFILE, lambda profile: profile["metadata"]["uid"] != before["metadata"]["uid"])
         await hub.client.delete(SET_BINDING, ObjectKey(NAMESPACE_NAME, "global"))
         for name in ("c1", "c2"):
             await hub.cluster.gone(PROFILE, name, NAMESPACE_NAME, within=60)
@@ -198,9 +198,9 @@ def account(validity: str = "24h", *, synced: bool = True) -> Json:
 async def token_of(hub: Hubs, namespace: str = "c1", name: str = "multikueue", *, other: str = "") -> str:
     """The token of a Secret, once there is one that is another than that."""
 
-    def holds(found: Json) -> bool:
-        there = ObjectKey.of(found) == ObjectKey(namespace, name)
-        return there and base64.b64decode(dig(found, "data", "token") or "").decode() != other
+    def holds(secret: Json) -> bool:
+        there = ObjectKey.of(secret) == ObjectKey(namespace, name)
+        return there and base64.b64decode(dig(secret, "data", "token") or "").decode() != other
 
     secret = await hub.when(SECRET, holds)
     return base64.b64decode(secret["data"]["token"]).decode()
@@ -210,10 +210,10 @@ async def test_a_service_account_gets_a_token_that_its_cluster_knows() -> None:
     async with hubs("c1") as hub:
         await hub.client.create(ACCOUNT, account())
         token = await token_of(hub)
-        found = hub.servers["c1"].access
-        found.tokens = {}
-        assert found.user_of(token) == ROBOT
-        there = await hub.when(ACCOUNT, lambda one: is_true(one, "TokenReported"))
+        access = hub.servers["c1"].access
+        access.tokens = {}
+        assert access.user_of(token) == ROBOT
+        there = await hub.when(ACCOUNT, lambda account: is_true(account, "TokenReported"))
         assert there["status"]["tokenSecretRef"]["name"] == "multikueue"
         assert parse_timestamp(there["status"]["expirationTimestamp"]) == (wall_clock() + timedelta(days=1)).replace(
             microsecond=0
@@ -267,7 +267,7 @@ async def test_a_cluster_that_is_detached_loses_account_role_and_profile_at_once
         await hub.client.create(ACCOUNT, account())
         await token_of(hub)
         await hub.client.create(PERMISSION, built(PERMISSION, "multikueue", "c1", spec={"clusterRole": {"rules": []}}))
-        await hub.when(PERMISSION, lambda one: is_true(one, "Applied"))
+        await hub.when(PERMISSION, lambda permission: is_true(permission, "Applied"))
         await hub.change(MANAGED_CLUSTER, "c1", {"metadata": {"finalizers": ["example.com/held"]}})
         await hub.client.delete(MANAGED_CLUSTER, ObjectKey("", "c1"))
         await anyio.sleep(1)
@@ -286,8 +286,8 @@ async def test_a_permission_is_what_its_account_may_do_on_the_cluster() -> None:
         access.enforce_roles()
         spec = {"clusterRole": {"rules": rules}, "clusterRoleBinding": {"subject": subject}}
         await hub.client.create(PERMISSION, built(PERMISSION, "multikueue", "c1", spec=spec))
-        found = await hub.when(PERMISSION, lambda one: is_true(one, "AppliedRBACManifestWork"))
-        assert is_true(found, "Applied")
+        applied = await hub.when(PERMISSION, lambda permission: is_true(permission, "AppliedRBACManifestWork"))
+        assert is_true(applied, "Applied")
         assert access.reason(user_named(ROBOT), asked) is not None
         rules[0]["verbs"] = ["get"]
         await hub.change(PERMISSION, "multikueue", {"spec": {"clusterRole": {"rules": rules}}}, namespace="c1")

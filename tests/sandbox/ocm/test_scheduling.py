@@ -31,8 +31,8 @@ def chosen(spec: Json, *clusters: Json, now: datetime = NOW, **around: Any) -> D
 
 
 def said(decided: Decided, kind: str = "PlacementSatisfied") -> tuple[str, str]:
-    found = next(condition for condition in decided.conditions if condition["type"] == kind)
-    return found["status"], found["reason"]
+    decided_condition = next(condition for condition in decided.conditions if condition["type"] == kind)
+    return decided_condition["status"], decided_condition["reason"]
 
 
 def score(cluster_name: str, value: int, until: datetime | None = None) -> tuple[tuple[str, str], Json]:

@@ -32,8 +32,9 @@ from multikueue.core.model.objects import is_terminating, uid, was_changed
 from multikueue.core.model.placements import last_place
 from multikueue.core.workload.facts import graces
 from multikueue.core.workload.facts import worker_states as states
+from multikueue.core.workload.facts.shown import has_its_name
 from multikueue.core.workload.facts.situation import Situation, Whose, once
-from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 
 _ZERO: Final = timedelta(0)
 
@@ -196,6 +197,8 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     known = situation.jobs_on(worker)
     if any(may_be_ours(situation, worker, job) and may_run(situation, worker, job) for job in known):
         return True
+    if any(earlier_jobs(situation, worker)):
+        return True
     slices = _earlier_slices(situation)
     if any(worker.name in (workloads.cluster_name(other), workloads.noted_worker(other)) for other in slices):
         return True
@@ -224,6 +227,18 @@ def _shows_a_run(situation: Situation) -> bool:
         return any(adapter.release_patch(job) is not None or was_changed(job) for job in jobs)
     made, *of_jobs = (parse_timestamp(obj["metadata"].get("creationTimestamp")) for obj in (situation.workload, *jobs))
     return made is not None and any(at is not None and made - at > graces.OLDER_THAN_ITS_WORKLOAD for at in of_jobs)
+
+
+def earlier_jobs(situation: Situation, worker: Worker) -> Iterator[JobCopy]:
+    """The job copies of earlier attempts that a worker shows, or showed last, and that may have pods.
+
+    In sight each is waited for as long as it is seen; out of sight it may run on.
+    """
+    for job in worker.all_jobs:
+        if job not in worker.jobs and has_its_name(situation.snapshot, job.object):
+            continue
+        if situation.whose(worker, job.object) is Whose.EARLIER and may_have_pods(situation, job.object):
+            yield job
 
 
 def may_be_ours(situation: Situation, worker: Worker, copy: Json) -> bool:

@@ -61,7 +61,7 @@ def entry(
     offered: Sequence[Place] = (),
     doubtful: bool = False,
 ) -> Entry:
-    """One that waits since so many seconds."""
+    """The entry of a Workload that waits since so many seconds."""
     at, request = NOW - timedelta(seconds=age), ResourceRequest((PodSet({"gpu": gpus}),))
     return Entry(key(name), name, team, priority, at, at, request, tuple(places), tuple(offered), doubtful)
 

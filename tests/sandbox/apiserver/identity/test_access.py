@@ -110,9 +110,9 @@ def test_a_token_for_others_is_none_for_the_server(access: Access) -> None:
     """It is good for its audiences only."""
     token = issued(access, audiences=["vault"])
     assert access.user_of(token) is None
-    found = access.identify(token, ("vault", AUDIENCE))
-    assert found is not None
-    assert found[1] == ["vault"]
+    identity = access.identify(token, ("vault", AUDIENCE))
+    assert identity is not None
+    assert identity[1] == ["vault"]
 
 
 def test_a_token_that_was_changed_or_made_elsewhere_is_nobodys(access: Access, registry: Registry) -> None:

@@ -62,7 +62,7 @@ class Given:
 
     def bindings(self, namespace: str) -> Iterable[Json]:
         """Those of the cluster, and those of a namespace."""
-        return [one for one in self.bound if one["metadata"].get("namespace") in (None, namespace)]
+        return [binding for binding in self.bound if binding["metadata"].get("namespace") in (None, namespace)]
 
     def rules(self, kind: str, namespace: str, name: str) -> Sequence[Json] | None:
         """The rules of a role."""
