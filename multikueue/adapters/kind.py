@@ -14,7 +14,7 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.templates import restore_templates, texts_at
 from multikueue.core.model.adapter import Hold, KindTraits, Outcome, Stamp
-from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata
+from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata, unlabelled
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION, STOPPING_ANNOTATION
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import (
@@ -146,7 +146,8 @@ class JobKind:
         made = {"apiVersion": gvk.api_version, "kind": gvk.kind, **bare, "spec": self.copies.sanitised(bare["spec"])}
         if self.copies.prepared is not None:
             made = self.copies.prepared(job, made, stamp)
-        return {**made, "metadata": stamped_metadata(made, stamp, named=self.membership.carriers is None)}
+        metadata = stamped_metadata(made, stamp, named=self.membership.carriers is None)
+        return {**made, "metadata": metadata, "spec": unlabelled(made["spec"])}
 
     def _as_if_never_started(self, job: Json, stamp: Stamp) -> Json:
         """Kueue does not stop an elastic job that it lets grow; others are started once a worker has them."""

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 import attrs
+import orjson
 
 from multikueue.adapters.managed_by_support import ManagedBySupport
 from multikueue.adapters.templates import Path, PodTemplates
@@ -14,7 +15,7 @@ from multikueue.adapters.words import Words
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import changed_at, conditions, find, is_true, parse_timestamp
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, merge_patch, resource_version, without_nulls
+from multikueue.core.model.objects import dig, merge_patch, resource_version, shortened, without_nulls
 
 StatusRule: TypeAlias = Callable[[Json, Json, datetime], Json | None]
 """(manager's job, worker's job, now) -> the status the manager's job should have; None: leave it as it is."""
@@ -277,12 +278,50 @@ def observed_here(local: Json, remote: Json, *, counted: bool) -> Json:
     return {**remote, "status": {**shifted(status), **known}}
 
 
+MAX_STATUS: Final = 128 << 10
+"""Bytes of a status that is shown. A worker, and what runs there, decides how large its own is: each job would leave as
+much in the manager's etcd."""
+_MESSAGE: Final = 1_024
+_OF_SPEC: Final = ("completedIndexes", "failedIndexes")
+"""What the manager's API server holds against the job itself, and so bounds."""
+
+
+def bounded(status: Json) -> Json:
+    """A status of `MAX_STATUS` bytes at most, beside `_OF_SPEC`: with short messages, without its largest fields."""
+    if _size(status) <= MAX_STATUS:
+        return status
+    listed = status.get("conditions")
+    conditions = map(_shortened, listed[: MAX_STATUS // 4 // _MESSAGE] if isinstance(listed, list) else ())
+    fields = {**status, "conditions": [*conditions]} if listed else status
+    sizes = {field: 0 if field in ("conditions", *_OF_SPEC) else _size(value) for field, value in fields.items()}
+    kept: Json = {}
+    left = MAX_STATUS // 2
+    for field in sorted(fields, key=sizes.__getitem__):
+        if sizes[field] <= left:
+            kept[field], left = fields[field], left - sizes[field]
+    return kept
+
+
+def _shortened(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    plain = {field: value for field, value in entry.items() if not isinstance(value, dict | list)}
+    return {field: shortened(value, _MESSAGE) if isinstance(value, str) else value for field, value in plain.items()}
+
+
+def _size(value: Any) -> int:
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:  # it nests too deep to be sent
+        return 1 << 30
+
+
 def status_change(local: Json, wanted: Json) -> Json | None:
     """The merge patch that gives a job a status; None if it has that. It never lands on a job that has changed."""
     known = dig(local, "status") or {}
     if known == wanted:  # as mostly: each decision on a running job asks
         return None
-    wanted = without_nulls(wanted)
+    wanted = without_nulls(bounded(wanted))
     patch = merge_patch(without_nulls(known), wanted)
     if not patch:
         return None

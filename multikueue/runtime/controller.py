@@ -126,7 +126,8 @@ class Controller(Generic[K]):
     fraction: Callable[[], float] = attrs.field(kw_only=True, default=lambda: 0.0)
     """The source of jitter: numbers in [0, 1)."""
     hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
-    _failures: dict[K, int] = attrs.field(factory=dict, init=False)
+    _failures: dict[K, tuple[int, str]] = attrs.field(factory=dict, init=False)
+    """By key, how many there were in a row, and the last one's words: the log has them once."""
     _draining: bool = attrs.field(default=False, init=False)
 
     def __repr__(self) -> str:
@@ -183,8 +184,9 @@ class Controller(Generic[K]):
             self.hook.reconciled(self.name, loop_time() - started, error)
 
     def _retry(self, key: K, failure: Exception) -> None:
-        failures = self._failures[key] = self._failures.get(key, 0) + 1
-        delay = self.backoff.delay(failures, self.fraction())
+        failures, before = self._failures.get(key, (0, ""))
+        self._failures[key] = failures + 1, str(failure)
+        delay = self.backoff.delay(failures + 1, self.fraction())
         if isinstance(failure, Conflict):
             # Somebody else wrote first, and the event of that write enqueues the key. Until it is here, the same write
             # would be refused again.
@@ -192,7 +194,8 @@ class Controller(Generic[K]):
             log.debug("conflict", controller=self.name, key=str(key), error=str(failure))
         elif isinstance(failure, ApiError):
             delay = max(delay, failure.retry_after or 0.0)
-            log.info("retry", controller=self.name, key=str(key), error=str(failure), seconds=round(delay, 3))
+            report = log.debug if str(failure) == before else log.info
+            report("retry", controller=self.name, key=str(key), error=str(failure), seconds=round(delay, 3))
         else:
             log.error("reconcile failed", controller=self.name, key=str(key), exc_info=failure)
         self.queue.again(key, delay)

@@ -98,6 +98,8 @@ class CreateConflicts:
     """The refusals of one worker, by Workload."""
 
     _met: dict[tuple[Resource, ObjectKey], dict[ObjectKey, _Met]] = attrs.field(factory=dict, init=False)
+    _kinds: set[Resource] = attrs.field(factory=set, init=False)
+    """Of which any have been refused."""
     _namespaces: dict[tuple[Resource, str], dict[ObjectKey, None]] = attrs.field(factory=dict, init=False)
     """By kind and namespace, the Workloads that have been refused, those first that have waited longest."""
 
@@ -121,6 +123,7 @@ class CreateConflicts:
         now, known = loop_time(), self._met.pop((resource, workload), {})
         self._forget_abandoned(now)
         self._met[resource, workload] = known  # it comes last
+        self._kinds.add(resource)
         met = known.setdefault(key, _Met(why, now, patience(error), _backoff(error)))
         if patience(error) > met.patience:
             met.since = now  # one that may pass is not the one before, which could not
@@ -189,9 +192,13 @@ class CreateConflicts:
     def forget(self, workload: ObjectKey) -> None:
         """Have everything of a Workload tried again: its user asks for that."""
         self._made.pop(workload, None)
-        for resource in [resource for resource, key in self._met if key == workload]:
-            del self._met[resource, workload]
-            self._leave_queue(resource, workload)
+        self.gone(workload)
+
+    def gone(self, workload: ObjectKey) -> None:
+        """Forget what was refused of a Workload that is gone: who makes and deletes many leaves none behind."""
+        for resource in self._kinds:
+            if self._met.pop((resource, workload), None) is not None:
+                self._leave_queue(resource, workload)
 
     def _leave_queue(self, resource: Resource, workload: ObjectKey) -> None:
         place = resource, workload.namespace

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -12,11 +11,12 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.machinery.fair_keys import FairKeys
 from multikueue.core.machinery.lease import micro_time
 from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.labels import FINDING_LABEL, MAX_EVENT_NOTE, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, shortened, uid
+from multikueue.core.model.objects import dig, namespace_of, shortened, uid
 from multikueue.errors import AlreadyExists, ApiError, NotFound
 from multikueue.logs import get_logger
 from multikueue.protocols import Writer
@@ -24,7 +24,8 @@ from multikueue.runtime.event_series import INTERVAL, SERIES_ENDS, Series, Serie
 from multikueue.runtime.loop import loop_time
 
 CAPACITY: Final = 1_000
-"""Events that may wait, 1-2 MB: the bursts of a few seconds. Beyond it the oldest are dropped."""
+"""Events that may wait, 1-2 MB: the bursts of a few seconds. Beyond it the oldest of the namespace that has most are
+dropped."""
 SENDERS: Final = 4
 """Requests in flight: enough for some hundred events a second, little beside the work itself."""
 ATTEMPTS: Final = 3
@@ -69,7 +70,8 @@ class EventRecorder:
     clock: Callable[[], datetime]
     """The wall clock, for `eventTime`."""
     capacity: int = attrs.field(default=CAPACITY, kw_only=True)
-    _waiting: collections.deque[Series] = attrs.field(factory=collections.deque, init=False)
+    _waiting: FairKeys[Series] = attrs.field(factory=FairKeys, init=False)
+    """By namespace, which take turns: who has many to wait delays, and crowds out, its own."""
     _said: SeriesMemory = attrs.field(factory=SeriesMemory, init=False)
     _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _count: int = attrs.field(default=0, init=False)
@@ -144,11 +146,14 @@ class EventRecorder:
         return EventStatistics(len(self._waiting), self._sent, self._dropped, self._repeated)
 
     def _enqueue(self, series: Series) -> None:
-        series.queued = True
-        self._waiting.append(series)
+        self._wait(series)
         if len(self._waiting) > self.capacity:
-            self._drop(self._waiting.popleft(), "too many events wait")
+            self._drop(self._waiting.crowd_out(), "too many events wait")
         self._wakeup.set()
+
+    def _wait(self, series: Series, at: float = 0.0) -> None:
+        series.queued = True
+        self._waiting.add(series, namespace_of(series.event), at)
 
     def _enqueue_due(self, interval: float = INTERVAL) -> None:
         for series in self._said.due(loop_time(), interval):
@@ -191,12 +196,11 @@ class EventRecorder:
             await self._wakeup.wait()
 
     async def _send_waiting(self) -> None:
-        while self._waiting:
-            series = self._waiting.popleft()
+        while (series := self._waiting.take()) is not None:
             try:
                 await self._settle(series)
             except anyio.get_cancelled_exc_class():
-                self._waiting.appendleft(series)  # its last chance is the flush
+                self._wait(series, at=-1.0)  # before all others: its last chance is the flush
                 raise
             if series.due(loop_time()):
                 self._enqueue(series)  # it was repeated meanwhile

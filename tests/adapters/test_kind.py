@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import attrs
+import orjson
 import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry, Delegation, JobKind, SafeAdapter, StatusRules
-from multikueue.adapters.rules import ALWAYS_DELEGATED, counters_at_zero, never_finished
+from multikueue.adapters.rules import ALWAYS_DELEGATED, MAX_STATUS, counters_at_zero, never_finished
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.kinds import JOB
@@ -155,3 +156,29 @@ def test_a_copy_runs_as_the_service_account_that_the_job_names() -> None:
     made = row.copy(local, STAMP)
     assert made["metadata"]["namespace"] == local["metadata"]["namespace"]
     assert made["spec"]["template"]["spec"] == pod
+
+
+def test_a_status_of_any_size_fills_no_manager() -> None:
+    """A worker that wrote 1.2 MB into the status of each copy had as much written on the manager, of every job."""
+    entry = {"type": "Complete", "status": "True", "reason": "R", "message": "x" * 30_000, "observedGeneration": 3}
+    conditions = [{**entry, "type": f"T{number}"} if number else entry for number in range(40)]
+    indexes = ",".join(map(str, range(1, 60_000, 2)))
+    large = {"conditions": conditions, "note": "y" * 900_000, "succeeded": 7, "completedIndexes": indexes}
+    local, remote = widget(status={}), widget(status=large)
+    patch = PLAIN.status_patch(local, remote, NOW)
+    assert patch is not None
+    shown = patch["status"]
+    assert set(shown) == {"conditions", "succeeded", "completedIndexes"}
+    assert shown["completedIndexes"] == indexes
+    assert shown["conditions"][0] == {**entry, "message": "x" * 1_020 + " ..."}
+    assert len(orjson.dumps({**shown, "completedIndexes": ""})) < MAX_STATUS
+    assert PLAIN.status_patch({**local, "status": shown}, remote, NOW) is None, "it is not sent again"
+
+
+def test_a_status_that_cannot_be_sent_is_left_out() -> None:
+    deep: Json = {}
+    for _ in range(300):
+        deep = {"in": deep}
+    patch = PLAIN.status_patch(widget(status={}), widget(status={"deep": deep, "ready": 1}), NOW)
+    assert patch is not None
+    assert patch["status"] == {"ready": 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import attrs
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.sandbox.apiserver.verbs.patching import merge_patch
@@ -463,3 +465,23 @@ def test_whatever_a_kind_may_say_of_who_sizes_it_is_refused(kind: JobKind) -> No
     taken = {".".join(path) for path in paths if not kind.refused(with_value(a_job(kind), path, True))}
     assert taken == SIZES_NOTHING.get(name, set())
     assert bool(paths) == (name in ("RayCluster", "RayJob", "RayService", "PyTorchJob", "PaddleJob"))
+
+
+def labelled(value: Any) -> Any:
+    """A value in which each object has our origin label."""
+    if isinstance(value, list):
+        return [labelled(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    inner = {field: labelled(item) for field, item in value.items()}
+    return {**inner, "labels": {**(inner.get("labels") or {}), ORIGIN_LABEL: STAMP.origin}}
+
+
+@rows
+def test_what_is_made_of_a_copys_templates_is_no_copy(kind: JobKind) -> None:
+    """5,000 replicas of a JobSet whose template had our label were 5,000 Jobs that all counted as copies: fifty such
+    sets made the worker's Jobs unreadable, for all namespaces."""
+    original = a_job(kind)
+    made = kind.copy({**original, "spec": labelled(original["spec"])}, STAMP)
+    assert ORIGIN_LABEL not in repr(made["spec"])
+    assert made["metadata"]["labels"][ORIGIN_LABEL] == STAMP.origin

@@ -66,20 +66,8 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
     ("text", "complaint"),
     [
         (
-            "dispatcher: {profiles: {}}",
-            f"dispatcher.profiles: {ALL_AT_ONCE} does not use it: remove it, or set dispatcher.name to {SCORED}",
-        ),
-        (
             f"dispatcher: {{name: {SCORED}, profiles: {{default: {{offer: {{retry: 5s}}}}}}}}",
             "dispatcher.profiles: profiles.default.offer.retry is 5s: at least 15s",
-        ),
-        (
-            "dispatcher: {incremental: {stepSize: 2}}",
-            f"dispatcher.incremental: {ALL_AT_ONCE} does not use it: remove it, or set dispatcher.name",
-        ),
-        (
-            f"{KUEUES}multiKueue: {{incrementalDispatcherConfig: {{stepSize: 2}}}}",
-            f"multiKueue.incrementalDispatcherConfig: {ALL_AT_ONCE} does not use it: remove it, or set dispatcher.name",
         ),
         (
             f"{KUEUES}multiKueue: {{dispatcherName: {INCREMENTAL}}}\ndispatcher: {{name: {INCREMENTAL}}}",
@@ -126,22 +114,21 @@ def test_contradicting_settings_are_refused_with_place_reason_and_remedy(text: s
 
 def test_all_contradictions_are_reported_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
-        parse_settings("leaderElection: {renewDeadline: 1m}\ndispatcher: {incremental: {}}", source="config.yaml")
+        parse_settings("leaderElection: {renewDeadline: 1m}\npods: {check: Ready}", source="config.yaml")
 
     head, *rest = str(caught.value).splitlines()
     assert head == "config.yaml: 2 settings cannot be used"
-    assert [line.split(":")[0].strip() for line in rest] == ["leaderElection", "dispatcher.incremental"]
+    assert [line.split(":")[0].strip() for line in rest] == ["leaderElection", "pods.check"]
 
 
 def test_the_command_line_reports_them_before_anything_starts(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
-    config.write_text("dispatcher: {incremental: {stepSize: 2}}\n")
+    config.write_text("dispatcher: {name: incremental}\n")
     result = CliRunner().invoke(main, ["run", "--config", str(config)])
 
     assert result.exit_code == 2
-    assert result.stderr == (
-        f"multikueue: error: {config}: dispatcher.incremental: {ALL_AT_ONCE} does not use it: remove it, or set "
-        f"dispatcher.name to {INCREMENTAL}\n"
+    assert result.stderr.startswith(
+        f'multikueue: error: {config}: dispatcher.name: "incremental" cannot be a dispatcher\'s name: use kueue'
     )
 
 

@@ -120,7 +120,7 @@ def test_every_field_of_kueues_configuration_is_accepted() -> None:
 
     assert chosen_dispatcher(file.settings) == External()
     assert file.settings.origin == "multikueue"
-    assert {name for name, important in passed_over(file).items() if important} == {"dispatcher.name"}
+    assert {name for name, important in passed_over(file).items() if important} == {"multiKueue.dispatcherName"}
     assert file.settings.cluster_profile is not None
     assert {"integrations.podOptions", "integrations.labelKeysToCopy", "webhook.host", "waitForPodsReady"} <= set(
         passed_over(file)

@@ -22,7 +22,7 @@ from multikueued.settings.config import (
     WebhookSettings,
 )
 from multikueued.settings.dispatcher import chosen_dispatcher
-from multikueued.settings.file import load_settings, parse_settings
+from multikueued.settings.file import load_settings, parse, parse_settings
 from multikueued.settings.kinds import configured_kinds
 from multikueued.settings.sections import DependencySettings
 
@@ -216,8 +216,6 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
             "{webhook: {enabled: true, port: 8443}, serving: {metrics: {secure: true, certDir: /c}}}",
             "webhook.port: 8443 is serving.metrics.port as well",
         ),
-        ("mirrorPods: {exec: true}", "mirrorPods.exec: without mirrors there is nothing to enter"),
-        ("mirrorPods: {maxPods: 9}", "mirrorPods.maxPodsPerJob: 100 are more than maxPods, 9, in all"),
         ("mirrorPods: {logs: true, port: 8080}", "mirrorPods.port: 8080 is serving.port as well"),
         ("mirrorPods: {address: node.example.com}", 'mirrorPods.address: "node.example.com" is not an IP address'),
         ("mirrorPods: {signer: kubelet-serving}", 'mirrorPods.signer: "kubelet-serving" cannot be a signer'),
@@ -342,3 +340,29 @@ def test_the_limits_of_workers_are_sizes_and_counts() -> None:
 def test_a_limit_that_is_none_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(complaint)):
         parse_settings(f"workerLimits: {text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "why"),
+    [
+        ("mirrorPods: {logs: false, exec: true}", "mirrorPods.exec", "without mirrors there is nothing to enter"),
+        ("mirrorPods: {logs: true, maxPods: 9}", "mirrorPods.maxPodsPerJob", "100 are more than maxPods, 9, in all"),
+        ("dispatcher: {incremental: {stepSize: 2}}", "dispatcher.incremental", "does not use it: remove it, or set"),
+        ("dispatcher: {profiles: {}}", "dispatcher.profiles", "does not use it: remove it, or set dispatcher.name to"),
+        (
+            "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+            "multiKueue: {incrementalDispatcherConfig: {stepSize: 2}}",
+            "multiKueue.incrementalDispatcherConfig",
+            "does not use it",
+        ),
+        ("boundTokens: {enabled: false, secretNames: [a]}", "", ""),
+        ("webhook: {enabled: false, certDir: /c, port: 8080}", "", ""),
+        ("serving: {metrics: {secure: false, certDir: /c}}", "", ""),
+        ("ocm: {enabled: false, minDwell: 5m, adopt: addon, policy: Evict}", "", ""),
+        ("quotaAutomation: false\npreemption: {orchestrated: false, timeout: 5m}", "", ""),
+    ],
+)
+def test_no_part_that_has_no_effect_ends_the_daemon(text: str, setting: str, why: str) -> None:
+    """Each optional part that is turned off again, with its other settings still there: some of these ended it."""
+    remarks = {remark.setting: remark.why for remark in parse(text, source="config.yaml").remarks if remark.important}
+    assert ([*remarks] == [setting] and why in remarks[setting]) if setting else not remarks

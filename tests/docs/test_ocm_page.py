@@ -75,3 +75,16 @@ def test_queues_of_clusters_have_a_placement_that_nothing_of_the_dispatch_change
     assert created["spec"] == placed["spec"]
     shown = (obj for text in YAML for obj in yaml.safe_load_all(text) if obj.get("kind") == "Placement")
     assert named["name"] not in {obj["metadata"]["name"] for obj in shown}
+
+
+def test_commands_for_ocm_get_what_its_plugins_want() -> None:
+    """OCM's `cp-creds` and the reader of Secrets take v1 and want the cluster; Kueue's page has v1beta1 without."""
+    page = (ROOT / "docs/workers.md").read_text()
+    blocks = [
+        yaml.safe_load(text) for text in re.findall(r"^```yaml\n(clusterProfile:.*?)^```$", page, re.DOTALL | re.M)
+    ]
+    providers = [provider for block in blocks for provider in block["clusterProfile"]["accessProviders"]]
+    commands = [provider["execConfig"] for provider in providers if "execConfig" in provider]
+    assert commands
+    for command in commands:
+        assert (command["apiVersion"], command["provideClusterInfo"]) == ("client.authentication.k8s.io/v1", True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from multikueued.metrics.hooks import Metrics
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.dispatcher import chosen_dispatcher
 from multikueued.settings.file import parse_settings
+from multikueued.settings.values import camel
 from tests.core.door import NOBODY_TAKES_IT
 from tests.integration.permissions import WORKER_RULES, chart_rules, granted
 
@@ -157,7 +159,7 @@ _SPAN = re.compile(r"^\| [^|]+ \| (\d+) (min|h)[^|]*\(`(?:core|runtime)/([\w/]+)
 def test_the_spans_that_the_page_promises_are_those_of_the_code() -> None:
     """With where each is kept; that a restart makes none of them shorter has a test beside each."""
     rows = _SPAN.findall((DOCS / "operating.md").read_text())
-    assert len(rows) == 4
+    assert len(rows) == 5
     for number, unit, path, name in rows:
         layer = "runtime" if path.startswith("inventory/spoke") else "core"
         value: Any = importlib.import_module(f"multikueue.{layer}.{path.replace('/', '.')}")
@@ -171,3 +173,32 @@ def test_what_such_a_span_is_noted_in_has_the_name_that_the_page_tells() -> None
     page = (DOCS / "operating.md").read_text()
     for annotation in (DETACHED_ANNOTATION, FAILURES_ANNOTATION, WRITTEN_ANNOTATION):
         assert f"annotation `{annotation}`" in page
+
+
+PERIODS = {
+    "gcInterval": "how often it is looked",
+    "leaderElection.leaseDuration": "of the Lease, which has it",
+    "leaderElection.renewDeadline": "of the process that leads",
+    "ocm.clusters.tokenValidity": "of a token, which ends by itself",
+}
+"""Settings that are durations, and that nobody waits for."""
+
+
+def durations(cls: type[Any], *path: str) -> Iterator[str]:
+    """Where settings have a duration."""
+    for field in attrs.fields(attrs.resolve_types(cls, include_extras=False)):
+        place, kind = (*path, camel(field.name)), field.type
+        if attrs.has(kind):
+            yield from durations(kind, *place)
+        elif kind is timedelta:
+            yield ".".join(place)
+
+
+def test_each_duration_that_can_be_set_is_among_the_promised_spans() -> None:
+    """Two were not in the list, so nobody knew whether a restart forgets them: a turn to preempt, and giving up."""
+    _, _, section = (DOCS / "operating.md").read_text().partition("### Spans that are promised\n")
+    rows, _, _ = section.partition("\n### ")
+    found = {*durations(Settings)}
+    assert {"workerLostTimeout", "preemption.timeout", "ocm.minDwell", "retention.failed"} <= found
+    unsaid = [name for name in found - PERIODS.keys() if f"`{name}`" not in rows]
+    assert [name for name in unsaid if f"`{name.removeprefix('dispatcher.')}`" not in rows] == []

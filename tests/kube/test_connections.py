@@ -19,6 +19,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, Invalid, NotSent, Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
+from multikueue.kube.http.turns import Turns
 from multikueue.protocols import RequestHook
 from tests.kube.scripted import job, says, talking
 
@@ -310,3 +311,48 @@ async def test_calls_at_once_have_connections_of_their_own() -> None:
                 tasks.start_soon(ask, f"wait-{number}")
     assert headers == {name: name for name in headers}
     assert len(headers) == 8
+
+
+async def test_many_calls_for_one_namespace_delay_one_for_another_by_a_turn() -> None:
+    """A hundred calls for one tenant's jobs went out before the first of another's."""
+    meet, go = asyncio.Barrier(3), anyio.Event()
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        if not go.is_set():
+            await meet.wait()
+            await go.wait()
+        return web.Response(body=BODY, content_type="application/json")
+
+    async with (
+        talking(answer, options=ClientOptions(connections=2)) as (server, client),
+        anyio.create_task_group() as tasks,
+    ):
+        for number in range(50):
+            tasks.start_soon(client.get, JOB, ObjectKey("many", f"job-{number}"))
+        await meet.wait()
+        tasks.start_soon(client.get, JOB, ObjectKey("one", "job"))
+        await anyio.wait_all_tasks_blocked()
+        go.set()
+    paths = [request.path for request in server.asked]
+    assert len(paths) == 51
+    assert next(number for number, path in enumerate(paths) if "/one/" in path) <= 4
+
+
+async def test_who_gives_up_waiting_for_a_turn_leaves_it_to_the_next() -> None:
+    turns, sent = Turns(1), list[str]()
+
+    async def send(name: str, scope: anyio.CancelScope) -> None:
+        with scope:
+            async with turns.of(name):
+                sent.append(name)
+
+    scopes = [anyio.CancelScope() for _ in range(3)]
+    async with anyio.create_task_group() as tasks, turns.of("first"):
+        for number, scope in enumerate(scopes):
+            tasks.start_soon(send, f"{number}", scope)
+        await anyio.wait_all_tasks_blocked()
+        scopes[0].cancel()
+        await anyio.wait_all_tasks_blocked()
+        scopes[1].cancel()  # before it notices that it is given the place of the first
+    assert sent == ["2"]
+    assert repr(turns) == "<Turns: 0 of 1 taken, 0 wait>"

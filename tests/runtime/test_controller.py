@@ -7,10 +7,11 @@ from collections.abc import Callable
 import anyio
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.backoff import Backoff
-from multikueue.errors import Conflict, TooManyRequests
+from multikueue.errors import Conflict, Forbidden, TooManyRequests
 from multikueue.runtime.controller import Controller, KeyQueue
 
 pytestmark = pytest.mark.looptime
@@ -197,3 +198,20 @@ async def test_a_queue_can_be_there_before_its_controller() -> None:
         queue.enqueue("c", 2)
 
     assert recorder.calls == [("a", 0), ("c", 3), ("b", 5)]
+
+
+async def test_what_is_refused_again_and_again_is_told_once() -> None:
+    """A right was gone: the same refusal stood in the log each minute, for each object."""
+
+    def refuse(_key: str, call: int) -> Action:
+        if call == 5:
+            return Action.after(1000.0)
+        raise Forbidden("may not patch" if call < 4 else "may not update", status=403)
+
+    with capture_logs() as logs:
+        controller = Controller("test", Recorder(refuse))
+        controller.enqueue("a")
+        await run_for(600, controller)
+    told = [(entry["log_level"], entry["error"]) for entry in logs if entry["event"] == "retry"]
+    assert [error for level, error in told if level == "info"] == ["may not patch", "may not update"]
+    assert len(told) == 4

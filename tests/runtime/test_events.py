@@ -337,3 +337,18 @@ async def test_a_shutdown_is_not_held_up_by_a_server_that_does_not_answer(loopti
 
     assert looptime <= 3.1
     assert events.statistics().waiting == 1
+
+
+async def test_who_has_thousands_of_events_drops_none_of_others_and_goes_before_none() -> None:
+    """A namespace with a burst of events had another's dropped before they were sent."""
+    server = EventServer()
+    events = recorder(server, capacity=10)
+    metadata = WORKLOAD["metadata"]
+    say(events, "mine", {**WORKLOAD, "metadata": {**metadata, "namespace": "victim", "uid": "v"}})
+    for number in range(100):
+        say(events, f"note {number}", {**WORKLOAD, "metadata": {**metadata, "namespace": "attacker", "uid": "a"}})
+    say(events, "mine, too", {**WORKLOAD, "metadata": {**metadata, "namespace": "victim", "uid": "v"}})
+    await run_for(events, 1)
+    notes = [event["note"] for event in server.events]
+    assert len(notes) == 10
+    assert max(notes.index("mine"), notes.index("mine, too")) < 4

@@ -7,10 +7,11 @@ import orjson
 import pytest
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, NAMESPACE, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import check, check_state
 from multikueue.kube.http.response_limits import AnswerLimits
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, cluster_queue, local_queue, namespace
 from tests.examples import shared
 from tests.runtime.fleet import Fleet, until
@@ -177,3 +178,71 @@ async def test_so_it_does_where_all_was_deleted_while_nobody_watched() -> None:
         async with fleet.dispatching(fleet.build(worker_limits=LIMITS)):
             await anyio.sleep(60)
             assert await none_left(fleet)
+
+
+async def test_what_grows_behind_its_offer_has_its_share_as_well() -> None:
+    """Small jobs were offered, got annotations of a megabyte in all, and then quota: the Jobs there were unreadable."""
+    fleet = await two_tenants()
+    async with fleet.kueues(), fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+        for number in range(FLOOD):
+            await fleet.submit(f"grows-{number}", namespace="attacker", template={"containers": [CONTAINER]})
+        await anyio.sleep(30)
+        assert [len(await copies(fleet, worker, "attacker")) for worker in fleet.workers] == [FLOOD, FLOOD]
+        for number in range(FLOOD):
+            bulk = {"metadata": {"annotations": {"bulk": "x" * 40_000}}}
+            await fleet.admin.merge_patch(JOB, ObjectKey("attacker", f"grows-{number}"), bulk)
+        roomy = {"spec": cluster_queue({"cpu": "1000"}, [], "attack")["spec"]}
+        for server in fleet.workers.values():
+            await DirectClient(server).merge_patch(CLUSTER_QUEUE, ObjectKey("", "attack"), roomy)
+        await anyio.sleep(60)
+        for worker in fleet.workers:
+            jobs = await copies(fleet, worker, "attacker", JOB)
+            assert 100_000 < sum(len(orjson.dumps(job)) for job in jobs) < LIMITS.list_bytes * 3 // 4
+            assert (await fleet.active(worker))["status"] == "True"
+        assert any("workerLimits.listSize" in message for message in await word(fleet, "attacker"))
+        await fleet.submit("small", namespace="victim")
+        await until(lambda: ready(fleet))
+
+
+async def test_nothing_stays_of_refusals_once_their_workloads_are_gone() -> None:
+    """Each was remembered for an hour: whoever made and deleted jobs that a worker refuses chose how many."""
+    fleet = await Fleet.connected("worker1")
+    refused = Match(verbs=("create",), resource=WORKLOAD.plural, user="multikueue")
+    fleet.workers["worker1"].faults.add(Refuse(403), on=refused)
+    async with fleet.kueues(), fleet.dispatching() as manager:
+        for number in range(4):
+            await fleet.submit(f"job-{number}")
+        await anyio.sleep(30)
+        (worker,) = manager.workers
+        assert worker.known is not None
+        assert len(worker.known.create_conflicts) == 4
+        for job in (await fleet.admin.list(JOB)).items:
+            await fleet.admin.delete(JOB, ObjectKey.of(job), propagation="Background")
+        await anyio.sleep(30)
+        assert len(worker.known.create_conflicts) == 0
+
+
+async def test_nobody_on_a_worker_uses_up_the_share_of_another_namespace() -> None:
+    """Workloads in any namespace there said that they were the victim's: none of its jobs was offered."""
+    fleet = await two_tenants()
+    async with fleet.kueues(), fleet.dispatching(fleet.build(worker_limits=LIMITS)):
+        for server in fleet.workers.values():
+            for number in range(12):
+                claims = {ORIGIN_NAMESPACE_ANNOTATION: "victim", "bulk": "x" * 20_000}
+                server.registry.create_object(
+                    {
+                        "apiVersion": WORKLOAD.gvk.api_version,
+                        "kind": WORKLOAD.gvk.kind,
+                        "metadata": {
+                            "name": f"claim-{number}",
+                            "namespace": "attacker",
+                            "labels": {ORIGIN_LABEL: "multikueue"},
+                            "annotations": claims,
+                            "finalizers": ["example.com/stays"],
+                        },
+                        "spec": {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": []}}}]},
+                    }
+                )
+        await anyio.sleep(5)
+        await fleet.submit("small", namespace="victim")
+        await until(lambda: ready(fleet))

@@ -180,3 +180,19 @@ async def test_that_a_workload_was_here_is_known_until_nothing_is_left_of_it() -
     assert memory.was_here(KEY)
     memory.left(KEY)
     assert not memory.was_here(KEY)
+
+
+async def test_nobody_has_what_is_known_of_others_forgotten_by_what_they_delete() -> None:
+    """A worker was lost, a creation there had no answer, and another namespace deleted ten thousand small jobs: that
+    the job may run there was forgotten."""
+    memory = observed()
+    memory.sending(W1, KEY, TRAIN)
+    memory.unanswered(W1, KEY, TRAIN)
+    memory.forget(KEY)
+    for number in range(10_001):
+        key = ObjectKey("attacker", f"job-{number}")
+        memory.observe(key, PENDING)
+        memory.forget(key)
+        memory.missed(ObjectKey("attacker", f"other-{number}"))
+    assert isinstance(memory.creation(W1, KEY, NOW), Unanswered)
+    assert memory.was_here(KEY)

@@ -34,7 +34,7 @@ def placement_options(settings: Settings) -> PlacementOptions:
 
 
 def chosen_dispatcher(settings: Settings) -> Dispatcher:
-    """The dispatcher. The settings must have no `dispatcher_contradictions`.
+    """The dispatcher.
 
     Raises:
         SettingsError: an installed package's dispatcher cannot be used.
@@ -60,8 +60,13 @@ def looks_at_queues(settings: Settings) -> bool:
 
 
 def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
-    """What is to be told about the choice: a name without a domain may be an error, and scores may mean nothing."""
+    """What is to be told about the choice: a name without a domain may be an error, what is for another dispatcher has
+    no effect, and scores may mean nothing."""
     name = dispatcher_name(settings)
+    for part, user in (("incremental", INCREMENTAL), ("profiles", SCORED)):
+        if getattr(settings.dispatcher, part) is not None and name != user:
+            why = f"{name} does not use it: remove it, or set dispatcher.name to {user}"
+            yield Remark(f"dispatcher.{part}", why, important=True)
     if "/" not in name and name not in installed_dispatchers():
         remark = f'no installed package brings "{name}": another controller is to write status.nominatedClusterNames'
         yield Remark("dispatcher.name", remark, important=True)
@@ -76,11 +81,3 @@ def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
                 "equal workers are asked in the config's order now: put first those to be filled first, and remove this"
             )
             yield Remark(f"dispatcher.profiles.{profile}.scores.quota", remark, important=True)
-
-
-def dispatcher_contradictions(settings: Settings) -> Iterator[str]:
-    """Settings that cannot be used together: the setting, why, and what to do."""
-    name = dispatcher_name(settings)
-    for part, user in (("incremental", INCREMENTAL), ("profiles", SCORED)):
-        if getattr(settings.dispatcher, part) is not None and name != user:
-            yield f"dispatcher.{part}: {name} does not use it: remove it, or set dispatcher.name to {user}"

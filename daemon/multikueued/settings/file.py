@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, get_type_hints
@@ -15,14 +16,14 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueued.settings.config import IntegrationSettings, Settings
-from multikueued.settings.dispatcher import dispatcher_contradictions, dispatcher_remarks
+from multikueued.settings.dispatcher import dispatcher_remarks
 from multikueued.settings.documents import read_text, reading
 from multikueued.settings.frameworks import AUTO
 from multikueued.settings.inventory import ocm_contradictions, ocm_remarks
 from multikueued.settings.kinds import kind_contradictions, kind_remarks
 from multikueued.settings.kueue_configuration import Remark, Translated, translated
 from multikueued.settings.profiles import profile_contradictions
-from multikueued.settings.sections import dependency_contradictions, mirror_contradictions
+from multikueued.settings.sections import dependency_contradictions, mirror_remarks
 from multikueued.settings.values import Hook, advice, camel, is_list, register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -79,7 +80,13 @@ def parse(text: str, *, source: str) -> Loaded:
     if file.complaints:
         raise SettingsError(_listed(source, list(file.complaints)))
     settings = _structured(file, source)
-    remarks = (*kind_remarks(settings), *dispatcher_remarks(settings), *ocm_remarks(settings.ocm))
+    made = (
+        kind_remarks(settings),
+        dispatcher_remarks(settings),
+        ocm_remarks(settings.ocm),
+        mirror_remarks(settings.mirror_pods),
+    )
+    remarks = (attrs.evolve(remark, setting=file.as_written(remark.setting)) for remark in itertools.chain(*made))
     return Loaded(settings, (*file.remarks, *remarks))
 
 
@@ -99,7 +106,6 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         settings.leader_election.lease_settings()
     except SettingsError as error:
         yield f"leaderElection: {error}"
-    yield from dispatcher_contradictions(settings)
     yield from kind_contradictions(settings)
     yield from profile_contradictions(settings.cluster_profile)
     if settings.pods.check == "Ready" and not (settings.webhook.enabled and settings.webhook.failure_policy == "Fail"):
@@ -111,7 +117,6 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"serving.metrics.certDir: there is no certificate for HTTPS: {advice}"
     yield from ocm_contradictions(settings.ocm)
     yield from dependency_contradictions(settings.dependencies)
-    yield from mirror_contradictions(settings.mirror_pods)
     for number, entry in enumerate(settings.inventory):
         for name, value in (("selector", entry.selector), ("config", entry.config)):
             if not value:

@@ -79,7 +79,7 @@ class Translated:
         """A complaint that begins with our place of a setting, with its place in the file."""
         for ours, theirs in self.spellings.items():
             rest = complaint.removeprefix(ours)
-            if rest != complaint and rest[:1] in (".", "[", ":"):
+            if rest != complaint and rest[:1] in ("", ".", "[", ":"):
                 return f"{theirs}{rest}"
         return complaint
 

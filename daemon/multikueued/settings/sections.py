@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from multikueued.settings.kueue_configuration import Remark
 from multikueued.settings.value_types import ConfigName, Count, IpAddress, ObjectName, Port, SignerName
 
 DependencyKind: TypeAlias = Literal[
@@ -91,9 +92,11 @@ class MirrorPodSettings:
         return self.logs is not None
 
 
-def mirror_contradictions(mirrors: MirrorPodSettings) -> Iterator[str]:
-    """Settings of mirrors that cannot be used together: the setting, and why."""
+def mirror_remarks(mirrors: MirrorPodSettings) -> Iterator[Remark]:
+    """What of the settings of mirrors has no effect. It ends nothing: the daemon dispatches with and without them."""
     if mirrors.exec and not mirrors.logs:
-        yield "mirrorPods.exec: without mirrors there is nothing to enter: set mirrorPods.logs: true, too"
-    if mirrors.max_pods_per_job > mirrors.max_pods:
-        yield f"mirrorPods.maxPodsPerJob: {mirrors.max_pods_per_job} are more than maxPods, {mirrors.max_pods}, in all"
+        why = "without mirrors there is nothing to enter: set mirrorPods.logs: true, too, or leave it out"
+        yield Remark("mirrorPods.exec", why, important=True)
+    if mirrors.logs and mirrors.max_pods_per_job > mirrors.max_pods:
+        why = f"{mirrors.max_pods_per_job} are more than maxPods, {mirrors.max_pods}, in all: that bounds them"
+        yield Remark("mirrorPods.maxPodsPerJob", why, important=True)

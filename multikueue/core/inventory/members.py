@@ -12,8 +12,10 @@ from multikueue.core.inventory.names import MAX_CLUSTERS
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
 from multikueue.core.inventory.settings import Policy
 from multikueue.core.inventory.snapshot import WorkloadUse
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
+from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.workloads import CheckState
 
 
@@ -100,6 +102,16 @@ def lingering(busy: Mapping[str, datetime], now: datetime, settle: timedelta) ->
     """Clusters that had work a moment ago: another controller may still be removing it. With the seconds left."""
     left = {name: (since + settle - now).total_seconds() for name, since in busy.items()}
     return {name: seconds for name, seconds in left.items() if seconds > 0}
+
+
+def standing(worker: Json | None) -> int:
+    """How far a cluster is from getting jobs: 0 if it gets them, 1 if it has a MultiKueueCluster, 2 without one.
+
+    One that is cordoned, or another name of a cluster, gets nothing new though it is Active.
+    """
+    if worker is None:
+        return 2
+    return 0 if is_true(worker, "Active") and not hold_of(worker) else 1
 
 
 @attrs.frozen

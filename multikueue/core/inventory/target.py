@@ -10,13 +10,22 @@ import attrs
 
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.effects import ConfigStatistics, Create, Effect, Patch
-from multikueue.core.inventory.members import Members, Usage, dispatchers_of, lingering, members, seen_busy, usage
+from multikueue.core.inventory.members import (
+    Members,
+    Usage,
+    dispatchers_of,
+    lingering,
+    members,
+    seen_busy,
+    standing,
+    usage,
+)
 from multikueue.core.inventory.names import HUB, WRITTEN_ANNOTATION
 from multikueue.core.inventory.ownership import new_config, owners, renamed, renamed_scores
 from multikueue.core.inventory.ranking import Scores, due_in, has_turned, rank, score, weights
 from multikueue.core.inventory.selection import Accepted, Decision, accept, read_decision, with_min_dwell
 from multikueue.core.inventory.snapshot import ConfigSnapshot, Labelled, Memory, Scheduled
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
+from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of
@@ -108,8 +117,9 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
     joined = memory.joined if memory.accepted is not None else dict.fromkeys(before or (), now)
     chosen = with_min_dwell(accepted.names or frozenset(), joined, now, settings.min_dwell)
     scores = _scores(snapshot, chosen.names, decision, now)
-    ranked, standing = rank(chosen.names, scores), _standing(chosen.names, snapshot)
-    listing = members(ranked, present, work | waits.keys(), standing, beside=beside, policy=settings.policy)
+    ranked = rank(chosen.names, scores)
+    nearness = {name: standing(snapshot.clusters.get(name)) for name in chosen.names}
+    listing = members(ranked, present, work | waits.keys(), nearness, beside=beside, policy=settings.policy)
     wanted, order_waits, put_off = _in_order(listing, live, listed, scores, snapshot, now)
     ends = [waits[name] for name in listing.kept if name in waits]
     look_again = _earliest(accepted.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
@@ -147,12 +157,6 @@ def _scores(snapshot: ConfigSnapshot, names: frozenset[str], decision: Decision,
     source, adopt = snapshot.source, snapshot.settings.adopt
     reported = renamed_scores(source.scores, source.placement, snapshot.clusters, adopt)
     return score(names, decision.scores, weights(source.placement), reported, now)
-
-
-def _standing(names: Iterable[str], snapshot: ConfigSnapshot) -> dict[str, int]:
-    """How far clusters are from being workers: connected, known, neither."""
-    known = {name: snapshot.clusters.get(name) for name in names}
-    return {name: 2 if worker is None else 1 - is_true(worker, "Active") for name, worker in known.items()}
 
 
 def _in_order(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 import attrs
@@ -52,6 +53,13 @@ class FairKeys(Generic[K]):
             if not keys:
                 del self._keys[flow]
 
+    def crowd_out(self) -> K:
+        """Remove and return the first key of the flow that has most."""
+        longest = max(self._keys.values(), key=len)
+        _, _, key = longest[0]
+        self.discard(key)
+        return key
+
     def has(self, may: Callable[[Hashable], bool]) -> bool:
         """Whether there is a key that `take` returns."""
         return any(map(may, self._keys))
@@ -69,3 +77,13 @@ class FairKeys(Generic[K]):
                 self.discard(key)
                 return key
         return None
+
+
+def in_turns(keys: Iterable[K], flow_of: Callable[[K], Hashable]) -> Iterator[K]:
+    """Keys of each flow in their order, flows in turn: of all that are too many, each flow has some of the first."""
+    flows: dict[Hashable, list[K]] = {}
+    for key in keys:
+        flows.setdefault(flow_of(key), []).append(key)
+    turns: Iterator[tuple[K | None, ...]] = itertools.zip_longest(*flows.values())
+    for turn in turns:
+        yield from (key for key in turn if key is not None)

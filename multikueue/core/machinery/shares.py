@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator, MutableMapping
 from typing import Final, Generic, TypeVar
 
 import attrs
 
 K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 PART: Final = 3, 4
 """Which part of what the others leave a flow may have. Of n flows that take all they can, a newcomer finds one part in
@@ -57,6 +59,14 @@ class Shares(Generic[K]):
         """How much a flow has."""
         return self._by_flow[flow]
 
+    def kept(self, key: K) -> int:
+        """How much a key has."""
+        return self._kept[key][1] if key in self._kept else 0
+
+    def flow_of(self, key: K) -> Hashable | None:
+        """Whose a key is; None: it has nothing."""
+        return self._kept[key][0] if key in self._kept else None
+
     def largest(self) -> Hashable | None:
         """The flow that has most; None: nobody has anything."""
         return max(self._by_flow, key=self.of, default=None)
@@ -85,3 +95,41 @@ class Shares(Generic[K]):
             self._by_flow[flow] -= amount
             if self._by_flow[flow] <= 0:
                 del self._by_flow[flow]
+
+
+@attrs.define(eq=False, repr=False)
+class LatestOfEach(MutableMapping[K, V]):
+    """Values by key, each key in one flow. Beyond a number of all, the first goes of the flow that has most."""
+
+    limit: int
+    flow_of: Callable[[K], Hashable]
+    _flows: dict[Hashable, dict[K, V]] = attrs.field(factory=dict, init=False)
+    """None is empty."""
+    _count: int = attrs.field(default=0, init=False)
+
+    def __repr__(self) -> str:
+        return f"<LatestOfEach: {self._count} of {self.limit}, {len(self._flows)} flows>"
+
+    def __getitem__(self, key: K) -> V:
+        return self._flows[self.flow_of(key)][key]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        of_flow = self._flows.setdefault(self.flow_of(key), {})
+        self._count += key not in of_flow
+        of_flow[key] = value
+        if self._count > self.limit:
+            most = max(self._flows, key=lambda flow: len(self._flows[flow]))
+            del self[next(iter(self._flows[most]))]
+
+    def __delitem__(self, key: K) -> None:
+        of_flow = self._flows[self.flow_of(key)]
+        del of_flow[key]
+        self._count -= 1
+        if not of_flow:
+            del self._flows[self.flow_of(key)]
+
+    def __iter__(self) -> Iterator[K]:
+        return itertools.chain.from_iterable([*self._flows.values()])
+
+    def __len__(self) -> int:
+        return self._count

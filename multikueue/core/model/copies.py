@@ -17,6 +17,7 @@ from multikueue.core.model.objects import (
     is_terminating,
     labels_of,
     merge_patch,
+    names_any,
     pruned,
     uid,
     with_value,
@@ -112,6 +113,26 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
     link = _link(stamp) if named else {"labels": {}, "annotations": _job_marks(stamp)}
     fitting = {label: value for label, value in link["labels"].items() if value is not None}
     return _placed(bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"]), stamp)
+
+
+def unlabelled(spec: Json) -> Json:
+    """The spec of a job copy in which nothing but the copy itself has our origin label.
+
+    What a worker's controllers make of a template has the template's labels, and its user says how much that is: with
+    ours it would be read, and kept, as copies are.
+    """
+    return dict(_unlabelled(spec)) if names_any(spec, (labels.ORIGIN_LABEL,)) else spec
+
+
+def _unlabelled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unlabelled(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {field: _unlabelled(item) for field, item in value.items()}
+    if isinstance(made.get("labels"), dict):
+        made["labels"].pop(labels.ORIGIN_LABEL, None)
+    return made
 
 
 def _link(stamp: Stamp) -> Json:

@@ -5,7 +5,7 @@ What is left of a body is what is small in it. A note says that it is not whole,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -14,7 +14,7 @@ import orjson
 from multikueue.core.model.copies import SLIMMED, digests_of
 from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, dig, uid
+from multikueue.core.model.objects import dig, uid
 
 LARGE: Final = 16 << 10
 """Bytes of an object, as it is sent, up to which all of it is kept: no job of a usual size has more."""
@@ -22,6 +22,10 @@ LEFT: Final = 4 << 10
 """Bytes that are left of a body, about: of each pod template, or of a job's spec."""
 WORD: Final = 256
 """Characters of a text that is left as it is."""
+LONGEST: Final = LARGE // 2
+"""Characters of an annotation that is read, at most."""
+_OTHERS: Final = 2
+_PARTS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 SLIMMED_LATELY: Final = 1_024
 """Specs that are remembered, so that a change of a status does not have them slimmed again."""
 
@@ -45,9 +49,36 @@ def small_part(value: Any, most: int = LEFT) -> Any:
     return _smallest(value, most) if isinstance(value, dict) else value
 
 
-def _is_read(annotation: str) -> bool:
-    """Whether decisions may read it, however long it is: of an object all annotations have 256 KiB at most."""
-    return annotation.startswith(OWN_PREFIX) or "kueue.x-k8s.io/" in annotation
+def small_metadata(metadata: Json, lists: Iterable[str] = ("finalizers", "ownerReferences")) -> Json:
+    """What is kept of the metadata of an object: API servers bound neither its labels nor these lists.
+
+    Args:
+        metadata: all of it.
+        lists: of which the first entries are kept.
+    """
+    named = {field: metadata[field] for field in ("labels", "annotations") if metadata.get(field)}
+    listed = {field: _first(metadata[field], LEFT) for field in lists if metadata.get(field)}
+    return {**metadata, **listed, **{field: _read_first(values) for field, values in named.items()}}
+
+
+def _read_first(values: Mapping[str, str]) -> Json:
+    """Labels or annotations of `LARGE` bytes at most: our own, then Kueue's, then short ones; small ones first.
+
+    Of a text that is longer than any that is read its beginning is kept, so that it still cannot be read.
+    """
+    ranks = {name: _rank(name) for name in values if _rank(name) < _OTHERS or len(values[name]) <= WORD}
+    kept: Json = {}
+    left = LARGE
+    for name in sorted(ranks, key=lambda name: (ranks[name], len(name) + len(values[name]))):
+        value = values[name][:LONGEST]
+        if len(name) + len(value) <= left:
+            kept[name], left = value, left - len(name) - len(value)
+    return kept
+
+
+def _rank(name: str) -> int:
+    """Decisions read our own, and some of Kueue's."""
+    return 0 if name.startswith(OWN_PREFIX) else 1 if "kueue.x-k8s.io/" in name else _OTHERS
 
 
 def _size(value: Any) -> int:
@@ -90,6 +121,8 @@ class Slimmer:
     """What is left of a spec, of so many bytes."""
     note_of: Callable[[Json], Json] = lambda _: {}
     """What is noted of the whole object."""
+    lists: tuple[str, ...] = ("finalizers", "ownerReferences")
+    """Of its metadata, of which the first entries are kept."""
     _lately: dict[tuple[str, int, int], tuple[Json, Json]] = attrs.field(factory=dict, init=False, repr=False)
     """By UID, generation and the bytes that are left, what was left and noted. The generation of an object is that of
     its spec."""
@@ -112,9 +145,9 @@ class Slimmer:
             spec, note = self.spec_of(obj["spec"], left), self.note_of(obj)
             if known is not None:
                 self._remember(known, spec, note)
-        read = {name: value for name, value in annotations_of(obj).items() if len(value) <= WORD or _is_read(name)}
-        metadata = {**obj["metadata"], "annotations": read} if annotations_of(obj) else obj["metadata"]
-        return {**obj, "metadata": metadata, "spec": spec, SLIMMED: {**note, "size": size}}
+        beside = {field: small_part(value) for field, value in obj.items() if field not in _PARTS}
+        metadata = small_metadata(obj["metadata"], self.lists)
+        return {**obj, **beside, "metadata": metadata, "spec": spec, SLIMMED: {**note, "size": size}}
 
     def _remember(self, known: tuple[str, int, int], spec: Json, note: Json) -> None:
         if len(self._lately) >= SLIMMED_LATELY:
@@ -123,8 +156,8 @@ class Slimmer:
 
 
 def workload_slimmer() -> Slimmer:
-    """Of Workloads: their pod templates are large, nothing else; a copy is compared with their digests."""
-    return Slimmer(_slim_pod_sets, lambda workload: {"digests": [*digests_of(workload["spec"])]})
+    """Of Workloads: their pod templates are large; a copy is compared with their digests. Its owners are its jobs."""
+    return Slimmer(_slim_pod_sets, lambda workload: {"digests": [*digests_of(workload["spec"])]}, ("finalizers",))
 
 
 def job_slimmer() -> Slimmer:

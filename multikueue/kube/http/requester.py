@@ -6,6 +6,7 @@ import asyncio
 import io
 import itertools
 import ssl
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from time import perf_counter
@@ -39,6 +40,7 @@ from multikueue.kube.http.response_limits import LARGE_AT_ONCE, Answer, read_bod
 from multikueue.kube.http.sessions import Sessions
 from multikueue.kube.http.single_flight import SingleFlight
 from multikueue.kube.http.transport import CALL, CallTime, open_session, ssl_context
+from multikueue.kube.http.turns import Turns
 from multikueue.kube.kubeconfigs.config import CertificateFiles, ClusterConfig
 from multikueue.protocols import RequestHook
 
@@ -94,6 +96,12 @@ class Requester:
     activity: Activity = attrs.field(factory=Activity)
     large_answers: anyio.Semaphore = attrs.field(factory=lambda: anyio.Semaphore(LARGE_AT_ONCE), init=False)
     """The turns of those that are read at a time."""
+    turns: Turns = attrs.field(init=False)
+    """Whose call is sent next: of each namespace in turn."""
+
+    @turns.default
+    def _by_namespace(self) -> Turns:
+        return Turns(self.options.connections or sys.maxsize)
 
     def __repr__(self) -> str:
         return f"<Requester {self.name}: {self.config.server}, {'closed' if self.closed else 'open'}>"
@@ -161,9 +169,12 @@ class Requester:
         begin = where(self.name, request)
 
         async def send(tls: ssl.SSLContext, headers: dict[str, str]) -> Answer:
-            async with await self._request(self.sessions.calls, tls, request, headers, None, time) as response:
-                body = await read_body(response.content, limit, begin, self.large_answers)
-                return Answer(response.status, response.headers, body)
+            async with self.turns.of(request.namespace):
+                if self.closed:  # meanwhile
+                    raise NotSent(f"{begin}: the connection was given up")
+                async with await self._request(self.sessions.calls, tls, request, headers, None, time) as response:
+                    body = await read_body(response.content, limit, begin, self.large_answers)
+                    return Answer(response.status, response.headers, body)
 
         credential = await self.credentials.credential()
         answer = await self._send(request, credential, send, time)

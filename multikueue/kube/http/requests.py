@@ -47,6 +47,12 @@ class Request:
     accept: str = ""
     """The form of the answer that is asked for; empty: objects as they are."""
 
+    @property
+    def namespace(self) -> str:
+        """Of what is asked for; empty: it is in none, or in several."""
+        _, _, below = self.path.partition("/namespaces/")
+        return re.split("[/?]", below, maxsplit=1)[0]
+
 
 def _collection(resource: Resource, namespace: str) -> str:
     parts = [_version(resource, resource.gvk.group, resource.gvk.version)]

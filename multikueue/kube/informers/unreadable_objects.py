@@ -9,6 +9,7 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version
 from multikueue.core.model.shape import Check, has_odd_labels, outline
+from multikueue.core.model.slimmed import small_metadata
 from multikueue.errors import Unreadable
 from multikueue.kube.informers.indexer import Index, Indexer
 from multikueue.logs import get_logger
@@ -92,6 +93,7 @@ class ObjectShapes:
             Unreadable: none may be.
         """
         known = outline(unreadable.object)
+        known["metadata"] = small_metadata(known["metadata"], ("finalizers",))
         if not self.belongs(known) and not has_odd_labels(unreadable.object):
             return None
         if not self.keeps_unreadable:

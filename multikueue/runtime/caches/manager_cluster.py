@@ -204,10 +204,10 @@ class ManagerCluster(Target):
         informer = self.workloads.informer
         return informer.status.synced and self.workloads.get(key) is None and key not in informer.unreadable
 
-    def need_of(self, key: ObjectKey) -> Need | None:
-        """What would be on a worker of a Workload that waits for one; None: it does not wait."""
+    def need_of(self, worker: str, key: ObjectKey) -> Need | None:
+        """What would be on a worker of a Workload that it has, or that waits for one; None: it does neither."""
         informer, workload = self.workloads.informer, self.workloads.get(key)
-        if workload is None or key not in informer.keys_by("worker", UNPLACED):
+        if workload is None or informer.values_of("worker", key).isdisjoint((UNPLACED, placed_entry(worker))):
             return None
         owned_by = WORKLOADS.of(workload).owner
         cache = self.cache_of(owned_by.gvk) if owned_by is not None else None

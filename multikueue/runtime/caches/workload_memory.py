@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from datetime import timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import attrs
 
+from multikueue.core.machinery.shares import LatestOfEach
 from multikueue.core.model.destination import Destination
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.placements import Placement, placement_of
@@ -19,7 +21,11 @@ from multikueue.runtime.plan_pace import PlanPace
 _OWNERS: Final = 4
 """Of what a job needs on one worker: the Workload copy and the job copy, and those of the attempt before."""
 _GONE: Final = 10_000
-"""Workloads that are gone and of which it is remembered that they were here: the last ones."""
+"""Workloads that are gone and of which it is remembered that they were here: the last ones, each namespace's alike."""
+
+
+def _latest() -> LatestOfEach[ObjectKey, Any]:
+    return LatestOfEach(_GONE, attrgetter("namespace"))
 
 
 @attrs.define(eq=False)
@@ -62,9 +68,9 @@ class WorkloadMemory:
 
     pace: PlanPace = attrs.field(factory=PlanPace, init=False)
     _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
-    _gone: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
+    _gone: MutableMapping[ObjectKey, _Remembered] = attrs.field(factory=_latest, init=False)
     """Those that are gone. Kueue may make one again for the same job, under the same name, while that runs."""
-    _missed: dict[ObjectKey, float] = attrs.field(factory=dict, init=False)
+    _missed: MutableMapping[ObjectKey, float] = attrs.field(factory=_latest, init=False)
     """Those that were gone when this process saw something of them first, and when that changed last."""
 
     def __len__(self) -> int:
@@ -87,14 +93,12 @@ class WorkloadMemory:
         """The Workload is gone."""
         if (known := self._known.pop(key, None)) is not None:
             self._gone[key] = attrs.evolve(known, placement=None, behind_since=None, touched_at=loop_time())
-            _drop_first(self._gone)
         self.pace.forget(key)
 
     def missed(self, key: ObjectKey) -> None:
         """Something may be left of a Workload that the manager does not have."""
         if key not in self._gone:
             self._missed.setdefault(key, loop_time())
-            _drop_first(self._missed)
 
     def was_here(self, key: ObjectKey) -> bool:
         """Whether this process has looked at a Workload that is gone: copies that nothing proves are its."""
@@ -268,9 +272,3 @@ class WorkloadMemory:
             known = self._gone.pop(key) if key in self._gone else _Remembered(0.0)
             known.touched_at, self._known[key] = loop_time(), known
         return known
-
-
-def _drop_first(kept: dict[ObjectKey, Any]) -> None:
-    """Forget what came first if there are too many."""
-    if len(kept) > _GONE:
-        del kept[next(iter(kept))]

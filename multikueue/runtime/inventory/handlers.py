@@ -8,6 +8,8 @@ from typing import Final
 import attrs
 
 from multikueue.core.config.admission_check import clusters, config_name
+from multikueue.core.inventory.members import standing
+from multikueue.core.inventory.names import MAX_CLUSTERS
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty, owners
 from multikueue.core.inventory.selection import placements_of
 from multikueue.core.model import workloads
@@ -81,8 +83,9 @@ class PlacementHandlers:
             return
         for check in self._placement_checks():
             config = self.hub.configs.get(ObjectKey("", name_or_empty(check)))
-            # One that comes or goes may give a selected cluster another name.
-            if old is None or new is None or (config is not None and key.name in clusters(config)):
+            listed = clusters(config) if config is not None else []
+            # One that comes or goes may give a selected cluster another name. A full list may have its place for it.
+            if old is None or new is None or key.name in listed or len(listed) >= MAX_CLUSTERS:
                 self.checks.enqueue(ObjectKey.of(check), BATCH)
         for name in self.filled:
             self.inventories.enqueue(ObjectKey("", name), BATCH)
@@ -123,7 +126,7 @@ class PlacementHandlers:
 
 
 def _of_cluster(cluster: Json) -> object:
-    return is_true(cluster, "Active"), cluster.get("spec"), dig(cluster, "metadata", "labels")
+    return standing(cluster), is_true(cluster, "Active"), cluster.get("spec"), dig(cluster, "metadata", "labels")
 
 
 def _of_workload(workload: Json) -> object:

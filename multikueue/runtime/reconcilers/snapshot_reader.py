@@ -193,6 +193,8 @@ class SnapshotReader:
             cluster = self.workers.get(worker.name)
             if cluster is not None and (informers := cluster.known) is not None:
                 informers.learn(key, owned_by.gvk if owned_by is not None else None, worker)
+                if workload is None:
+                    informers.create_conflicts.gone(key)
                 if owned_by is not None and (worker.name in named or worker.unreadable or not worker.is_empty):
                     informers.want(owned_by.gvk)
         if workload is None and all(

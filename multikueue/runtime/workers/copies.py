@@ -13,7 +13,7 @@ from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, namespace_of
 from multikueue.core.model.worker_names import has_place, origin_key, origin_namespace
-from multikueue.core.model.workloads import Owner, is_elastic, owner
+from multikueue.core.model.workloads import Owner, has_quota, is_elastic, owner
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 from multikueue.core.workload.facts.worker_states import Refusal, ShareUsedUp
@@ -97,8 +97,9 @@ class WorkerCopies(Target):
         """Why objects of a Workload, with jobs of a kind, are not created here, if they are not: the reason that lasts
         longest. `workload` and `jobs` are what of it is here.
         """
-        if workload is None and not jobs:
-            waits = self.create_conflicts.remade(key) or self.shares.held_back(key)
+        if not jobs and (workload is None or has_quota(workload)):
+            waits = self.create_conflicts.remade(key) if workload is None else None
+            waits = waits or self.shares.held_back(key)
             if waits is not None:
                 return waits
         if not self.create_conflicts:
@@ -152,7 +153,7 @@ class WorkerCopies(Target):
                         self.shares.gone(workload)
                     continue
                 objects = 1 if own else max(1, len(of_kind.keys_by("workload", str(workload))))
-                self.shares.shown(workload, Need(of_kind.size_of(key) * objects, objects))
+                self.shares.shown(workload, Need(of_kind.size_of(key) * objects, objects), namespace_of(obj))
 
     def owner_of(self, key: ObjectKey) -> Owner | None:
         """The job behind a Workload, from its copy, or from a job that names it."""

@@ -2,8 +2,9 @@
 
 Whoever may create jobs in a namespace decides how large its copies are and how many. A list of them that is too long
 or too large would make the worker unreadable, for all namespaces. So each has a share of both bounds: by what its
-Workloads have on the manager before they are offered, and by what the worker shows afterwards. Who would exceed it is
-not offered there for now: such Workloads take turns as soon as something has gone.
+Workloads have on the manager before they are offered, and again before the job is made there, which may have grown
+meanwhile, and by what the worker shows afterwards. Who would exceed it is not offered there for now: such Workloads
+take turns as soon as something has gone.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class CopyShares:
 
     limits: AnswerLimits = LISTS_UNLIMITED
     need_of: Callable[[ObjectKey], Need | None] = _nobody
-    """What a Workload would need that is to be offered; None: it is not."""
+    """What a Workload would need that is to be offered, or that the worker has; None: neither."""
+    is_gone: Callable[[ObjectKey], bool] = lambda _: False
+    """Whether the manager is known to have no Workload of that name."""
     wake: Callable[[ObjectKey, float], object] = lambda _key, _after: None
     """Has a Workload planned again after some seconds."""
     _bytes: Shares[ObjectKey] = attrs.field(init=False)
@@ -60,8 +63,8 @@ class CopyShares:
         return f"<CopyShares {self._bytes!r} bytes, {self._objects!r} objects, {len(self._waiting)} wait>"
 
     def held_back(self, key: ObjectKey) -> ShareUsedUp | None:
-        """Why a Workload of which nothing is there is not offered there; None: it may be, or is not to be."""
-        if key in self._bytes or (need := self.need_of(key)) is None:
+        """Why no more of a Workload is made there, than there is or was seen; None: it may be, or is not to be."""
+        if key in self.expected or (need := self.need_of(key)) is None:
             return None
         if not (bound := self._bound(key, need)):
             return None
@@ -100,16 +103,28 @@ class CopyShares:
             self.shown(key, need)
 
     def expect(self, key: ObjectKey) -> None:
-        """It is being offered there."""
+        """More of it is being made there."""
         if (need := self.need_of(key)) is not None:
             self.expected[key] = need
             self.shown(key, need)
 
-    def shown(self, key: ObjectKey, need: Need) -> None:
-        """So much of it is there."""
+    def shown(self, key: ObjectKey, need: Need, there: str | None = None) -> None:
+        """So much of it is there.
+
+        What says that it is of another namespace, and of a Workload that nobody here knows, counts for the one that it
+        is in: anybody there could use up another's share.
+
+        Args:
+            key: the Workload.
+            need: how much.
+            there: the namespace there in which it was seen; None: it is being made.
+        """
         self._forget(key)
-        self._bytes.keep(key, key.namespace, need.bytes)
-        self._objects.keep(key, key.namespace, need.objects)
+        flow = self._bytes.flow_of(key)
+        if flow is None:
+            flow = there if there is not None and self.is_gone(key) else key.namespace
+        self._bytes.keep(key, flow, need.bytes)
+        self._objects.keep(key, flow, need.objects)
 
     def made(self, key: ObjectKey) -> None:
         """It is not being made any more."""
@@ -132,9 +147,13 @@ class CopyShares:
         return self._bytes.has_room(namespace, 1) and self._objects.has_room(namespace, 1)
 
     def _bound(self, key: ObjectKey, need: Need) -> str:
-        if not self._bytes.has_room(key.namespace, need.bytes):
+        if not self._has_room(self._bytes, key, need.bytes):
             return "workerLimits.listSize"
-        return "" if self._objects.has_room(key.namespace, need.objects) else "workerLimits.listObjects"
+        return "" if self._has_room(self._objects, key, need.objects) else "workerLimits.listObjects"
+
+    def _has_room(self, shares: Shares[ObjectKey], key: ObjectKey, amount: int) -> bool:
+        more = amount - shares.kept(key)
+        return more <= 0 or shares.has_room(key.namespace, more)
 
     def _forget(self, key: ObjectKey) -> None:
         self._waiting.discard(key)

@@ -281,8 +281,8 @@ class WorkerExecutor:
                 self._idle = anyio.Event()
 
     def _target_of(self, cluster: ClusterName, effects: Iterable[Effect]) -> Target | None:
-        """Where a copy of a Workload is made by these effects, if one is."""
-        makes = any(isinstance(effect, CreateWorkload) for effect in effects)
+        """Where a copy of a Workload, or of its job, is made by these effects, if one is."""
+        makes = any(isinstance(effect, CreateWorkload | CreateJob) for effect in effects)
         return self.effects.target(cluster) if makes else None
 
 

@@ -75,8 +75,8 @@ class WorkerSettings:
     """A queue or a cohort changed there, or its status; None: nobody looks at figures."""
     limits: AnswerLimits = LISTS_UNLIMITED
     """How much of one kind is kept of one worker."""
-    need_of: Callable[[ObjectKey], Need | None] = lambda _: None
-    """How much of a Workload of the manager would be on a worker that it is offered to; None: it is not offered."""
+    need_of: Callable[[ClusterName, ObjectKey], Need | None] = lambda _worker, _key: None
+    """How much of a Workload would be on a worker that it may be offered to, or that has it; None: neither."""
     is_gone: Callable[[ObjectKey], bool] = lambda _: False
     """Whether the manager is known to have no Workload of that name."""
     rounds: ProbeRounds = attrs.field(factory=ProbeRounds)
@@ -152,7 +152,7 @@ class WorkerInformers(WorkerCopies):
             full=full,
             identity=IdentityCheck(client, settings.manager, report),
             stored=kueue.stored,
-            shares=CopyShares(settings.limits, settings.need_of, partial(settings.on_workload, name)),
+            shares=_shares(name, settings),
         )
 
     def __attrs_post_init__(self) -> None:
@@ -284,6 +284,10 @@ def _limited(
 
 def _is_used(settings: WorkerSettings, name: ClusterName, workloads: Informer, gvk: GVK) -> bool:
     return settings.is_used(name, gvk, workloads.values())
+
+
+def _shares(name: ClusterName, to: WorkerSettings) -> CopyShares:
+    return CopyShares(to.limits, partial(to.need_of, name), to.is_gone, partial(to.on_workload, name))
 
 
 def _full(name: ClusterName, client: ApiClient, settings: WorkerSettings) -> FullWorker:

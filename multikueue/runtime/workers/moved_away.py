@@ -8,11 +8,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Final
 
 import attrs
 
 from multikueue.adapters import AdapterRegistry, SafeAdapter
+from multikueue.core.machinery.fair_keys import in_turns
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
@@ -74,7 +76,8 @@ class Suspects:
     def _seen_there(self) -> dict[ObjectKey, None]:
         known = self.loss.known
         copies = known.workloads.informer.values() if known is not None else ()
-        return dict.fromkeys(origin_key(copy) for copy in copies if has_had_owner(copy) and not is_finished(copy))
+        there = (origin_key(copy) for copy in copies if has_had_owner(copy) and not is_finished(copy))
+        return dict.fromkeys(in_turns(there, attrgetter("namespace")))
 
     def __iter__(self) -> Iterator[Suspect]:
         """Those that were not looked at during this loss, as far as `BREATH` leads."""
@@ -95,10 +98,12 @@ class Suspects:
         self._done.update([*self._keys()])
 
     def _keys(self) -> Iterator[ObjectKey]:
-        """The Workloads that may have something there, and do not run there as they should."""
+        """The Workloads that may have something there, and do not run there as they should. Namespaces take turns: not
+        all of them may be looked at in time."""
         workloads, name = self.manager.workloads.informer, self.loss.worker
         running = workloads.keys_by(RUNNING, name)
-        for key in itertools.chain(self._there, sorted(workloads.keys_by(LEFT, name) - self._there.keys())):
+        said = in_turns(sorted(workloads.keys_by(LEFT, name) - self._there.keys()), attrgetter("namespace"))
+        for key in itertools.chain(self._there, said):
             if not (key in running or key in self._done or key in workloads.unreadable):
                 yield key
 

@@ -7,13 +7,16 @@ other worker. Once they have gone, the worker is listed again.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Final, Unpack
 
 import anyio
 import attrs
 
 from multikueue.adapters import AdapterRegistry, SafeAdapter
+from multikueue.core.machinery.fair_keys import in_turns
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import namespace_of
@@ -34,7 +37,7 @@ LOOK_EVERY: Final = 5.0
 AT_ONCE: Final = 4
 """Copies that are read at a time. A copy has 1.5 MB at most."""
 AT_MOST: Final = 256
-"""Copies that are looked at in one go."""
+"""Copies that are looked at in one go, by turns of their namespaces: those of one may not go."""
 
 log = get_logger(__name__)
 
@@ -118,7 +121,8 @@ class FullWorker:
 
     async def _look(self) -> None:
         """Read what is left of Workloads that are gone, and have them planned."""
-        gone = [key for key in self._there if self.is_gone(key)][:AT_MOST]
+        turns = in_turns(filter(self.is_gone, self._there), attrgetter("namespace"))
+        gone = [*itertools.islice(turns, AT_MOST)]
         self.copies = {key: copies for key, copies in self.copies.items() if key in gone}
         places = anyio.Semaphore(AT_ONCE)
 

@@ -10,10 +10,13 @@ from multikueue.core.effects import Create
 from multikueue.core.inventory.names import ADDON_FINALIZER, CONFIG_LABEL, FINALIZER, KUEUE_FINALIZER
 from multikueue.core.inventory.settings import Adopt
 from multikueue.core.model.conditions import condition
+from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json
+from multikueue.core.model.second_names import Because, SecondName, second_name_status
 from tests.core.applying import merged
 from tests.core.inventory.ground import (
     FOREIGN,
+    NOW,
     decision,
     hub,
     multikueue_check,
@@ -178,6 +181,23 @@ def test_of_more_than_20_those_that_can_be_workers_find_a_place_first() -> None:
     assert {"a-022", "a-023", "w1", "w2", "w3"} <= set(listed)
     assert listed == sorted(listed)
     assert listed[:2] == ["a-000", "a-001"]
+    assert len(listed) == 20
+
+
+@pytest.mark.parametrize("held", ["cordoned", "a second name"])
+def test_one_that_gets_nothing_new_has_the_place_of_none_that_does(held: str) -> None:
+    """Of more than 20 a cordoned one kept its place, though it was Active and idle, and another got no job at all."""
+    ground = hub(*(f"a-{number:03}" for number in range(20)), "w1")
+    if held == "cordoned":
+        ground.clusters["a-003"]["metadata"]["annotations"] = {CORDON_ANNOTATION: "for repair"}
+    else:
+        second = SecondName("a-000", "uid", Because.SAME_CLUSTER)
+        noted = second_name_status(ground.clusters["a-003"], second, NOW)
+        ground.clusters["a-003"]["status"]["conditions"].append(noted)
+    listed = ground.settled()
+    assert listed is not None
+    assert "w1" in listed
+    assert "a-003" not in listed
     assert len(listed) == 20
 
 

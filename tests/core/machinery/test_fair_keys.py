@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.machinery.fair_keys import FairKeys
+from multikueue.core.machinery.fair_keys import FairKeys, in_turns
 
 
 def test_ten_thousand_keys_of_one_flow_delay_another_by_one_turn() -> None:
@@ -55,3 +55,17 @@ def test_each_flow_is_served_within_as_many_takes_as_there_are_flows(added: list
         assert max(waits.values()) < len(left)
     assert not any(left.values())
     assert len(flows) == 0
+
+
+def test_of_all_that_are_too_many_each_flow_has_some_of_the_first() -> None:
+    keys = [*(f"a{number}" for number in range(1_000)), "b0", "c0", "b1"]
+    assert [*in_turns(keys, lambda key: key[0])][:7] == ["a0", "b0", "c0", "a1", "b1", "a2", "a3"]
+    assert sorted(in_turns(keys, lambda key: key[0])) == sorted(keys)
+
+
+def test_the_flow_that_has_most_is_crowded_out() -> None:
+    flows: FairKeys[str] = FairKeys()
+    for key in ("b0", "a0", "a1"):
+        flows.add(key, key[0])
+    assert flows.crowd_out() == "a0"
+    assert [flows.take(), flows.take()] == ["b0", "a1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.machinery.shares import Shares
+from multikueue.core.machinery.shares import LatestOfEach, Shares
 
 LIMIT = 1_000
 
@@ -66,3 +66,13 @@ def test_the_largest_flow_is_known() -> None:
     for key, flow, amount in (("a1", "a", 10), ("b1", "b", 15), ("a2", "a", 10)):
         shares.keep(key, flow, amount)
     assert (shares.largest(), shares.of("a"), shares.of("b"), shares.of("c")) == ("a", 20, 15, 0)
+
+
+def test_beyond_the_number_the_first_goes_of_the_flow_that_has_most() -> None:
+    kept = LatestOfEach[str, int](3, lambda key: key[0])
+    kept["a0"] = 0
+    kept.update({f"b{number}": number for number in range(5)})
+    assert dict(kept) == {"a0": 0, "b3": 3, "b4": 4}
+    del kept["a0"]
+    kept["b3"] = 30
+    assert (len(kept), kept.get("a0"), kept.pop("b3")) == (2, None, 30)

@@ -24,6 +24,7 @@ from multikueue.core.model.objects import (
     is_terminating,
     labels_of,
     merge_patch,
+    names_any,
     pruned,
     resource_version,
     shortened,
@@ -206,3 +207,12 @@ def test_keys_are_namespace_and_name() -> None:
     assert str(ObjectKey.of({"metadata": {"namespace": "a", "name": "b"}})) == "a/b"
     assert str(ObjectKey.of({"metadata": {"name": "b"}})) == "b"
     assert ObjectKey.of({}) == ObjectKey("", "")
+
+
+@pytest.mark.parametrize("depth", [0, 900])
+def test_a_name_is_found_wherever_it_is(depth: int) -> None:
+    value: Any = {"labels": {"example.com/name": "é"}}
+    for _ in range(depth):
+        value = [value]
+    assert names_any(value, ("another", "example.com/name"))
+    assert not names_any(value, ("another",))

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multikueue.core.dispatchers.scored.job_annotations import LONGEST as LONGEST_WISH
+from multikueue.core.dispatchers.scored.job_annotations import SELECTOR
 from multikueue.core.model.copies import spec_digests
 from multikueue.core.model.names import Json
 from multikueue.core.model.slimmed import (
@@ -94,3 +96,44 @@ def test_annotations_that_decisions_read_stay() -> None:
     names = {"multikueue.dev/a": "x" * 999, "kueue.x-k8s.io/b": "y" * 999, "example.com/c": "z" * 999, "d": "short"}
     slim = job_slimmer()(large(annotations=names), 2 * LARGE)
     assert set(slim["metadata"]["annotations"]) == {"multikueue.dev/a", "kueue.x-k8s.io/b", "d"}
+
+
+MANY: dict[str, Any] = {
+    "labels": {f"example.com/{number}": "x" * 60 for number in range(20_000)},
+    "annotations": {f"x{number}.kueue.x-k8s.io/a": "x" * 5_000 for number in range(50)},
+    "finalizers": [f"example.com/{number}" for number in range(50_000)],
+    "ownerReferences": [{"kind": "ConfigMap", "name": f"map-{number}", "uid": str(number)} for number in range(10_000)],
+}
+"""What an API server takes of whoever may create jobs."""
+
+
+@pytest.mark.parametrize("field", MANY)
+def test_metadata_are_bounded_too(field: str) -> None:
+    """Of 1.5 MB that a tenant had put into them all was kept, of each job, and of the share it took nothing."""
+    slim = job_slimmer()(large(**{field: MANY[field]}), 2 * LARGE)
+    assert len(orjson.dumps(slim)) < 3 * LARGE
+    assert slim["metadata"][field]
+
+
+def test_what_we_read_of_many_is_kept_first() -> None:
+    own = {"multikueue.dev/last-worker": "w1", "kueue.x-k8s.io/pod-group-name": "g" * 60}
+    slim = job_slimmer()(large(annotations=MANY["annotations"] | own, labels=MANY["labels"] | own), 2 * LARGE)
+    for field in ("annotations", "labels"):
+        assert own.items() <= slim["metadata"][field].items()
+
+
+def test_all_jobs_of_a_large_workload_stay_its_owners() -> None:
+    slim = workload_slimmer()(large(ownerReferences=MANY["ownerReferences"]), 2 * LARGE)
+    assert slim["metadata"]["ownerReferences"] == MANY["ownerReferences"]
+
+
+def test_what_is_beside_spec_and_status_is_small_as_well() -> None:
+    """Kinds without a schema of their own may have any field."""
+    whole = {**large(), "data": {"text": "x" * LARGE, "short": "kept"}}
+    assert job_slimmer()(whole, 2 * LARGE)["data"] == {"text": "", "short": "kept"}
+
+
+def test_what_is_too_long_to_be_read_stays_so() -> None:
+    """A selector that cannot be read holds its job; without any it would go anywhere."""
+    slim = job_slimmer()(large(annotations={SELECTOR: "x" * 100_000}), 2 * LARGE)
+    assert len(slim["metadata"]["annotations"][SELECTOR]) > LONGEST_WISH

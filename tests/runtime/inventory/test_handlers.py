@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
+from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import KeyQueue
@@ -146,6 +147,20 @@ async def test_workers(old: Json | None, new: Json | None, checks: set[str]) -> 
     wired.handlers.cluster_changed(ObjectKey("", "w1"), old, new)
     due, inventories = await wired.due_after(BATCH)
     assert (set(due), inventories) == (checks, [FILLED])
+
+
+async def test_a_list_that_is_full_may_have_a_place_for_one_that_becomes_a_worker() -> None:
+    """Twenty clusters without an agent were listed, another got one, and nobody looked again."""
+    wired = Wired()
+    full = config("a", *(f"other-{number}" for number in range(20)))
+    wired.hub.configs.put(ObjectKey("", "a"), full)
+    wired.handlers.cluster_changed(ObjectKey("", "w1"), cluster(active=False), cluster())
+    due, _ = await wired.due_after(BATCH)
+    assert "a" in due
+    cordoned = {**cluster(), "metadata": {**cluster()["metadata"], "annotations": {CORDON_ANNOTATION: "true"}}}
+    wired.handlers.cluster_changed(ObjectKey("", "w1"), cluster(), cordoned)
+    due, _ = await wired.due_after(BATCH)
+    assert "a" in due
 
 
 async def test_what_nobody_reads_of_a_worker_wakes_nobody() -> None:
