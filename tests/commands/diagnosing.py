@@ -14,8 +14,8 @@ from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
 from multikueued.clusters import ClusterClient
+from multikueued.diagnosis.findings import Diagnosis
 from multikueued.doctor.collect import Examination, examine
-from multikueued.doctor.findings import Diagnosis
 from multikueued.doctor.probe import ProbeResult
 from multikueued.doctor.worker_reader import Connect
 from multikueued.reports.remedies.remedy import Finding

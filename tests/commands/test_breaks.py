@@ -24,7 +24,7 @@ from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from multikueue.testing import job
 from multikueued.commands.status import gather_status
-from multikueued.doctor.findings import Diagnosis
+from multikueued.diagnosis.findings import Diagnosis
 from multikueued.remote.explain import gather_explanation
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobState

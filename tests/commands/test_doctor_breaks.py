@@ -21,8 +21,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Cause, Forbidden, Unreachable
 from multikueue.kube import ClusterConfig
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Hang, Match
+from multikueued.diagnosis.findings import Diagnosis
 from multikueued.doctor.cluster_reader import Sight
-from multikueued.doctor.findings import Diagnosis
 from multikueued.doctor.needs import missing
 from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.reports.worker_facts import Need, NotChecked

@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueued.doctor.checks.access import granting, granting_there
-from multikueued.doctor.checks.workers import on_workers
+from multikueued.diagnosis.checks.access import granting, granting_there
+from multikueued.diagnosis.checks.workers import on_workers
+from multikueued.diagnosis.facts import Facts
 from multikueued.doctor.credentials import account_of
-from multikueued.doctor.facts import Facts
 from multikueued.rbac.rules import on_worker
 from multikueued.reports.worker_facts import KubeconfigFacts
 from multikueued.settings.config import Settings
@@ -128,3 +128,29 @@ def test_the_account_is_the_one_that_its_token_says(claims: Json, account: str) 
     part = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     assert account_of(f"e30.{part}.sig") == account
     assert account_of("opaque") == ""
+
+
+@pytest.mark.parametrize(
+    ("user", "subject"),
+    [
+        ("system:serviceaccount:there:east", {"kind": "ServiceAccount", "namespace": "there", "name": "east"}),
+        ("system:node:oslo", {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "system:node:oslo"}),
+        ("jane@example.com", {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane@example.com"}),
+    ],
+)
+def test_whose_credentials_say_nothing_is_granted_it_by_the_name_that_the_worker_has_for_him(
+    user: str, subject: Json, tmp_path: Path
+) -> None:
+    """`worker add` was told, which refuses a MultiKueueCluster that it has not made."""
+    shell, refused = Shell.made(tmp_path), (attrs.evolve(ALLOWED, allowed=False),)
+    seen = worker_facts(permissions=refused, user=user)
+    facts = lacking("defaults", tmp_path, credentials={"worker1": KubeconfigFacts("s")}, workers={"worker1": seen})
+    (found,) = on_workers.findings(facts)
+    assert found.remedy == f"grant it there: {granting_there(facts, 'worker1')}"
+    subjects = [one for obj in shell.applied(granting_there(facts, "worker1")) for one in obj.get("subjects", ())]
+    assert subjects == [subject]
+
+
+@pytest.mark.parametrize("user", ["", "$(reboot)", "-x", "a b", "a;b", "a\nb"])
+def test_what_a_worker_calls_somebody_is_no_command(user: str, tmp_path: Path) -> None:
+    assert granting_there(lacking("defaults", tmp_path, workers={"worker1": worker_facts(user=user)}), "worker1") == ""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+import anyio
 import pytest
 
 from multikueue.core.model.kinds import (
@@ -18,7 +19,7 @@ from multikueue.core.model.kinds import (
     SECRET,
 )
 from multikueue.core.model.names import ObjectKey, Resource
-from multikueue.errors import NotFound
+from multikueue.errors import NotFound, ServerFault
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import (
     CHECK,
@@ -28,10 +29,10 @@ from multikueue.sandbox.setting_up import (
     admission_check,
     local_queue,
 )
-from tests.commands.breaking import Change, seen_after
+from tests.commands.breaking import Change, explained, seen_after
 from tests.commands.diagnosing import diagnosed
 from tests.commands.test_breaks import refuse
-from tests.commands.test_ten_breaks import Break, all_say, only_findings
+from tests.commands.test_ten_breaks import DEAD, Break, all_say, only_findings
 from tests.runtime.fleet import Fleet
 
 pytestmark = pytest.mark.looptime
@@ -180,3 +181,18 @@ async def test_a_worker_whose_kueue_has_no_local_queues_is_told_and_no_right_is_
     found = await seen_after(partial(diagnosed, refusals=refusals), seconds=10.0)
     assert [one.id for one in found.findings] == ["worker-without-kueue"]
     assert [gap.who for gap in found.not_checked if "LocalQueues" in gap.what] == []
+
+
+async def test_a_webhook_that_is_down_is_told_without_a_gap() -> None:
+    """Between the minute for which it is tried in place and the check's words nobody told it."""
+
+    async def untold(fleet: Fleet) -> list[int]:
+        gaps = []
+        for second in range(120):
+            if "webhook-down" not in {each.id for each in (await explained(fleet)).findings}:
+                gaps.append(second)
+            await anyio.sleep(1)
+        return gaps
+
+    refusals = refuse(ServerFault, 500, ("create", "workloads"), words=DEAD)
+    assert await seen_after(untold, refusals=refusals, seconds=10.0) == []

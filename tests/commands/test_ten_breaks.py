@@ -100,7 +100,7 @@ _DENIED: Final = (
     '"system:serviceaccount:kueue-system:multikueue" cannot create resource "workloads" in API group "kueue.x-k8s.io"'
 )
 _NOT_SERVED: Final = "list jobs.batch: the server could not find the requested resource"
-_DEAD: Final = 'create: Internal error occurred: failed calling webhook "mutate.example.com": connection refused'
+DEAD: Final = 'create: Internal error occurred: failed calling webhook "mutate.example.com": connection refused'
 _MIRROR: Final = "multikueue queues mirror user-queue -n default --worker-context worker1 --worker worker1"
 BREAKS: Final = (
     Break(
@@ -145,7 +145,7 @@ BREAKS: Final = (
     Break(
         "webhook down",
         all_say("webhook-down", "start what serves it, or remove its registration there"),
-        refusals=refuse(ServerFault, 500, ("create", "workloads"), words=_DEAD),
+        refusals=refuse(ServerFault, 500, ("create", "workloads"), words=DEAD),
         seconds=120.0,  # for a minute it may pass
     ),
 )

@@ -16,6 +16,7 @@ from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig, KubeClient, load_incluster, load_kubeconfig
 from multikueue.kube.http.transport import ssl_context
 from multikueue.kube.kubeconfigs.kubeconfig_document import FLAGS
+from multikueue.kube.kubernetes_yaml import MAX_SIZE
 
 CANARY = "s3cr3t-canary"
 
@@ -283,3 +284,12 @@ def test_outside_of_a_pod_it_says_what_to_do(tmp_path: Path, missing: str) -> No
     environment = {} if missing == "host" else {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
     with pytest.raises(KubeconfigError, match="--kubeconfig or KUBECONFIG"):
         load_incluster(environment, root=tmp_path)
+
+
+def test_a_file_that_it_names_is_read_within_a_bound(tmp_path: Path) -> None:
+    """`certificate-authority: /dev/zero` took all memory."""
+    large = tmp_path / "ca.crt"
+    large.write_bytes(bytes(MAX_SIZE + 1))
+    path = write(tmp_path / "config", cluster={"certificate-authority": str(large)})
+    with pytest.raises(KubeconfigError, match=rf"certificate-authority .*ca.crt cannot be read: .* than {MAX_SIZE}"):
+        load_kubeconfig(path, "a")

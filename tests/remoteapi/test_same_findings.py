@@ -10,11 +10,11 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueued.diagnosis.fleet import status_report
 from multikueued.remoteapi.history import History
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.sums import overview_of
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.status import status_report
 from multikueued.reports.waiting_jobs import with_waiting
 from tests.reports.objects import NOW, fleet, job, saying, stored, workload
 

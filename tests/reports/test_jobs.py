@@ -18,10 +18,10 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json
 from multikueued.commands.report_text import mirrors_lines, workers_table
+from multikueued.diagnosis.fleet import status_report
 from multikueued.reports.events import event_reports
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_report, job_reports
 from multikueued.reports.published import Published, config_map, written
-from multikueued.reports.status import status_report
 from multikueued.reports.typenames import JobName, matching, meant, suggestions, type_name
 from multikueued.reports.worker_facts import ShownPods, WorkerFacts
 from multikueued.reports.workers import worker_reports
@@ -192,7 +192,7 @@ def test_the_status_counts_pods_that_are_shown_and_refused() -> None:
 def test_workers_that_nobody_uses_or_that_lack_a_kind_need_nobody_at_once() -> None:
     lost = worker("unused", "cannot connect: refused", reason="ClientConnectionFailed")
     gone = {"RayJob.v1.ray.io": "the server could not find the requested resource"}
-    degraded = worker("worker1", facts=ConnectionFacts(unusable=gone))
+    degraded = worker("worker1", facts=ConnectionFacts(unusable=gone, is_manager=False))
     status = status_report(fleet(workers=(degraded, lost), listed=("worker1",)), NOW, "kueue-system")
 
     assert [(one.where, one.blocking) for one in status.findings] == [("unused", False), ("worker1", False)]

@@ -11,14 +11,14 @@ import pytest
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.names import Json
 from multikueue.errors import Cause
-from multikueued.doctor.checks.table import CHECKS
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import diagnose
+from multikueued.diagnosis.checks.table import CHECKS
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import diagnose
+from multikueued.diagnosis.fleet import status_report
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.one_cause import CAUSES
 from multikueued.reports.remedies.remedy import Severity
-from multikueued.reports.status import status_report
 from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.worker_facts import KubeconfigFacts
 from tests.reports.doctor.healthy import ALLOWED, JOB_KIND, NOW, healthy, objects_of, queues, worker_facts

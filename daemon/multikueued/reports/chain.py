@@ -89,13 +89,15 @@ def _of_config(check: str, config: Json, said: str, objects: ManagerObjects) -> 
     similars = {name: "" if placed else similar(name, free) for name in missing}
     counts = Counter(similars.values())  # what looks like several of them is none that is meant
     guesses = {name: guess if counts[guess] == 1 else "" for name, guess in similars.items()}
-    plain = [name for name, guess in guesses.items() if not guess]
-    groups = [[name] for name, guess in guesses.items() if guess] + ([plain] if plain else [])
+    apart = [name for name in missing if guesses[name] or name in objects.jobs_by_worker]
+    plain = [name for name in missing if name not in apart]
+    groups = [[name] for name in apart] + ([plain] if plain else [])
     for names in groups:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         words = {"first": names[0], "more": more, "each": f"of {'these names' if more else 'that name'}"}
         instead, guess = "cluster-missing@placed" if placed else "", guesses[names[0]]
-        missing_worker = finding("cluster-missing", where, said, instead=instead, guess=guess, **words)
+        had = f"MultiKueueCluster {names[0]}" if names[0] in objects.jobs_by_worker else ""
+        missing_worker = finding("cluster-missing", where, said, instead=instead, guess=guess, had=had, **words)
         yield missing_worker.mild(len(missing) < len(listed))
 
 

@@ -44,6 +44,7 @@ from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.remedies.trouble import UNKNOWN, findings_of, found_by, source_names, trouble_of
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers, lacks_quota_there
+from multikueued.reports.worker_queues import local_queue_of
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
 _OF_THE_RUN: Final = frozenset(
@@ -77,6 +78,9 @@ class Seen:
     others_named: bool | None = True
     """Whether other jobs may be named, since `objects` were read with the rights of who is told; None: nobody asks for
     what they hold up."""
+
+    fleet: tuple[Finding, ...] = ()
+    """What is wrong with the fleet: of a job that a worker has, what concerns it is told."""
 
     def findings_of(self, other: Json) -> tuple[Finding, ...]:
         """What is wrong with another Workload."""
@@ -192,8 +196,20 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     if job.state is JobState.WAITING:
         yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
+    if job.state in RUNNING_STATES:
+        yield from (fleet_finding.mild() for fleet_finding in seen.fleet if _is_about(fleet_finding, seen, job))
     yield from clocks.published(seen.objects, dict.fromkeys((job.worker, *job.offered_to)))
     yield from clocks.clock_findings(seen.workload, seen.job, job, seen.now)
+
+
+def _is_about(fleet_finding: Finding, seen: Seen, job: JobReport) -> bool:
+    """Whether something that is wrong on the worker of a job is its queue there, or its namespace."""
+    here = local_queue_of(seen.workload)
+    there = seen.objects.names_on(job.worker).local_queue(here)
+    queues = seen.objects.queues_seen(job.worker)
+    target = queues[0].local.get(there, "") if queues is not None else ""
+    own = f"Namespace {here.namespace}", f"LocalQueue {here}", f"LocalQueue {there.name}", f"ClusterQueue {target}"
+    return job.worker in fleet_finding.workers and fleet_finding.object in own
 
 
 def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Iterator[Finding]:

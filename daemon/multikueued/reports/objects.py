@@ -131,6 +131,16 @@ class ManagerObjects:
         """The Workloads that MultiKueue looks after, or will once they have quota."""
         return tuple(filter(self.is_dispatched, self.workloads))
 
+    @cached_property
+    def jobs_by_worker(self) -> dict[str, list[Json]]:
+        """The Workloads that have a worker and have not ended, by its name, whether there is such a worker or not."""
+        by_worker: dict[str, list[Json]] = {}
+        for workload in self.dispatched:
+            worker = workloads.cluster_name(workload)
+            if worker is not None and not workloads.is_finished(workload):
+                by_worker.setdefault(worker, []).append(workload)
+        return by_worker
+
     def is_dispatched(self, workload: Json) -> bool:
         """Whether MultiKueue looks after a Workload, or may: what its queue says may not be read, or it names none. A
         copy on the manager itself belongs to its original."""

@@ -134,6 +134,8 @@ class WorkerFacts:
     """The same as a `Cause`; empty: its words alone tell."""
     latency: float | None = None
     clock: ClockBound | None = None
+    user: str = ""
+    """Whom it takes the credentials for, as it names them; empty: it was not asked, as their token says it."""
     permissions: tuple[Permission, ...] = ()
     lacking: frozenset[GVK] = frozenset()
     """Kinds that it does not serve."""

@@ -83,7 +83,8 @@ class QueueInformers:
         informer = partial(informer, flaw=queue_flaw)
         kept = only_spec("resourceGroups") if slim and on_figures is None else drop_managed_fields
         queues = cls(
-            informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=only_spec("clusterQueue"))
+            informer(CLUSTER_QUEUE, transform=kept),
+            informer(LOCAL_QUEUE, transform=only_spec("clusterQueue", "stopPolicy")),
         )
         if on_figures is None:
             return queues
@@ -146,10 +147,6 @@ class QueueInformers:
             yield ObjectKey.of(queue), dig(queue, "spec", "clusterQueue") or ""
 
 
-def only_spec(field: str) -> Callable[[Json], Json]:
-    """A transform that keeps one field of the spec: the status of a queue changes with each job.
-
-    Args:
-        field: of the spec.
-    """
-    return lambda obj: {**identity(obj), "spec": {field: dig(obj, "spec", field)}}
+def only_spec(*fields: str) -> Callable[[Json], Json]:
+    """A transform that keeps some fields of the spec: the status of a queue changes with each job."""
+    return lambda obj: {**identity(obj), "spec": {field: dig(obj, "spec", field) for field in fields}}

@@ -45,11 +45,11 @@ from multikueue.sandbox.setting_up import (
 )
 from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
-from multikueued.doctor.checks.table import CHECKS
-from multikueued.doctor.checks.webhooks import KUEUES, service_of
+from multikueued.diagnosis.checks.table import CHECKS
+from multikueued.diagnosis.checks.webhooks import KUEUES, service_of
+from multikueued.diagnosis.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
+from multikueued.diagnosis.findings import LONGEST, diagnose
 from multikueued.doctor.credentials import kubeconfig_facts
-from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
-from multikueued.doctor.findings import LONGEST, diagnose
 from multikueued.doctor.fixes import fixes
 from multikueued.reports.chain import queue_findings
 from multikueued.reports.ending_copies import EndingCopy

@@ -15,9 +15,9 @@ from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import namespace_of
-from multikueued.doctor.checks.access import granting_there, has_new_credentials, refused
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Spot, check
+from multikueued.diagnosis.checks.access import granting_there, has_new_credentials, refused
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
