@@ -65,7 +65,7 @@ def visited(fleet: Fleet, refusals: Refusals) -> Connect:
     def connect(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[ClusterClient]:
         @asynccontextmanager
         async def opened() -> AsyncIterator[ClusterClient]:
-            server = fleet.workers[name]
+            server = fleet.workers[config.server.removeprefix("https://").partition(":")[0]]
             user = server.access.user_of(config.token) or "nobody"
             made: Any = Reviewing(Person(server, user=user), refusals)
             yield made

@@ -46,7 +46,7 @@ async def test_get_tells_what_explain_finds(name: str) -> None:
     (case,) = (case for case in BREAKS if case.name == name)
     changes = {when: getattr(case, when) for when in ("before", "submit", "after", "refusals", "kinds", "seconds")}
     listed, explanation = await seen_after(seen, **changes)
-    assert [job.reason for job in listed.jobs] == [explanation.findings[0].why]
+    assert [job.reason for job in listed.jobs] == [explanation.findings[0].sentence]
 
 
 def _workload(name: str, minute: int, *, active: bool = True) -> Json:

@@ -106,10 +106,10 @@ def test_a_shell_grants_the_account_of_a_workers_kubeconfig_what_is_missing_ther
     assert shell.calls == sorted(calls), "what the role has beside it stays"
 
 
-def test_who_has_no_account_there_gets_one() -> None:
+def test_of_whom_the_worker_says_nothing_the_name_is_to_be_filled_in() -> None:
     refused = (attrs.evolve(ALLOWED, allowed=False),)
     (found,) = on_workers.findings(healthy(workers={"worker1": worker_facts(permissions=refused)}))
-    assert found.remedy.endswith("give it an account: multikueue worker add worker1 --worker-context CONTEXT")
+    assert "--user NAME | kubectl --context worker1 auth reconcile" in found.remedy
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ from multikueue.core.model.kinds import (
     CLUSTER_QUEUE,
     CONFIG_MAP,
     LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
     NAMESPACE,
     SECRET,
 )
 from multikueue.core.model.names import ObjectKey, Resource
-from multikueue.errors import NotFound, ServerFault
+from multikueue.errors import Forbidden, NotFound, ServerFault
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import (
     CHECK,
@@ -29,11 +30,16 @@ from multikueue.sandbox.setting_up import (
     admission_check,
     local_queue,
 )
-from tests.commands.breaking import Change, explained, seen_after
+from multikueued.commands.get import gather_jobs
+from multikueued.commands.status import gather_status
+from multikueued.reading.source import JobsWanted
+from multikueued.reports.jobs import JobFilter
+from multikueued.reports.remedies.remedy import Severity
+from tests.commands.breaking import Change, Person, explained, seen_after
 from tests.commands.diagnosing import diagnosed
 from tests.commands.test_breaks import refuse
 from tests.commands.test_ten_breaks import DEAD, Break, all_say, only_findings
-from tests.runtime.fleet import Fleet
+from tests.runtime.fleet import Fleet, now
 
 pytestmark = pytest.mark.looptime
 
@@ -196,3 +202,63 @@ async def test_a_webhook_that_is_down_is_told_without_a_gap() -> None:
 
     refusals = refuse(ServerFault, 500, ("create", "workloads"), words=DEAD)
     assert await seen_after(untold, refusals=refusals, seconds=10.0) == []
+
+
+@pytest.mark.parametrize(
+    ("lose", "id"),
+    [
+        (lambda fleet: fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK)), "check-missing"),
+        (lambda fleet: fleet.admin.delete(CLUSTER_QUEUE, _QUEUE), "cluster-queue-missing"),
+    ],
+    ids=["check", "ClusterQueue"],
+)
+async def test_a_way_that_is_cut_on_the_manager_is_one_finding_and_get_lists_the_job(lose: Change, id: str) -> None:
+    """They were two findings each, and `get` had no such job."""
+
+    async def look(fleet: Fleet) -> tuple[list[str], list[str], list[str], list[str]]:
+        person = Person(fleet.manager)
+        listed = await gather_jobs(
+            person, JobsWanted(JobFilter("default"), now=now(), daemon_namespace=KUEUE_NAMESPACE)
+        )
+        found = (
+            (await diagnosed(fleet)).findings,
+            (await gather_status(person, now(), KUEUE_NAMESPACE)).findings,
+            (await explained(fleet)).findings,
+        )
+        told = [[each.id for each in findings if each.severity is not Severity.INFO] for findings in found]
+        return told[0], told[1], told[2], [job.job for job in listed.jobs]
+
+    assert await seen_after(look, before=lose, seconds=10.0) == ([id], [id], [id], ["job/job"])
+
+
+async def test_a_check_that_is_deleted_under_a_job_is_told_and_the_job_runs() -> None:
+    async def lose(fleet: Fleet) -> None:
+        await fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK))
+
+    seen = await seen_after(explained, after=lose, seconds=10.0)
+    assert [each.id for each in seen.findings] == ["check-missing"]
+    assert (seen.job.state, seen.summary) == ("Running", 'It runs on worker cluster "worker1".')
+
+
+async def test_a_job_that_its_worker_refuses_is_told_while_it_is_tried_there() -> None:
+    """For a minute `explain` said that it is being created, and nothing else."""
+    words = 'jobs.batch "job" is forbidden: exceeded quota: limits, requested: count/jobs.batch=1'
+    refusals = refuse(Forbidden, 403, ("create", "jobs"), words=words)
+    seen = await seen_after(explained, refusals=refusals, seconds=20.0)
+    assert [(each.id, each.blocking) for each in seen.findings] == [("resource-quota", True)]
+
+
+async def test_a_worker_that_is_cordoned_is_told_by_all_while_a_job_waits_for_it() -> None:
+    """`status` was silent: `explain` alone said that somebody has to act."""
+
+    async def cordon(fleet: Fleet) -> None:
+        metadata = {"annotations": {"multikueue.dev/cordoned": "repair"}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"metadata": metadata})
+
+    async def look(fleet: Fleet) -> list[list[str]]:
+        status = await gather_status(Person(fleet.manager), now(), KUEUE_NAMESPACE)
+        findings = (await diagnosed(fleet)).findings, status.findings, (await explained(fleet)).findings
+        return [[each.remedy for each in found] for found in findings]
+
+    remedy = "multikueue worker uncordon worker1, if that is over"
+    assert await seen_after(look, before=cordon, seconds=10.0) == [[remedy]] * 3

@@ -106,14 +106,20 @@ BREAKS: Final = (
     Break(
         "kubeconfig broken",
         all_say(
-            "kubeconfig-refused", "correct what it names", ("kubeconfig-unusable", "multikueue worker add worker1")
+            "kubeconfig-refused",
+            "correct what it names",
+            ("kubeconfig-unusable", "create secret generic worker1-secret"),
         ),
         before=spoil_kubeconfig,
     ),
     Break("token void", all_say("bad-token", "multikueue worker rotate worker1"), before=spoil_token),
     Break(
         "verb missing",
-        all_say("rbac", "multikueue rbac worker", ("worker-permission-missing", "multikueue worker add worker1")),
+        all_say(
+            "rbac",
+            "multikueue rbac worker",
+            ("worker-permission-missing", "multikueue rbac worker --least --user NAME"),
+        ),
         refusals=refuse(Forbidden, 403, ("create", "workloads"), words=_DENIED),
     ),
     Break(

@@ -66,10 +66,10 @@ def doctors_cases() -> Iterator[Case]:
     yield "never-fits", small, BOTH, "request less"
     lacks = (attrs.evolve(ALLOWED, verb="create", allowed=False),)
     verb = on_both(told_by(f"workloads is forbidden: {DENIED}", *BOTH), permissions=lacks)
-    yield "worker-permission-missing", verb, BOTH, "multikueue worker add worker2 --worker-context CONTEXT"
+    yield "worker-permission-missing", verb, BOTH, "rbac worker --least --user NAME | kubectl --context worker2 auth"
     held = {"worker1": KubeconfigFacts("worker1-secret", problem="it names an exec plugin")}
     bad = of_cluster(Cause.CONTENT, credentials=held)
-    yield "kubeconfig-unusable", bad, ("worker1",), "multikueue worker add worker1"
+    yield "kubeconfig-unusable", bad, ("worker1",), "create secret generic worker1-secret --from-file"
     bare_secret = {"worker1": KubeconfigFacts("worker1-secret", problem='key "kubeconfig" not found')}
     yield "kubeconfig-key", of_cluster(Cause.KEY_MISSING, credentials=bare_secret), ("worker1",), "--from-file"
     expired = {"worker1": KubeconfigFacts("worker1-secret", token_expires=NOW.replace(year=2025))}

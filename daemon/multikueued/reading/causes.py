@@ -40,7 +40,7 @@ def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str, namesp
     for workload, _ in held_up[:MOST]:
         explanation = explain(Seen(workload, None, objects, (), now, daemon_namespace, others_named=None))
         if (first := next((finding for finding in explanation.findings if finding.blocking), None)) is not None:
-            known[ObjectKey.of(workload)] = first.why
+            known[ObjectKey.of(workload)] = first.sentence
     return known
 
 

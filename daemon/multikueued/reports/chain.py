@@ -50,7 +50,9 @@ def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]
 
 
 def _unnamed(objects: ManagerObjects) -> Iterator[Finding]:
-    if not any(objects.check_of_queue(queue) for queue in objects.cluster_queues):
+    """That no queue leads to our checks, unless one may that does not exist: another finding tells of that."""
+    lost = any(True for local in objects.local_queues for _ in without_cluster_queue(local, objects))
+    if not lost and not any(objects.check_of_queue(queue) for queue in objects.cluster_queues):
         yield finding("no-check@unnamed", "the manager", checks=", ".join(sorted(objects.our_checks)))
 
 
@@ -157,7 +159,7 @@ def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> 
 
 def missing_checks(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
     """That a ClusterQueue names AdmissionChecks which do not exist."""
-    known = {name_of(check) for check in objects.checks}
+    known = objects.checks_by_name
     for name in check_names(queue):
         if name not in known:
             where, guess = f"ClusterQueue {name_of(queue)}", similar(name, known)
@@ -168,7 +170,9 @@ def inactive_queue(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
     """That a ClusterQueue is not active, for another reason than a check of which other findings tell."""
     problem = queue_problem(queue)
     if problem and not follows_from_checks(queue, objects):
-        yield finding("queue-inactive", f"ClusterQueue {name_of(queue)}", problem)
+        is_flavor = (condition(queue, "Active") or {}).get("reason") == "FlavorNotFound"
+        instead = "queue-inactive@flavor" if is_flavor else ""
+        yield finding("queue-inactive", f"ClusterQueue {name_of(queue)}", problem, instead=instead)
 
 
 def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
@@ -176,7 +180,7 @@ def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
     if (condition(queue, "Active") or {}).get("reason") not in _BY_CHECKS:
         return False
     ours, named = objects.check_of_queue(queue), check_names(queue)
-    if any(name not in map(name_of, objects.checks) for name in named):
+    if any(name not in objects.checks_by_name for name in named):
         return True
     if any(name_of(placement) in named and not is_true(placement, "Active") for placement in _placements(objects)):
         return True

@@ -192,6 +192,8 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     going = job.state in _WITHOUT_TROUBLE
     if check := seen.objects.check_for(seen.workload):
         yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, check))
+    elif job.state in RUNNING_STATES:  # its check was taken away under it
+        yield from (queue_finding.mild() for queue_finding in queue_findings(seen.workload, seen.objects))
     yield from narrowed_out(job, answers)
     if job.state is JobState.WAITING:
         yield from starving(seen.objects, seen.now, seen.workload)
@@ -289,8 +291,11 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
     known = [answer.worker for answer in answers if answer.state != "Missing" and not answer.is_twin]
     may_take = any(worker not in by_worker or not by_worker[worker].remedy.blocking for worker in known)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
+    is_stuck = job.state is JobState.LOST or any(
+        answer.worker == job.worker and answer.state == "Refused" for answer in answers
+    )
     for trouble in findings_of(by_worker.values()):
-        own = job.state is JobState.LOST and job.worker in trouble.workers
+        own = is_stuck and job.worker in trouble.workers
         yield trouble.mild(not own and (may_take or going))
 
 
@@ -317,7 +322,7 @@ def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
         case JobState.RETRYING:
             return "It was sent back, and is queued again."
     if first is not None:
-        return f"It does not run, and somebody has to act: {first.why}."
+        return f"It does not run, and somebody has to act: {first.sentence}."
     return _waits(job, findings)
 
 

@@ -31,6 +31,7 @@ from multikueued.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.rbac.role_rule import allow
 from multikueued.rbac.rules import EXTRAS
+from multikueued.reports.answers import secret_name
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.addresses import certificates_in, check_server
@@ -199,7 +200,7 @@ async def check_manager(manager: ManagerAccess, joining: Joining) -> tuple[str, 
     if listing is not None:
         objects.with_entry(listing, joining.name)
     objects.check_cluster(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", joining.name)), joining.name)
-    key = ObjectKey(manager.namespace, objects.secret_name(joining.name))
+    key = ObjectKey(manager.namespace, secret_name(joining.name))
     secret = await read(manager.client, SECRET, key)
     if secret is not None and not objects.is_ours(secret):
         raise WorkerError(
@@ -240,7 +241,7 @@ async def credentials(manager: ManagerAccess, worker: ClusterClient, joining: Jo
         WorkerError: the token in use does not end, and one that does is wanted.
         ApiError: the worker refuses.
     """
-    stored = await read(manager.client, SECRET, ObjectKey(manager.namespace, objects.secret_name(joining.name)))
+    stored = await read(manager.client, SECRET, ObjectKey(manager.namespace, secret_name(joining.name)))
     used, side = token_in(stored) if stored is not None else "", joining.side
     if joining.bound or (stored is not None and bound_in(stored) is not None):
         return await _bound(manager, worker, joining, stored)

@@ -16,7 +16,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueued.diagnosis.facts import SETTINGS_FIELD, Facts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
-from multikueued.reports.answers import digest_in_use
+from multikueued.reports.answers import digest_in_use, secret_name
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Severity, is_name
 from multikueued.reports.worker_facts import KubeconfigFacts, Permission
@@ -139,7 +139,10 @@ def unusable(facts: Facts) -> Iterator[Spot]:
     for worker, credentials in sorted(facts.credentials.items()):
         if credentials.problem:
             where = f"{worker}, Secret {credentials.secret}"
-            yield Spot(where, credentials.problem, {"worker": worker, "outside": facts.outside}, workers=(worker,))
+            words = {"worker": worker, "secret": credentials.secret}
+            words |= {"secrets": facts.daemon_namespace, "outside": facts.outside}
+            instead = "" if credentials.secret == secret_name(worker) else "kubeconfig-unusable@by-hand"
+            yield Spot(where, credentials.problem, words, instead=instead, workers=(worker,))
 
 
 @check("credentials-not-in-use")

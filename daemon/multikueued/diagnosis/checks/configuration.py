@@ -61,8 +61,9 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
 
 @check("no-check")
 def no_checks(facts: Facts) -> Iterator[Spot | Finding]:
-    """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one."""
-    if not facts.objects.our_checks and ADMISSION_CHECK not in facts.objects.unread:
+    """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one (or one that does not exist)."""
+    lacking = any(True for queue in facts.objects.cluster_queues for _ in missing_checks(queue, facts.objects))
+    if not (lacking or facts.objects.our_checks) and ADMISSION_CHECK not in facts.objects.unread:
         yield Spot("the manager", "there is no AdmissionCheck of MultiKueue")
     yield from (problem for problem in facts.of_checks if problem.id == "no-check")
 

@@ -50,7 +50,7 @@ def silent(facts: Facts) -> Iterator[Finding]:
 def on_workers(facts: Facts) -> Iterator[Spot]:
     """The user of a worker's kubeconfig lacks a verb there."""
     for lacking, names in _alike((worker.name, refused(worker.permissions)) for worker in facts.workers.values()):
-        words = [{"worker": name, "outside": facts.outside, "grant": granting_there(facts, name)} for name in names]
+        words = [{"worker": name, "grant": granting_there(facts, name)} for name in names]
         why = f"the user of its kubeconfig may not {lacking}"
         instead = "worker-permission-missing@account" if all(each["grant"] for each in words) else ""
         yield Spot(", ".join(names), why, words, instead=instead, workers=names)
