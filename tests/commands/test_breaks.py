@@ -173,9 +173,9 @@ BREAKS = (
     Break(
         "token",
         "bad-token",
-        ("does not accept the daemon's credential", "multikueue worker rotate worker1"),
+        ("does not accept the daemon's credential", "create secret generic worker1-secret"),
         "bad-token",
-        ("multikueue worker rotate worker1",),
+        ("create secret generic worker1-secret",),
         before=spoil_token,
     ),
     Break(

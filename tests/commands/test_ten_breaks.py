@@ -112,7 +112,7 @@ BREAKS: Final = (
         ),
         before=spoil_kubeconfig,
     ),
-    Break("token void", all_say("bad-token", "multikueue worker rotate worker1"), before=spoil_token),
+    Break("token void", all_say("bad-token", "create secret generic worker1-secret"), before=spoil_token),
     Break(
         "verb missing",
         all_say(

@@ -72,7 +72,7 @@ def doctors_cases() -> Iterator[Case]:
     yield "kubeconfig-unusable", bad, ("worker1",), "create secret generic worker1-secret --from-file"
     bare_secret = {"worker1": KubeconfigFacts("worker1-secret", problem='key "kubeconfig" not found')}
     yield "kubeconfig-key", of_cluster(Cause.KEY_MISSING, credentials=bare_secret), ("worker1",), "--from-file"
-    expired = {"worker1": KubeconfigFacts("worker1-secret", token_expires=NOW.replace(year=2025))}
+    expired = {"worker1": KubeconfigFacts("worker1-kubeconfig", token_expires=NOW.replace(year=2025))}
     expired_facts = of_cluster(Cause.BAD_TOKEN, credentials=expired)
     yield "credentials-expire", expired_facts, ("worker1",), "multikueue worker rotate worker1"
     lacking = {"worker1": worker_facts(lacking=frozenset({JOB_KIND.resource.gvk})), "worker2": worker_facts("worker2")}

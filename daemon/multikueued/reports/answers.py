@@ -178,8 +178,3 @@ def digest_in_use(cluster: Json) -> str:
     """The digest of the kubeconfig that the daemon uses; empty if it does not say."""
     credentials = condition(cluster, CREDENTIALS) or {}
     return str(credentials.get("message") or "") if credentials.get("reason") == FROM_KUBECONFIG else ""
-
-
-def secret_name(worker: str) -> str:
-    """The Secret on the manager with a worker's kubeconfig, where `worker add` has made it."""
-    return f"{worker}-kubeconfig"

@@ -181,3 +181,8 @@ class KubeconfigFacts:
     """Whether its server is on the machine that the daemon runs on."""
     account: str = ""
     """NAMESPACE/NAME of the service account whose token it has, as the token says; empty: it has no such token."""
+
+
+def secret_name(worker: str) -> str:
+    """The Secret on the manager with a worker's kubeconfig, where `worker add` has made it."""
+    return f"{worker}-kubeconfig"

@@ -31,7 +31,7 @@ from multikueued.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.rbac.role_rule import allow
 from multikueued.rbac.rules import EXTRAS
-from multikueued.reports.answers import secret_name
+from multikueued.reports.worker_facts import secret_name
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.addresses import certificates_in, check_server

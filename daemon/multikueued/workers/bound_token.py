@@ -12,7 +12,7 @@ from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient
 from multikueued.exits import WorkerError
-from multikueued.reports.answers import secret_name
+from multikueued.reports.worker_facts import secret_name
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in, issue
 from multikueued.workers.objects import WorkerSide

@@ -20,7 +20,7 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.exits import USAGE, WorkerError
 from multikueued.rbac.objects import Account, worker_objects
-from multikueued.reports.answers import secret_name
+from multikueued.reports.worker_facts import secret_name
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import ACCOUNT, Bound
 from multikueued.workers.kept import check_writable

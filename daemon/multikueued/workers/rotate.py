@@ -19,7 +19,7 @@ from multikueue.protocols import Writer, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient
 from multikueued.exits import WorkerError
-from multikueued.reports.answers import secret_name
+from multikueued.reports.worker_facts import secret_name
 from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.bound_token import check_bound, issued

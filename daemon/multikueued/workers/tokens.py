@@ -17,7 +17,7 @@ from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.exits import WorkerError
 from multikueued.rbac.objects import SERVICE_ACCOUNT
-from multikueued.reports.answers import secret_name
+from multikueued.reports.worker_facts import secret_name
 from multikueued.tokens.bound import ACCOUNT, claims_of
 from multikueued.workers import objects
 from multikueued.workers.objects import WorkerSide

@@ -34,6 +34,7 @@ from multikueued.workers.addresses import authority_in
 from multikueued.workers.logs_account import Granting, grant_logs
 from multikueued.workers.objects import WorkerSide, multikueue_cluster, namespace_object
 from multikueued.workers.places import ManagerAccess, decoded
+from multikueued.workers.remove import remove_worker
 
 pytestmark = pytest.mark.looptime
 SIDE = WorkerSide()
@@ -282,3 +283,17 @@ async def test_a_role_of_any_form_is_no_traceback_for_who_is_given_logs(rules: A
     given = Granting(attrs.evolve(joining(), side=side), "multikueue")
     await grant_logs(access, Oddly(client, CLUSTER_ROLE, ("rules",), rules), given)
     assert any("which reads pods and logs" in line for line in here.said)
+
+
+async def test_a_secret_that_another_name_of_the_cluster_needs_is_not_to_be_deleted() -> None:
+    """What removes a second name said of the Secret of both: delete it yourself."""
+    here = await Scene.make()
+    await here.fill()
+    await here.add(joining())
+    client = here.manager.client()
+    again = {"clusterSource": {"kubeConfig": {"locationType": "Secret", "location": "oslo-kubeconfig"}}}
+    await client.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "rome"), {"spec": again})
+    access = ManagerAccess(client, Settings(namespace="kueue-system"), here.said.append)
+    await remove_worker(access, "rome", timeout=0.0, force=True, worker=None, side=SIDE)
+    assert "manager: Secret kueue-system/oslo-kubeconfig is that of oslo, too, and stays" in here.said
+    assert await here.kubeconfig()

@@ -16,10 +16,10 @@ from multikueue.core.model.names import ObjectKey
 from multikueued.diagnosis.facts import SETTINGS_FIELD, Facts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
-from multikueued.reports.answers import digest_in_use, secret_name
+from multikueued.reports.answers import digest_in_use
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Severity, is_name
-from multikueued.reports.worker_facts import KubeconfigFacts, Permission
+from multikueued.reports.worker_facts import KubeconfigFacts, Permission, secret_name
 
 _USER: Final = re.compile(r"[A-Za-z0-9][\w.:@-]{0,252}", re.ASCII)
 """What a worker may call somebody who stands in a command."""
@@ -94,7 +94,7 @@ def expiring(facts: Facts) -> Iterator[Spot]:
     if the manager of the clusters renews it, as Open Cluster Management does).
     """
     for worker, credentials in sorted(facts.credentials.items()):
-        ends = credentials.token_expires
+        ends, others = credentials.token_expires, credentials.renewed or credentials.secret != secret_name(worker)
         kept = (
             credentials.bound is not None
             and facts.settings.bound_tokens.enabled
@@ -107,9 +107,9 @@ def expiring(facts: Facts) -> Iterator[Spot]:
                 yield Spot(
                     f"{worker}, Secret {credentials.secret}",
                     f"the {what} {'expired' if until < facts.now else 'expires'} at {timestamp(until)}",
-                    {"worker": worker},
+                    {"worker": worker, "secret": credentials.secret, "secrets": facts.daemon_namespace},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
-                    instead="credentials-expire@renewed" if credentials.renewed else "",
+                    instead=f"credentials-expire@{'renewed' if credentials.renewed else 'by-hand'}" if others else "",
                     workers=(worker,) if until < facts.now else (),  # nothing fails yet
                 )
 
