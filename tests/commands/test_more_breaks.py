@@ -9,6 +9,8 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from multikueue import PlanSettings
+from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
@@ -21,6 +23,7 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.errors import Forbidden, NotFound, ServerFault
+from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import (
     CHECK,
@@ -37,7 +40,7 @@ from multikueued.reports.jobs import JobFilter
 from multikueued.reports.remedies.remedy import Severity
 from tests.commands.breaking import Change, Person, explained, seen_after
 from tests.commands.diagnosing import diagnosed
-from tests.commands.test_breaks import refuse
+from tests.commands.test_breaks import refuse, shrink
 from tests.commands.test_ten_breaks import DEAD, Break, all_say, only_findings
 from tests.runtime.fleet import Fleet, now
 
@@ -262,3 +265,26 @@ async def test_a_worker_that_is_cordoned_is_told_by_all_while_a_job_waits_for_it
 
     remedy = "multikueue worker uncordon worker1, if that is over"
     assert await seen_after(look, before=cordon, seconds=10.0) == [[remedy]] * 3
+
+
+async def test_two_daemons_of_one_manager_are_what_is_looked_for_first() -> None:
+    """Each removes what the other has made: it was told as copies that do not last, with no remedy."""
+    fleet = await Fleet.connected("worker1")
+    await shrink(fleet)
+    first, second = (
+        Manager(
+            DirectClient(fleet.manager, user="multikueue"),
+            AdapterRegistry(BUILTIN),
+            ManagerSettings(PlanSettings(mark_key=bytes([number]) * 32)),
+            fleet.client,
+            clock=now,
+        )
+        for number in (1, 2)
+    )
+    async with fleet.kueues(), fleet.running(first), fleet.running(second):
+        await anyio.sleep(5)
+        await fleet.submit()
+        await anyio.sleep(60)
+        (found,) = (await explained(fleet)).findings
+    assert (found.id, found.blocking) == ("copies-go", True)
+    assert found.remedy.startswith("look for a second daemon of this manager (kubectl get pods -A")
