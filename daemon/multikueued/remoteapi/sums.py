@@ -18,7 +18,7 @@ from multikueued.reading.causes import causes
 from multikueued.reading.manager_lists import not_checked
 from multikueued.reading.queue_places import read_waiting
 from multikueued.remoteapi.manager_view import ManagerView
-from multikueued.remoteapi.objects import api_name, for_tenants, without_workloads
+from multikueued.remoteapi.objects import api_name, for_tenants, with_jobs_taken_away, without_workloads
 from multikueued.remoteapi.overview import overview
 from multikueued.remoteapi.shares import shares_of, use_of_fleet
 from multikueued.reports.jobs import JobState, job_report
@@ -53,7 +53,7 @@ def overview_of(view: ManagerView, namespace: str, daemon_namespace: str) -> Jso
     else:
         workers = worker_reports(without_workloads(objects), ())
         use = use_of_fleet(shares_of(workers, objects.workloads).values())
-        findings += fleet_findings(objects, now, daemon_namespace)
+        findings += fleet_findings(with_jobs_taken_away(objects), now, daemon_namespace)
     findings += without_queue(objects)
     if any(job["status"]["state"] == JobState.WAITING for job in jobs):  # of those that are held some may starve
         findings += islice(starving(objects, now), MOST)

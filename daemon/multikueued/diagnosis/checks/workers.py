@@ -101,14 +101,14 @@ def older_kueue(facts: Facts) -> Iterator[Spot]:
 @check("worker-without-kind")
 def without_kind(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve an enabled kind that the manager serves; an error if jobs of the kind wait."""
-    waiting = {behind.gvk for workload in facts.waiting if (behind := workloads.owner(workload)) is not None}
     here = [kind.resource for kind in facts.kinds if kind.resource.gvk not in facts.lacking and not kind.workload_only]
     lacking: dict[tuple[Resource, ...], list[str]] = defaultdict(list)
-    for worker in facts.workers.values():
+    for worker in facts.workers.values() if here else ():
         lacking[tuple(resource for resource in here if resource.gvk in worker.lacking)].append(worker.name)
     for resources, names in lacking.items():
         if resources:
             why = f"it does not serve {', '.join(map(str, resources))}, which the manager serves"
+            waiting = {owner.gvk for workload in facts.waiting if (owner := workloads.owner(workload)) is not None}
             waits = any(resource.gvk in waiting for resource in resources)
             severity = Severity.ERROR if waits else Severity.WARNING
             yield Spot(", ".join(names), why, severity=severity, workers=tuple(names))
