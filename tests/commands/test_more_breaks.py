@@ -207,13 +207,17 @@ async def test_a_webhook_that_is_down_is_told_without_a_gap() -> None:
     assert await seen_after(untold, refusals=refusals, seconds=10.0) == []
 
 
+_MISSPELT: Final = {"spec": {"admissionChecksStrategy": {"admissionChecks": [{"name": "multikeue"}]}}}
+
+
 @pytest.mark.parametrize(
     ("lose", "id"),
     [
         (lambda fleet: fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK)), "check-missing"),
         (lambda fleet: fleet.admin.delete(CLUSTER_QUEUE, _QUEUE), "cluster-queue-missing"),
+        (lambda fleet: fleet.admin.merge_patch(CLUSTER_QUEUE, _QUEUE, _MISSPELT), "check-missing"),
     ],
-    ids=["check", "ClusterQueue"],
+    ids=["check", "ClusterQueue", "name of the check"],
 )
 async def test_a_way_that_is_cut_on_the_manager_is_one_finding_and_get_lists_the_job(lose: Change, id: str) -> None:
     """They were two findings each, and `get` had no such job."""
@@ -288,3 +292,17 @@ async def test_two_daemons_of_one_manager_are_what_is_looked_for_first() -> None
         (found,) = (await explained(fleet)).findings
     assert (found.id, found.blocking) == ("copies-go", True)
     assert found.remedy.startswith("look for a second daemon of this manager (kubectl get pods -A")
+
+
+async def test_what_is_to_be_made_on_a_worker_is_named_as_the_worker_calls_it() -> None:
+    """The namespace of the manager was to be created there, and the job would have waited on."""
+
+    async def rename(fleet: Fleet) -> None:
+        metadata = {"annotations": {"multikueue.dev/namespaces": '{"default": "elsewhere"}'}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"metadata": metadata})
+
+    (found,) = (await seen_after(explained, before=rename, seconds=100.0)).findings
+    assert found.id == "namespace-missing"
+    assert (
+        "kubectl --context worker1 create namespace elsewhere; then multikueue retry job/job -n default" in found.remedy
+    )

@@ -52,6 +52,7 @@ def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]
 def _unnamed(objects: ManagerObjects) -> Iterator[Finding]:
     """That no queue leads to our checks, unless one may that does not exist: another finding tells of that."""
     lost = any(True for local in objects.local_queues for _ in without_cluster_queue(local, objects))
+    lost = lost or any(True for queue in objects.cluster_queues for _ in missing_checks(queue, objects))
     if not lost and not any(objects.check_of_queue(queue) for queue in objects.cluster_queues):
         yield finding("no-check@unnamed", "the manager", checks=", ".join(sorted(objects.our_checks)))
 

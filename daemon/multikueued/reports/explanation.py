@@ -269,11 +269,13 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
 
 def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
+    here = local_queue_of(seen.workload)
 
     def named(answer: WorkerAnswer) -> dict[str, str]:
         return {
             **context_of(seen, job),
             **source_names(seen.objects.clusters_by_name.get(answer.worker)),
+            "namespace_there": seen.objects.names_on(answer.worker).local_queue(here).namespace or here.namespace,
             **answer.about,
         }
 
@@ -322,7 +324,7 @@ def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
         case JobState.RETRYING:
             return "It was sent back, and is queued again."
     if first is not None:
-        return f"It does not run, and somebody has to act: {first.sentence}."
+        return f"It does not run, and somebody has to act: {first.sentence.rstrip('.')}."
     return _waits(job, findings)
 
 

@@ -22,7 +22,7 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.trouble import CORDONED, NO_NAMESPACE, SECOND_NAME
-from multikueued.reports.worker_queues import quota_mismatch
+from multikueued.reports.worker_queues import local_queue_of, quota_mismatch
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
 
@@ -193,6 +193,11 @@ def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> WorkerAns
     if (seen := objects.queues_seen(name)) is None:
         return None
     queues, at = seen
+    there = objects.names_on(name).local_queue(local_queue_of(workload)).namespace
+    namespaces = objects.published[name].facts.namespaces
+    if there and namespaces is not None and there not in namespaces:
+        words = f'namespaces "{there}" not found (as the daemon saw it at {timestamp(at)})'
+        return WorkerAnswer(name, "Waiting", words, "findings")
     if (wrong := quota_mismatch(workload, queues, objects.names_on(name))) is None:
         return None
     words = f"{wrong} (as the daemon saw it at {timestamp(at)})"

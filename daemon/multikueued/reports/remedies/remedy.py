@@ -61,7 +61,7 @@ class Finding:
     @property
     def sentence(self) -> str:
         """What is wrong, where nothing stands before it that says of what."""
-        return f"{self.where}: {self.why}" if self.why.startswith("it ") else self.why
+        return f"{self.where}: {self.why}" if self.why.startswith(("it ", "somebody ")) else self.why
 
     def mild(self, is_so: bool = True) -> Finding:
         """The same as something that nobody has to act on, if it is so."""

@@ -91,7 +91,8 @@ def trouble_by(rules: tuple[RemedyRule, ...], worker: str, message: str, context
     for rule in rules:
         if (match := rule.pattern.search(message)) is not None:
             words = {name: text or "" for name, text in match.groupdict().items()}
-            return Trouble(worker, message, rule.remedy, {**context, **words})
+            words = {"namespace_there": context.get("namespace", ""), **context, **words}
+            return Trouble(worker, message, rule.remedy, words)
     return None
 
 
@@ -129,7 +130,7 @@ def trouble_of(
         connected: whether it is.
         cause: a key of `BY_CAUSE`; empty: the words alone tell.
     """
-    words = {**context, "worker": worker}
+    words = {"namespace_there": context.get("namespace", ""), **context, "worker": worker}
     if cause == Cause.NAME_TAKEN and resource_of(context.get("job", "").partition("/")[0]) is None:
         words["job"] = UNTOLD  # whoever may create Workloads says of which kind it is, and this remedy deletes it
     if cause in BY_CAUSE:
