@@ -194,7 +194,7 @@ async def test_new_credentials_that_do_not_work_are_one_finding_while_the_daemon
     (only,) = found.findings
     assert (only.id, only.where) == ("bad-token", "worker1")
     assert "Secret worker1-secret has new ones, and the daemon is connected with the former" in only.why
-    assert "multikueue worker rotate worker1" in only.remedy
+    assert "create secret generic worker1-secret --from-file=kubeconfig=FILE" in only.remedy
 
 
 async def test_a_new_kubeconfig_with_the_ca_of_another_cluster_is_told_as_that() -> None:
