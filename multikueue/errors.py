@@ -98,6 +98,8 @@ class Cause(enum.StrEnum):
     NEED_GOING = "DependencyGoing"
     """What an earlier job had is about to go."""
     NEED_TOO_MUCH = "DependencyTooMuch"
+    COPIES_GO = "CopiesDoNotLast"
+    """What is created there is changed, evicted or removed by something else."""
     SHARE_USED_UP = "ShareUsedUp"
     """Its namespace has as much on the worker as one may have."""
 

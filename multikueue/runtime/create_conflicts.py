@@ -25,7 +25,16 @@ from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.core.model.refusal_facts import RefusalFacts
 from multikueue.core.workload.facts.worker_states import Refusal
-from multikueue.errors import AlreadyExists, ApiError, Conflict, DependencyUnavailable, Forbidden, Invalid, ServerFault
+from multikueue.errors import (
+    AlreadyExists,
+    ApiError,
+    Cause,
+    Conflict,
+    DependencyUnavailable,
+    Forbidden,
+    Invalid,
+    ServerFault,
+)
 from multikueue.runtime.loop import loop_time
 
 CERTAIN_AFTER: Final = 5.0
@@ -187,7 +196,7 @@ class CreateConflicts:
         if made is None or left <= 0:
             return None
         why = f"{made.times} copies there did not last: something there changes, evicts or removes them"
-        return Refusal(why, timedelta(seconds=max(1.0, left)))
+        return Refusal(why, timedelta(seconds=max(1.0, left)), RefusalFacts(Cause.COPIES_GO))
 
     def forget(self, workload: ObjectKey) -> None:
         """Have everything of a Workload tried again: its user asks for that."""

@@ -329,9 +329,10 @@ class EffectExecutor:
             if conflicts.is_news(resource, of, key):
                 log.warning("refused", cluster=cluster, workload=str(of), object=thing, error=why, **wait)
             refused.reported = left is not None
-        elif CERTAIN_AFTER <= lasted < PASSING_FOR and conflicts.is_news(resource, of, key):
-            # It is tried in place, and the check does not tell of it yet.
-            left_of_it = timedelta(seconds=PASSING_FOR - lasted)
+        elif lasted >= CERTAIN_AFTER and (conflicts.is_news(resource, of, key) or lasted >= PASSING_FOR):
+            # It is tried in place at first, and the check does not tell of it yet; then after each back-off.
+            waits = conflicts.refusal(resource, of, own=())
+            left_of_it = waits.left if waits is not None else timedelta(seconds=max(0.0, PASSING_FOR - lasted))
             self._emit(workload, "Warning", note, cluster, facts_of(error), left_of_it)
         return refused
 

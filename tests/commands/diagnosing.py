@@ -14,8 +14,8 @@ from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
 from multikueued.clusters import ClusterClient
+from multikueued.diagnosis.findings import Diagnosis
 from multikueued.doctor.collect import Examination, examine
-from multikueued.doctor.findings import Diagnosis
 from multikueued.doctor.probe import ProbeResult
 from multikueued.doctor.worker_reader import Connect
 from multikueued.reports.remedies.remedy import Finding
@@ -65,7 +65,7 @@ def visited(fleet: Fleet, refusals: Refusals) -> Connect:
     def connect(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[ClusterClient]:
         @asynccontextmanager
         async def opened() -> AsyncIterator[ClusterClient]:
-            server = fleet.workers[name]
+            server = fleet.workers[config.server.removeprefix("https://").partition(":")[0]]
             user = server.access.user_of(config.token) or "nobody"
             made: Any = Reviewing(Person(server, user=user), refusals)
             yield made

@@ -24,7 +24,7 @@ from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from multikueue.testing import job
 from multikueued.commands.status import gather_status
-from multikueued.doctor.findings import Diagnosis
+from multikueued.diagnosis.findings import Diagnosis
 from multikueued.remote.explain import gather_explanation
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobState
@@ -173,9 +173,9 @@ BREAKS = (
     Break(
         "token",
         "bad-token",
-        ("does not accept the daemon's credential", "multikueue worker rotate worker1"),
+        ("does not accept the daemon's credential", "create secret generic worker1-secret"),
         "bad-token",
-        ("multikueue worker rotate worker1",),
+        ("create secret generic worker1-secret",),
         before=spoil_token,
     ),
     Break(

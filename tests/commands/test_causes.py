@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import anyio
 import attrs
 import pytest
 
@@ -15,13 +16,15 @@ from multikueued.api_answers import REMOTE_JOB
 from multikueued.commands.get import gather_jobs
 from multikueued.reading import causes
 from multikueued.reading.source import JobList, JobsWanted
-from multikueued.reading.through_api import CAUSES, ThroughApi
+from multikueued.reading.through_api import AT_ONCE, CAUSES, ThroughApi
 from multikueued.reports.explanation import Explanation, explain
 from multikueued.reports.jobs import JobFilter, JobReport, JobState
 from multikueued.reports.objects import ManagerObjects
 from tests.commands.breaking import Person, explained, seen_after
 from tests.commands.test_breaks import BREAKS
 from tests.core.building import workload
+from tests.reports.objects import fleet
+from tests.reports.test_places import late, waits
 from tests.runtime.fleet import Fleet, now
 
 JOB: Final = JobReport(
@@ -43,7 +46,7 @@ async def test_get_tells_what_explain_finds(name: str) -> None:
     (case,) = (case for case in BREAKS if case.name == name)
     changes = {when: getattr(case, when) for when in ("before", "submit", "after", "refusals", "kinds", "seconds")}
     listed, explanation = await seen_after(seen, **changes)
-    assert [job.reason for job in listed.jobs] == [explanation.findings[0].why]
+    assert [job.reason for job in listed.jobs] == [explanation.findings[0].sentence]
 
 
 def _workload(name: str, minute: int, *, active: bool = True) -> Json:
@@ -107,3 +110,57 @@ async def test_without_causes_the_list_has_the_words_of_before(error: ApiError, 
     listed = await ThroughApi(client).jobs(WANTED)
     assert listed is not None
     assert ([job.reason for job in listed.jobs], listed.not_checked) == (["No worker cluster takes it"], not_checked)
+
+
+@attrs.define
+class ManyNamespaces:
+    """A manager whose API is asked for causes by who may see some namespaces, or all of them."""
+
+    sees_all: bool
+    asked: list[str] = attrs.field(factory=list)
+    at_once: int = 0
+    most: int = 0
+
+    async def list(self, resource: Resource, *, namespace: str = "", **_: Any) -> ObjectList:
+        if resource == REMOTE_JOB:
+            status = {"job": "job/train", "state": "Waiting", "workload": "train"}
+            names = [f"team-{number:02}" for number in range(12)]
+            return ObjectList(
+                [{"metadata": {"namespace": name, "name": "job.train"}, "status": status} for name in names], ""
+            )
+        self.asked.append(namespace)
+        if not (namespace or self.sees_all):
+            raise Forbidden("manager: list causes: no", status=403)
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await anyio.sleep(1)
+        self.at_once -= 1
+        chosen = [namespace] if namespace else [f"team-{number:02}" for number in range(12)]
+        return ObjectList(
+            [{"metadata": {"namespace": name, "name": "train"}, "why": "the token is void"} for name in chosen], ""
+        )
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("sees_all", [True, False])
+async def test_causes_of_many_namespaces_are_one_question_or_asked_side_by_side(sees_all: bool) -> None:
+    """One after the other they had five seconds together, and the rest was not told."""
+    manager = ManyNamespaces(sees_all)
+    client: Any = manager
+    listed = await ThroughApi(client).jobs(attrs.evolve(WANTED, chosen=JobFilter("")))
+    assert listed is not None
+    assert {job.reason for job in listed.jobs} == {"the token is void"}
+    assert listed.not_checked == ()
+    assert (len(manager.asked), manager.most) == ((1, 1) if sees_all else (13, AT_ONCE))
+
+
+def test_a_job_starves_by_those_of_other_namespaces_whoever_asks() -> None:
+    """`get` of one namespace saw that one alone."""
+    gang = waits("gang", minutes=90)
+    passed = late(20)
+    passed["metadata"]["namespace"] = "other"
+    known = causes.causes(fleet(gang, passed), NOW, "kueue-system", "default")
+    assert known == {
+        ObjectKey.of(gang): "held for more than an hour, while jobs of its queue that came later have started"
+    }
+    assert causes.causes(fleet(gang, passed), NOW, "kueue-system", "other") == {}

@@ -21,8 +21,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Cause, Forbidden, Unreachable
 from multikueue.kube import ClusterConfig
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Hang, Match
+from multikueued.diagnosis.findings import Diagnosis
 from multikueued.doctor.cluster_reader import Sight
-from multikueued.doctor.findings import Diagnosis
 from multikueued.doctor.needs import missing
 from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.reports.worker_facts import Need, NotChecked
@@ -198,7 +198,7 @@ async def test_new_credentials_that_do_not_work_are_one_finding_while_the_daemon
     (only,) = diagnosis.findings
     assert (only.id, only.where) == ("bad-token", "worker1")
     assert "Secret worker1-secret has new ones, and the daemon is connected with the former" in only.why
-    assert "multikueue worker rotate worker1" in only.remedy
+    assert "create secret generic worker1-secret --from-file=kubeconfig=FILE" in only.remedy
 
 
 async def test_a_new_kubeconfig_with_the_ca_of_another_cluster_is_told_as_that() -> None:

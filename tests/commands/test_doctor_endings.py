@@ -12,7 +12,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.errors import Forbidden, ServerFault
 from multikueue.sandbox.apiserver import DirectClient
-from multikueued.doctor.findings import Diagnosis
+from multikueued.diagnosis.findings import Diagnosis
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobState
 from tests.commands.breaking import Refusals, explained, seen_after

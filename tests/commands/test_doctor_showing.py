@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 import pytest
 
+from multikueued.diagnosis.findings import Diagnosis, Measured
 from multikueued.doctor.cluster_reader import needed, permissions
 from multikueued.doctor.command import ALIKE, diagnosis_lines
-from multikueued.doctor.findings import Diagnosis, Measured
 from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import ON_WORKER, kind_rules_on_worker
 from multikueued.reports.remedies.remedy import Finding, Severity

@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueued.doctor.checks.access import granting, granting_there
-from multikueued.doctor.checks.workers import on_workers
+from multikueued.diagnosis.checks.access import granting, granting_there
+from multikueued.diagnosis.checks.workers import on_workers
+from multikueued.diagnosis.facts import Facts
 from multikueued.doctor.credentials import account_of
-from multikueued.doctor.facts import Facts
 from multikueued.rbac.rules import on_worker
 from multikueued.reports.worker_facts import KubeconfigFacts
 from multikueued.settings.config import Settings
@@ -106,10 +106,10 @@ def test_a_shell_grants_the_account_of_a_workers_kubeconfig_what_is_missing_ther
     assert shell.calls == sorted(calls), "what the role has beside it stays"
 
 
-def test_who_has_no_account_there_gets_one() -> None:
+def test_of_whom_the_worker_says_nothing_the_name_is_to_be_filled_in() -> None:
     refused = (attrs.evolve(ALLOWED, allowed=False),)
     (finding,) = on_workers.findings(healthy(workers={"worker1": worker_facts(permissions=refused)}))
-    assert finding.remedy.endswith("give it an account: multikueue worker add worker1 --worker-context CONTEXT")
+    assert "--user NAME | kubectl --context worker1 auth reconcile" in finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -128,3 +128,31 @@ def test_the_account_is_the_one_that_its_token_says(claims: Json, account: str) 
     part = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     assert account_of(f"e30.{part}.sig") == account
     assert account_of("opaque") == ""
+
+
+@pytest.mark.parametrize(
+    ("user", "subject"),
+    [
+        ("system:serviceaccount:there:east", {"kind": "ServiceAccount", "namespace": "there", "name": "east"}),
+        ("system:node:oslo", {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "system:node:oslo"}),
+        ("jane@example.com", {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane@example.com"}),
+    ],
+)
+def test_whose_credentials_say_nothing_is_granted_it_by_the_name_that_the_worker_has_for_him(
+    user: str, subject: Json, tmp_path: Path
+) -> None:
+    """`worker add` was told, which refuses a MultiKueueCluster that it has not made."""
+    shell, refused = Shell.made(tmp_path), (attrs.evolve(ALLOWED, allowed=False),)
+    seen = worker_facts(permissions=refused, user=user)
+    facts = lacking("defaults", tmp_path, credentials={"worker1": KubeconfigFacts("s")}, workers={"worker1": seen})
+    (finding,) = on_workers.findings(facts)
+    assert finding.remedy == f"grant it there: {granting_there(facts, 'worker1')}"
+    subjects = [
+        subject for obj in shell.applied(granting_there(facts, "worker1")) for subject in obj.get("subjects", ())
+    ]
+    assert subjects == [subject]
+
+
+@pytest.mark.parametrize("user", ["", "$(reboot)", "-x", "a b", "a;b", "a\nb"])
+def test_what_a_worker_calls_somebody_is_no_command(user: str, tmp_path: Path) -> None:
+    assert granting_there(lacking("defaults", tmp_path, workers={"worker1": worker_facts(user=user)}), "worker1") == ""

@@ -6,19 +6,24 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+import anyio
 import pytest
 
+from multikueue import PlanSettings
+from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
     CONFIG_MAP,
     LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
     NAMESPACE,
     SECRET,
 )
 from multikueue.core.model.names import ObjectKey, Resource
-from multikueue.errors import NotFound
+from multikueue.errors import Forbidden, NotFound, ServerFault
+from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import (
     CHECK,
@@ -28,11 +33,16 @@ from multikueue.sandbox.setting_up import (
     admission_check,
     local_queue,
 )
-from tests.commands.breaking import Change, seen_after
+from multikueued.commands.get import gather_jobs
+from multikueued.commands.status import gather_status
+from multikueued.reading.source import JobsWanted
+from multikueued.reports.jobs import JobFilter
+from multikueued.reports.remedies.remedy import Severity
+from tests.commands.breaking import Change, Person, explained, seen_after
 from tests.commands.diagnosing import diagnosed
-from tests.commands.test_breaks import refuse
-from tests.commands.test_ten_breaks import Break, all_say, only_findings
-from tests.runtime.fleet import Fleet
+from tests.commands.test_breaks import refuse, shrink
+from tests.commands.test_ten_breaks import DEAD, Break, all_say, only_findings
+from tests.runtime.fleet import Fleet, now
 
 pytestmark = pytest.mark.looptime
 
@@ -182,3 +192,120 @@ async def test_a_worker_whose_kueue_has_no_local_queues_is_told_and_no_right_is_
     diagnosis = await seen_after(partial(diagnosed, refusals=refusals), seconds=10.0)
     assert [finding.id for finding in diagnosis.findings] == ["worker-without-kueue"]
     assert [gap.who for gap in diagnosis.not_checked if "LocalQueues" in gap.what] == []
+
+
+async def test_a_webhook_that_is_down_is_told_without_a_gap() -> None:
+    """Between the minute for which it is tried in place and the check's words nobody told it."""
+
+    async def untold(fleet: Fleet) -> list[int]:
+        gaps = []
+        for second in range(120):
+            if "webhook-down" not in {each.id for each in (await explained(fleet)).findings}:
+                gaps.append(second)
+            await anyio.sleep(1)
+        return gaps
+
+    refusals = refuse(ServerFault, 500, ("create", "workloads"), words=DEAD)
+    assert await seen_after(untold, refusals=refusals, seconds=10.0) == []
+
+
+_MISSPELT: Final = {"spec": {"admissionChecksStrategy": {"admissionChecks": [{"name": "multikeue"}]}}}
+
+
+@pytest.mark.parametrize(
+    ("lose", "id"),
+    [
+        (lambda fleet: fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK)), "check-missing"),
+        (lambda fleet: fleet.admin.delete(CLUSTER_QUEUE, _QUEUE), "cluster-queue-missing"),
+        (lambda fleet: fleet.admin.merge_patch(CLUSTER_QUEUE, _QUEUE, _MISSPELT), "check-missing"),
+    ],
+    ids=["check", "ClusterQueue", "name of the check"],
+)
+async def test_a_way_that_is_cut_on_the_manager_is_one_finding_and_get_lists_the_job(lose: Change, id: str) -> None:
+    """They were two findings each, and `get` had no such job."""
+
+    async def look(fleet: Fleet) -> tuple[list[str], list[str], list[str], list[str]]:
+        person = Person(fleet.manager)
+        listed = await gather_jobs(
+            person, JobsWanted(JobFilter("default"), now=now(), daemon_namespace=KUEUE_NAMESPACE)
+        )
+        by_reader = (
+            (await diagnosed(fleet)).findings,
+            (await gather_status(person, now(), KUEUE_NAMESPACE)).findings,
+            (await explained(fleet)).findings,
+        )
+        ids = [[each.id for each in findings if each.severity is not Severity.INFO] for findings in by_reader]
+        return ids[0], ids[1], ids[2], [job.job for job in listed.jobs]
+
+    assert await seen_after(look, before=lose, seconds=10.0) == ([id], [id], [id], ["job/job"])
+
+
+async def test_a_check_that_is_deleted_under_a_job_is_told_and_the_job_runs() -> None:
+    async def lose(fleet: Fleet) -> None:
+        await fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK))
+
+    seen = await seen_after(explained, after=lose, seconds=10.0)
+    assert [each.id for each in seen.findings] == ["check-missing"]
+    assert (seen.job.state, seen.summary) == ("Running", 'It runs on worker cluster "worker1".')
+
+
+async def test_a_job_that_its_worker_refuses_is_told_while_it_is_tried_there() -> None:
+    """For a minute `explain` said that it is being created, and nothing else."""
+    words = 'jobs.batch "job" is forbidden: exceeded quota: limits, requested: count/jobs.batch=1'
+    refusals = refuse(Forbidden, 403, ("create", "jobs"), words=words)
+    seen = await seen_after(explained, refusals=refusals, seconds=20.0)
+    assert [(each.id, each.blocking) for each in seen.findings] == [("resource-quota", True)]
+
+
+async def test_a_worker_that_is_cordoned_is_told_by_all_while_a_job_waits_for_it() -> None:
+    """`status` was silent: `explain` alone said that somebody has to act."""
+
+    async def cordon(fleet: Fleet) -> None:
+        metadata = {"annotations": {"multikueue.dev/cordoned": "repair"}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"metadata": metadata})
+
+    async def look(fleet: Fleet) -> list[list[str]]:
+        status = await gather_status(Person(fleet.manager), now(), KUEUE_NAMESPACE)
+        findings = (await diagnosed(fleet)).findings, status.findings, (await explained(fleet)).findings
+        return [[each.remedy for each in of_reader] for of_reader in findings]
+
+    remedy = "multikueue worker uncordon worker1, if that is over"
+    assert await seen_after(look, before=cordon, seconds=10.0) == [[remedy]] * 3
+
+
+async def test_two_daemons_of_one_manager_are_what_is_looked_for_first() -> None:
+    """Each removes what the other has made: it was told as copies that do not last, with no remedy."""
+    fleet = await Fleet.connected("worker1")
+    await shrink(fleet)
+    first, second = (
+        Manager(
+            DirectClient(fleet.manager, user="multikueue"),
+            AdapterRegistry(BUILTIN),
+            ManagerSettings(PlanSettings(mark_key=bytes([number]) * 32)),
+            fleet.client,
+            clock=now,
+        )
+        for number in (1, 2)
+    )
+    async with fleet.kueues(), fleet.running(first), fleet.running(second):
+        await anyio.sleep(5)
+        await fleet.submit()
+        await anyio.sleep(60)
+        (finding,) = (await explained(fleet)).findings
+    assert (finding.id, finding.blocking) == ("copies-go", True)
+    assert finding.remedy.startswith("look for a second daemon of this manager (kubectl get pods -A")
+
+
+async def test_what_is_to_be_made_on_a_worker_is_named_as_the_worker_calls_it() -> None:
+    """The namespace of the manager was to be created there, and the job would have waited on."""
+
+    async def rename(fleet: Fleet) -> None:
+        metadata = {"annotations": {"multikueue.dev/namespaces": '{"default": "elsewhere"}'}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"metadata": metadata})
+
+    (finding,) = (await seen_after(explained, before=rename, seconds=100.0)).findings
+    assert finding.id == "namespace-missing"
+    assert (
+        "kubectl --context worker1 create namespace elsewhere; then multikueue retry job/job -n default"
+        in finding.remedy
+    )

@@ -136,7 +136,7 @@ async def test_a_finding_is_exit_code_1(tmp_path: Path) -> None:
         jobs = await person.run("get", "jobs")
 
     assert (status.exit_code, explained.exit_code, jobs.exit_code) == (1, 1, 0)
-    assert "multikueue worker rotate worker1" in " ".join(status.stdout.split())
+    assert "secret generic worker1-secret --from-file=kubeconfig=FILE" in " ".join(status.stdout.split())
     assert "bad-token" in [entry["id"] for entry in yaml.safe_load(explained.stdout)["findings"]]
 
 

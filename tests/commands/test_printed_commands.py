@@ -12,6 +12,7 @@ from tests.commands.remedies_printed import Printed, of_kubectl, ours
 from tests.commands.test_people import ENDLESS, LAST, with_a_job
 
 VALUES: Final = {
+    "--user": "jane",
     "-c": "main",
     "-n": "default",
     "--name": "kueue-system-multikueue",

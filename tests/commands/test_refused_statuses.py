@@ -11,7 +11,7 @@ from multikueue.core.model.labels import FINDING_LABEL
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Forbidden
 from multikueue.sandbox.apiserver import Match, Refuse
-from multikueued.doctor.findings import Diagnosis
+from multikueued.diagnosis.findings import Diagnosis
 from multikueued.reports.explanation import Explanation
 from tests.commands.breaking import explained, seen_after
 from tests.commands.diagnosing import diagnosed, named

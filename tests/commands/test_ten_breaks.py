@@ -100,20 +100,26 @@ _DENIED: Final = (
     '"system:serviceaccount:kueue-system:multikueue" cannot create resource "workloads" in API group "kueue.x-k8s.io"'
 )
 _NOT_SERVED: Final = "list jobs.batch: the server could not find the requested resource"
-_DEAD: Final = 'create: Internal error occurred: failed calling webhook "mutate.example.com": connection refused'
+DEAD: Final = 'create: Internal error occurred: failed calling webhook "mutate.example.com": connection refused'
 _MIRROR: Final = "multikueue queues mirror user-queue -n default --worker-context worker1 --worker worker1"
 BREAKS: Final = (
     Break(
         "kubeconfig broken",
         all_say(
-            "kubeconfig-refused", "correct what it names", ("kubeconfig-unusable", "multikueue worker add worker1")
+            "kubeconfig-refused",
+            "correct what it names",
+            ("kubeconfig-unusable", "create secret generic worker1-secret"),
         ),
         before=spoil_kubeconfig,
     ),
-    Break("token void", all_say("bad-token", "multikueue worker rotate worker1"), before=spoil_token),
+    Break("token void", all_say("bad-token", "create secret generic worker1-secret"), before=spoil_token),
     Break(
         "verb missing",
-        all_say("rbac", "multikueue rbac worker", ("worker-permission-missing", "multikueue worker add worker1")),
+        all_say(
+            "rbac",
+            "multikueue rbac worker",
+            ("worker-permission-missing", "multikueue rbac worker --least --user NAME"),
+        ),
         refusals=refuse(Forbidden, 403, ("create", "workloads"), words=_DENIED),
     ),
     Break(
@@ -145,7 +151,7 @@ BREAKS: Final = (
     Break(
         "webhook down",
         all_say("webhook-down", "start what serves it, or remove its registration there"),
-        refusals=refuse(ServerFault, 500, ("create", "workloads"), words=_DEAD),
+        refusals=refuse(ServerFault, 500, ("create", "workloads"), words=DEAD),
         seconds=120.0,  # for a minute it may pass
     ),
 )

@@ -247,3 +247,35 @@ async def test_one_that_is_closed_before_its_answer_is_sent_ends_no_server() -> 
                             got += len(await stream.receive())
                     await closed(stream)
             tasks.cancel_scope.cancel()
+
+
+async def test_who_owes_a_body_makes_room_for_who_sends_one() -> None:
+    """A head with Content-Length and nothing behind it had a place for 5 s: 128 of those kept API servers out."""
+    limits = Limits(connections=1)
+    async with (
+        reviewing(ANY, serving_tls(MADE), echo, limits=limits, read_timeout=60) as port,
+        await to_webhook(port) as silent,
+    ):
+        await silent.send(post(2, b""))
+        async with await to_webhook(port) as stream:
+            await stream.send(post(2, b"{}"))
+            assert b" 200 " in await answer(stream)
+        await closed(silent)
+
+
+async def test_a_new_connection_closes_one_idle_one_though_that_does_not_hear_of_it() -> None:
+    """Where closing took long, as of a client that has stopped without a word, several idle ones went."""
+    limits = Limits(connections=3)
+    async with reviewing(ANY, serving_tls(MADE), echo, limits=limits) as port:
+        idle = [await to_webhook(port) for _ in range(3)]
+        for stream in idle:
+            await stream.send(post(2, b"{}"))
+            assert b" 200 " in await answer(stream)
+        async with await to_webhook(port) as new:  # the first one is not read from: it hears of nothing
+            await new.send(post(2, b"{}"))
+            assert b" 200 " in await answer(new)
+            for stream in idle[1:]:
+                await stream.send(post(2, b"{}"))
+                assert b" 200 " in await answer(stream)
+        for stream in idle:
+            await stream.aclose()

@@ -13,6 +13,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.errors import SettingsError
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
+from multikueued.reading.worker_access import key_in
 from multikueued.remote.shared_key import LENGTH, shared_key
 from tests.runtime.fleet import server
 
@@ -137,3 +138,17 @@ async def test_it_is_not_logged() -> None:
     with capture_logs() as logs:
         key = await shared_key(DirectClient(manager), KEY, ORIGIN)
     assert not any(text in str(logs) for text in (str(key), key.hex(), base64.b64encode(key).decode()))
+
+
+@pytest.mark.parametrize("text", ["c2hvcnQ=", ""])
+async def test_who_reads_one_that_cannot_be_used_logs_nothing(text: str) -> None:
+    """Each request for a log said that the key is replaced, which the leader does."""
+    with capture_logs() as logs:
+        assert key_in(a_secret(key=text)) is None
+    assert logs == []
+    manager = server("manager")
+    await DirectClient(manager).create(SECRET, a_secret(key=text))
+    with capture_logs() as logs:
+        assert await shared_key(DirectClient(manager), KEY, ORIGIN) == await stored(manager)
+    assert [entry for entry in logs if entry["event"].startswith("the key is not usable")] == logs[:-1]
+    assert len(logs) == 1 + bool(text)

@@ -21,7 +21,7 @@ from multikueued.cli import SECTIONS, main
 from multikueued.commands.get import WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.retry import Retried
-from multikueued.doctor.findings import Diagnosis, Measured
+from multikueued.diagnosis.findings import Diagnosis, Measured
 from multikueued.exits import EXIT_CODES
 from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
 from multikueued.reading.pods import PodList, PodReport

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from multikueued.doctor.checks.table import GROUPS
-from multikueued.doctor.findings import Check
+from multikueued.diagnosis.checks.table import GROUPS
+from multikueued.diagnosis.findings import Check
 from tests.docs.marked import replaced
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "doctor.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from multikueued.doctor.checks.table import CHECKS
+from multikueued.diagnosis.checks.table import CHECKS
 from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.reports.clocks import TOLERATED
 from multikueued.reports.waiting_jobs import MOST

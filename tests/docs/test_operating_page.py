@@ -198,7 +198,7 @@ def test_each_duration_that_can_be_set_is_among_the_promised_spans() -> None:
     """Two were not in the list, so nobody knew whether a restart forgets them: a turn to preempt, and giving up."""
     _, _, section = (DOCS / "operating.md").read_text().partition("### Spans that are promised\n")
     rows, _, _ = section.partition("\n### ")
-    found = {*durations(Settings)}
-    assert {"workerLostTimeout", "preemption.timeout", "ocm.minDwell", "retention.failed"} <= found
-    unsaid = [name for name in found - PERIODS.keys() if f"`{name}`" not in rows]
+    settable = {*durations(Settings)}
+    assert {"workerLostTimeout", "preemption.timeout", "ocm.minDwell", "retention.failed"} <= settable
+    unsaid = [name for name in settable - PERIODS.keys() if f"`{name}`" not in rows]
     assert [name for name in unsaid if f"`{name.removeprefix('dispatcher.')}`" not in rows] == []

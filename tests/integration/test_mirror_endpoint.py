@@ -25,9 +25,9 @@ from multikueue.errors import ApiError
 from multikueue.kube import KubeClient
 from multikueue.runtime.loop import utc_now
 from multikueue.webhook.certificates import ServerKeyPair, make_authority, pem
-from multikueued.doctor.checks.mirrors import ADDRESS, CAUSES, CERTIFICATE, CLIENT, Cause
+from multikueued.diagnosis.checks.mirrors import ADDRESS, CAUSES, CERTIFICATE, CLIENT, Cause
+from multikueued.diagnosis.facts import Facts, MirrorFacts, MirrorWay
 from multikueued.doctor.cluster_reader import Sight
-from multikueued.doctor.facts import Facts, MirrorFacts, MirrorWay
 from multikueued.doctor.manager_reader import mirrors_of
 from multikueued.mirror_names import MIRROR, PROOF, WORKER_POD, WORKER_POD_UID
 from multikueued.rbac.mirrors import (

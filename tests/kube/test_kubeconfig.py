@@ -339,12 +339,21 @@ def test_a_context_that_is_not_there_is_told_with_those_that_may_be_meant(tmp_pa
     contexts = [{"name": name, "context": {"cluster": "c"}} for name in ("kind-manager", "oslo", *"fedcba")]
     path = tmp_path / "config"
     path.write_text(json.dumps({"contexts": contexts, "current-context": "kind-manger"}))
-    for wanted, told in (
+    for wanted, ending in (
         ("kind-manger", ": did you mean kind-manager?"),
         ("zzz", "; there are a, b, c, d, e and more"),
     ):
         with pytest.raises(KubeconfigError) as refused:
             load_kubeconfig(path, wanted)
-        assert str(refused.value).endswith(f'context "{wanted}" does not exist{told}')
+        assert str(refused.value).endswith(f'context "{wanted}" does not exist{ending}')
     with pytest.raises(KubeconfigError, match=r'context "kind-manger" does not exist$'):
         load_kubeconfig(path)
+
+
+def test_a_file_that_it_names_is_read_within_a_bound(tmp_path: Path) -> None:
+    """`certificate-authority: /dev/zero` took all memory."""
+    large = tmp_path / "ca.crt"
+    large.write_bytes(bytes(MAX_SIZE + 1))
+    path = write(tmp_path / "config", cluster={"certificate-authority": str(large)})
+    with pytest.raises(KubeconfigError, match=rf"certificate-authority .*ca.crt cannot be read: .* than {MAX_SIZE}"):
+        load_kubeconfig(path, "a")

@@ -108,9 +108,8 @@ async def test_the_next_slice_of_the_same_job_is_followed() -> None:
 
 async def test_a_job_that_no_worker_has() -> None:
     waiting = workload(stored(job()))
-    assert await Manager([waiting]).places().look() == UnplacedJob(
-        "job/train", "no worker has it", known=True, ended=False
-    )
+    said = "no worker has it; it is Waiting (multikueue explain job/train -n default says more)"
+    assert await Manager([waiting]).places().look() == UnplacedJob("job/train", said, known=True, ended=False)
     ended = await Manager([statuses.finished(waiting, "Succeeded", "done", NOW)]).places().look()
     assert isinstance(ended, UnplacedJob)
     assert ended.ended

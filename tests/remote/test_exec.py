@@ -24,6 +24,7 @@ from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.pod_exec import ExecRequest
 from multikueued.exits import NOT_FOUND, NOT_REACHABLE, CommandError
 from multikueued.reading.owned import Owned
+from multikueued.reading.pod_lookup import why_no_pods
 from multikueued.remote.exec_command import raw_mode, run_on, send_input
 from tests.kube.scripted import eventually
 from tests.remote.objects import SOUGHT, pod
@@ -150,6 +151,7 @@ class Pods:
     pods: tuple[Json, ...]
     sought: Any = SOUGHT
     copied: bool = True
+    latest: Owned = attrs.field(factory=lambda: Owned(()))
     replaced: bool = False
 
     async def now(self) -> Owned:
@@ -256,3 +258,9 @@ async def test_input_ends_with_its_source(kind: str, tmp_path: Any) -> None:
     finally:
         os.close(descriptor)
     assert sent == [b"data", b""]
+
+
+def test_where_pods_cannot_be_told_as_the_jobs_it_is_no_word_of_none() -> None:
+    """What stands between them may not be listed: `logs` said that there are none yet."""
+    pods: Any = Pods((), latest=Owned((), ("jobs.batch may not be listed there",)))
+    assert why_no_pods(pods).endswith('"worker1" that are known: jobs.batch may not be listed there')

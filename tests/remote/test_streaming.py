@@ -323,10 +323,10 @@ async def test_the_first_line_of_a_container_that_was_started_again_ends_no_gap(
     worker.before_open = restart
     screen = await followed(worker)
     assert screen.lines == ["one", "two"]
-    assert any("lines may be missing" in note for note in screen.told) is broke
+    assert any("lines may be missing" in note for note in screen.notes) is broke
 
 
 async def test_logs_that_wait_for_others_to_end_are_told() -> None:
     worker = Worker(dict.fromkeys("abc", ONE), [pod(name, COPY) for name in "abc"])
     screen = await followed(worker, all_pods=True, max_streams=2)
-    assert screen.told == ["2 logs are followed at a time; 1 more wait until others end"]
+    assert screen.notes == ["2 logs are followed at a time; 1 more wait until others end"]

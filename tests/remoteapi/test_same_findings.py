@@ -10,13 +10,13 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueued.diagnosis.fleet import status_report
 from multikueued.remoteapi.history import History
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.sums import overview_of
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.status import status_report
 from multikueued.reports.waiting_jobs import with_waiting
-from tests.reports.objects import NOW, fleet, job, saying, stored, workload
+from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 
 
 @attrs.frozen
@@ -48,3 +48,12 @@ def test_the_page_tells_what_status_and_explain_tell(namespace: str) -> None:
     assert [finding["id"] for finding in shown] == [finding.id for finding in findings] == ["quota-too-small"]
     assert shown[0]["workers"] == ["worker1", "worker2"]
     assert ("ask whoever runs the queues" in shown[0]["remedy"]) == bool(namespace)
+
+
+def test_the_page_tells_of_a_worker_that_is_gone_under_a_job() -> None:
+    """It looked at no job for what is wrong with the fleet."""
+    runs = workload(stored(job("train")), cluster="worker1", checks={CHECK: "Ready"})
+    objects = fleet(runs, workers=(worker("worker2"),))
+    shown = overview_of(cast(ManagerView, Watched(objects)), "", "kueue-system")["findings"]
+    assert [finding["id"] for finding in shown] == ["worker-gone"]
+    assert shown[0]["why"].endswith("it has default/job/train")

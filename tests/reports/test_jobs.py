@@ -18,10 +18,10 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json
 from multikueued.commands.report_text import mirrors_lines, workers_table
+from multikueued.diagnosis.fleet import status_report
 from multikueued.reports.events import event_reports
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_report, job_reports
 from multikueued.reports.published import Published, config_map, written
-from multikueued.reports.status import status_report
 from multikueued.reports.typenames import JobName, matching, meant, suggestions, type_name
 from multikueued.reports.worker_facts import ShownPods, WorkerFacts
 from multikueued.reports.workers import worker_reports
@@ -192,7 +192,7 @@ def test_the_status_counts_pods_that_are_shown_and_refused() -> None:
 def test_workers_that_nobody_uses_or_that_lack_a_kind_need_nobody_at_once() -> None:
     lost = worker("unused", "cannot connect: refused", reason="ClientConnectionFailed")
     gone = {"RayJob.v1.ray.io": "the server could not find the requested resource"}
-    degraded = worker("worker1", facts=ConnectionFacts(unusable=gone))
+    degraded = worker("worker1", facts=ConnectionFacts(unusable=gone, is_manager=False))
     status = status_report(fleet(workers=(degraded, lost), listed=("worker1",)), NOW, "kueue-system")
 
     assert [(finding.where, finding.blocking) for finding in status.findings] == [("unused", False), ("worker1", False)]
@@ -333,5 +333,5 @@ def test_why_a_quota_is_not_known_is_told_of_a_worker_that_is_connected() -> Non
     lost = worker("worker2", "connect: connection refused", reason="ClientConnectionFailed")
     lines = workers_table(worker_reports(fleet(workers=(worker("worker1"), lost))), NOW, None, wide=False)
 
-    told = "its quota: the daemon has not published it, or you may not read that"
-    assert [told in line for line in lines[1:]] == [True, False]
+    note = "its quota: the daemon has not published it, or you may not read that"
+    assert [note in line for line in lines[1:]] == [True, False]

@@ -11,14 +11,14 @@ import pytest
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.names import Json
 from multikueue.errors import Cause
-from multikueued.doctor.checks.table import CHECKS
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import diagnose
+from multikueued.diagnosis.checks.table import CHECKS
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import diagnose
+from multikueued.diagnosis.fleet import status_report
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.one_cause import CAUSES
 from multikueued.reports.remedies.remedy import Severity
-from multikueued.reports.status import status_report
 from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.worker_facts import KubeconfigFacts
 from tests.reports.doctor.healthy import ALLOWED, JOB_KIND, NOW, healthy, objects_of, queues, worker_facts
@@ -66,13 +66,13 @@ def doctors_cases() -> Iterator[Case]:
     yield "never-fits", small, BOTH, "request less"
     lacks = (attrs.evolve(ALLOWED, verb="create", allowed=False),)
     verb = on_both(told_by(f"workloads is forbidden: {DENIED}", *BOTH), permissions=lacks)
-    yield "worker-permission-missing", verb, BOTH, "multikueue worker add worker2 --worker-context CONTEXT"
+    yield "worker-permission-missing", verb, BOTH, "rbac worker --least --user NAME | kubectl --context worker2 auth"
     held = {"worker1": KubeconfigFacts("worker1-secret", problem="it names an exec plugin")}
     bad = of_cluster(Cause.CONTENT, credentials=held)
-    yield "kubeconfig-unusable", bad, ("worker1",), "multikueue worker add worker1"
+    yield "kubeconfig-unusable", bad, ("worker1",), "create secret generic worker1-secret --from-file"
     bare_secret = {"worker1": KubeconfigFacts("worker1-secret", problem='key "kubeconfig" not found')}
     yield "kubeconfig-key", of_cluster(Cause.KEY_MISSING, credentials=bare_secret), ("worker1",), "--from-file"
-    expired = {"worker1": KubeconfigFacts("worker1-secret", token_expires=NOW.replace(year=2025))}
+    expired = {"worker1": KubeconfigFacts("worker1-kubeconfig", token_expires=NOW.replace(year=2025))}
     expired_facts = of_cluster(Cause.BAD_TOKEN, credentials=expired)
     yield "credentials-expire", expired_facts, ("worker1",), "multikueue worker rotate worker1"
     lacking = {"worker1": worker_facts(lacking=frozenset({JOB_KIND.resource.gvk})), "worker2": worker_facts("worker2")}

@@ -19,11 +19,11 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault
 from multikueue.protocols import ObjectList
 from multikueued.commands.report_text import explanation_lines, jobs_table
-from multikueued.reading.queue_places import DEADLINE, QUEUE, read_waiting
+from multikueued.diagnosis.fleet import status_report
+from multikueued.reading.queue_places import DEADLINE, QUEUE, read_waiting, with_other_jobs
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import job_report
 from multikueued.reports.places import Waiting, places_told, waiting
-from multikueued.reports.status import status_report
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, workload
 
 MINUTE = timedelta(minutes=1)
@@ -174,17 +174,21 @@ class Asked:
         return ObjectList(list(self.workloads), "1")
 
 
-async def place(asked: Any, made: Json) -> int | None:
-    (waiting_job,) = (await read_waiting(asked, (made,), fleet(made), "default", NOW)).values()
-    return waiting_job.place
+async def place(asked: Any, made: Json, *, others: bool = False) -> int | None:
+    objects, namespace = fleet(made), "default"
+    if others:
+        objects, namespace = await with_other_jobs(asked, objects, namespace)
+    (job,) = (await read_waiting(asked, (made,), objects, namespace, NOW)).values()
+    return job.place
 
 
-async def test_the_workloads_of_all_namespaces_are_read_for_one_that_is_held() -> None:
+async def test_the_place_of_one_that_is_held_is_known_by_the_workloads_of_all_namespaces() -> None:
     held, ahead = waits("train", minutes=1), waits("ahead", minutes=9)
     asked = Asked(workloads=(held, ahead))
-    assert await place(asked, held) == 2
+    assert await place(asked, held, others=True) == 2
     assert asked.asked == ["list"]
-    assert await place(Asked(workloads=Forbidden("no", status=403)), held) is None
+    assert await place(Asked(workloads=Forbidden("no", status=403)), held, others=True) is None
+    assert await place(asked, held) is None
 
 
 @pytest.mark.parametrize("error", [NotFound("x", status=404), Forbidden("x", status=403), ServerFault("x", status=503)])

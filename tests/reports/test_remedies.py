@@ -270,7 +270,7 @@ def test_a_list_of_names_is_one_of_names() -> None:
 def test_whoever_tells_what_to_do_names_a_row() -> None:
     """But the one function that fills rows in, and the doctor's."""
     root = Path(str(multikueued.__file__)).parent
-    own = {root / "reports/remedies/remedy.py", root / "doctor/findings.py"}
+    own = {root / "reports/remedies/remedy.py", root / "diagnosis/findings.py"}
     made = {
         f"{path.name}:{node.lineno}"
         for path in {*root.rglob("*.py")} - own

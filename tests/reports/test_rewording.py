@@ -10,11 +10,11 @@ from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
 from multikueue.errors import Cause
+from multikueued.diagnosis.fleet import status_report
 from multikueued.reports.events import event_reports
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.remedies.trouble import BY_CAUSE
-from multikueued.reports.status import status_report
 from tests.core.door import RefusalFacts
 from tests.reports.objects import CHECK, NOW, fleet, job, refused, saying, stored, worker, workload
 
@@ -128,7 +128,7 @@ def test_of_a_daemon_that_tells_no_cause_the_reason_alone_tells() -> None:
 @pytest.mark.parametrize("cause", [Cause.NOT_SERVED, Cause.FIELD_MISSING, Cause.UNREADABLE])
 @pytest.mark.parametrize("words", ["404", REWORDED])
 def test_a_kind_that_cannot_be_used_has_the_same_remedy_however_it_is_said(cause: Cause, words: str) -> None:
-    facts = ConnectionFacts(unusable={"Job.v1.batch": words}, causes={"Job.v1.batch": cause})
+    facts = ConnectionFacts(unusable={"Job.v1.batch": words}, causes={"Job.v1.batch": cause}, is_manager=False)
     made = workload(TRAIN, nominated=("worker1",))
     objects = fleet(made, workers=(worker("worker1", facts=facts), worker("worker2")))
     findings = explain(Seen(made, TRAIN, objects, (), NOW, "kueue-system")).findings

@@ -74,7 +74,7 @@ def test_jobs_that_others_have_and_those_that_have_ended_are_none_of_its() -> No
 def test_a_worker_without_a_multikueuecluster_is_a_finding_once_these_could_be_read() -> None:
     """It was told as lost, and why was told nowhere."""
     objects = fleet(RUNNING, workers=(worker("worker2"),))
-    (finding,) = [entry for entry in explained(objects).findings if entry.id == "worker-gone"]
-    assert (finding.where, finding.blocking) == ("worker1", False)
+    (finding,) = explained(objects).findings
+    assert (finding.id, finding.where, finding.blocking) == ("worker-gone", "MultiKueueCluster worker1", False)
     unread = attrs.evolve(objects, clusters=(), unread=frozenset({MULTIKUEUE_CLUSTER}))
     assert "worker-gone" not in [finding.id for finding in explained(unread).findings]

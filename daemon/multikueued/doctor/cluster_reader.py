@@ -10,13 +10,14 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreadable
 from multikueue.runtime.workers.kueue_check import kueue_on
 from multikueued.clusters import ClusterClient
 from multikueued.rbac.rules import OPTIONAL
 from multikueued.reports.worker_facts import NotChecked, Permission
-from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW, reviewed
+from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW, WHO_AM_I, reviewed
 
 MANAGER: Final = "the manager"
 AT_ONCE: Final = 6
@@ -145,6 +146,17 @@ class Sight:
         if refused:
             self.blind(what, _why(refused[0], "create", ACCESS_REVIEW if user else SELF_REVIEW, self.whose))
         return tuple(answered[permission] for permission in asked if permission in answered)
+
+    async def user(self) -> str:
+        """Whom the server takes the credentials for; empty: it does not say.
+
+        Raises:
+            ApiError: see `items`.
+        """
+        try:
+            return str(dig(await reviewed(self.client.create, WHO_AM_I, {}), "userInfo", "username") or "")
+        except (Forbidden, Unreadable, ServerFault, NotFound):
+            return ""
 
     async def _allowed(self, permission: Permission, user: str) -> bool:
         resource, _, subresource = permission.resource.partition("/")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -15,12 +15,12 @@ from multikueue.core.model.objects import name_of
 from multikueue.core.model.worker_kueue import version_of
 from multikueue.kube import ClusterConfig
 from multikueued.clusters import ClusterClient
-from multikueued.doctor.checks.access import has_new_credentials
-from multikueued.doctor.checks.kueue import gate_is_on
-from multikueued.doctor.checks.table import CHECKS
+from multikueued.diagnosis.checks.access import has_new_credentials
+from multikueued.diagnosis.checks.kueue import gate_is_on
+from multikueued.diagnosis.checks.table import CHECKS
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import Diagnosis, diagnose
 from multikueued.doctor.cluster_reader import MANAGER, Sight
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Diagnosis, diagnose
 from multikueued.doctor.installation import find_daemon
 from multikueued.doctor.manager_reader import read_manager
 from multikueued.doctor.needs import OF_ONE, needs_of
@@ -29,7 +29,7 @@ from multikueued.doctor.worker_reader import Connect, Rounds, connected
 from multikueued.reading.manager_lists import read_findings
 from multikueued.reports.published import Published, published_in
 from multikueued.reports.waiting_jobs import MOST, waiting
-from multikueued.reports.worker_facts import KubeconfigFacts, NotChecked
+from multikueued.reports.worker_facts import NotChecked
 
 
 @attrs.frozen
@@ -122,28 +122,12 @@ def _untold(facts: Facts) -> list[NotChecked]:
 
 
 def completed(facts: Facts, known: dict[str, Published]) -> Facts:
-    """The facts with the workers that were not asked from here, as the daemon saw them."""
-    names = facts.objects.clusters_by_name.keys() & known.keys() - facts.workers.keys()
-    taken = {name: known[name] for name in sorted(names) if known[name].at is not None}
-    asked = {
-        name: attrs.evolve(worker, used_up=known[name].facts.used_up) if name in known else worker
-        for name, worker in facts.workers.items()
-    }
-    workers = {**asked, **{name: report.on_this_machine(facts.clock) for name, report in taken.items()}}
+    """The facts with the workers that were not asked from here, as the daemon saw them, and what that leaves open."""
+    whole = facts.with_published(known)
+    taken = {name: known[name] for name in whole.seen_at}
     gaps = [gap for gap in facts.not_checked if gap.worker not in taken]
     more_gaps = [gap for name, report in taken.items() for gap in _gaps(name, report, facts.not_checked)]
-    return attrs.evolve(
-        facts,
-        workers=dict(sorted(workers.items())),
-        credentials={**_credentials(taken), **facts.credentials},
-        seen_at={name: report.at for name, report in taken.items() if report.at is not None},
-        not_checked=(*gaps, *more_gaps),
-    )
-
-
-def _credentials(taken: Mapping[str, Published]) -> dict[str, KubeconfigFacts]:
-    """When they expire; what the Secret holds that is not in use yet is not known."""
-    return {name: report.credentials for name, report in taken.items() if report.credentials is not None}
+    return attrs.evolve(whole, not_checked=(*gaps, *more_gaps))
 
 
 _LOOKS: Final = "somebody with its credentials; explain tells it of a job that waits"

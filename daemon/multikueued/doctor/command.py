@@ -19,9 +19,9 @@ from multikueued.commands.options import Format, confirmed, output_option, targe
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import finding_lines
 from multikueued.commands.tables import paragraph, table
-from multikueued.doctor.checks.table import CHECKS
+from multikueued.diagnosis.checks.table import CHECKS
+from multikueued.diagnosis.findings import Diagnosis, Measured, diagnose
 from multikueued.doctor.collect import Examination, gather
-from multikueued.doctor.findings import Diagnosis, Measured, diagnose
 from multikueued.doctor.fixes import fixes, mend
 from multikueued.exits import FINDING, FINE, NOT_REACHABLE
 from multikueued.rbac.command import AccountParameter

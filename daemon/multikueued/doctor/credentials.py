@@ -15,9 +15,8 @@ from multikueue.errors import ServerFault, Unreadable
 from multikueue.kube import ClusterConfig
 from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from multikueued.clusters import Lack, NoAccess, access_to
+from multikueued.diagnosis.checks.access import account_named
 from multikueued.doctor.cluster_reader import Sight
-from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
-from multikueued.reports.remedies.remedy import is_name
 from multikueued.reports.worker_facts import KubeconfigFacts
 from multikueued.tokens.bound import bound_in, claims_of
 from multikueued.workers.addresses import is_own_machine
@@ -70,13 +69,7 @@ def kubeconfig_facts(name: str, config: ClusterConfig, secret: Json, digest: str
 
 def account_of(token: str) -> str:
     """NAMESPACE/NAME of the service account that a JWT says it is of; empty: of none."""
-    subject = str(claims_of(token).get("sub") or "")
-    namespace, _, name = subject.removeprefix(SERVICE_ACCOUNT_USER).partition(":")
-    return (
-        f"{namespace}/{name}"
-        if subject.startswith(SERVICE_ACCOUNT_USER) and all(map(is_name, (namespace, name)))
-        else ""
-    )
+    return account_named(str(claims_of(token).get("sub") or ""))
 
 
 def token_expires(token: str) -> datetime | None:

@@ -16,9 +16,9 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
 from multikueue.errors import ApiError, Conflict, NotFound
 from multikueued.clusters import ClusterClient
-from multikueued.doctor.checks.jobs import misdated
-from multikueued.doctor.checks.webhooks import is_gone, service_of, stale
-from multikueued.doctor.facts import Facts
+from multikueued.diagnosis.checks.jobs import misdated
+from multikueued.diagnosis.checks.webhooks import is_gone, service_of, stale
+from multikueued.diagnosis.facts import Facts
 from multikueued.workers.places import tell
 
 

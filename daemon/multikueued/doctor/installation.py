@@ -12,8 +12,8 @@ from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import Forbidden, SettingsError
+from multikueued.diagnosis.facts import SETTINGS_FIELD
 from multikueued.doctor.cluster_reader import Sight
-from multikueued.doctor.facts import SETTINGS_FIELD
 from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings, parse_settings

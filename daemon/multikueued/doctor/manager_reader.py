@@ -28,11 +28,11 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
-from multikueued.doctor.checks.jobs import rejected
-from multikueued.doctor.checks.webhooks import ours
+from multikueued.diagnosis.checks.jobs import rejected
+from multikueued.diagnosis.checks.webhooks import ours
+from multikueued.diagnosis.facts import Facts, KueueFacts, MirrorFacts, MirrorWay, StatusWriter, WebhookFacts
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.credentials import HeldCredentials, held_for
-from multikueued.doctor.facts import Facts, KueueFacts, MirrorFacts, MirrorWay, StatusWriter, WebhookFacts
 from multikueued.doctor.installation import Daemon
 from multikueued.doctor.worker_reader import lacking_of
 from multikueued.mirror_names import node_name

@@ -70,7 +70,7 @@ EVERY: Final = 30.0
 INTERVAL: Final = 600.0
 """Seconds between two looks at a worker."""
 SOON: Final = 60.0
-"""Seconds until a worker is looked at again that did not answer to a look."""
+"""Seconds until a worker is looked at again that did not answer to a look, or lacks something."""
 AT_ONCE: Final = 5
 """Workers that are looked at."""
 LOOKS: Final = 6
@@ -108,8 +108,8 @@ class KnownWorker:
     """What it grants, as it has said at the last look."""
     granted_to: ClusterConfig | None = None
     """By which credentials that was asked: others may have less."""
-    looks: int = 0
-    """How often it was looked at with these credentials."""
+    asked_all: float = -math.inf
+    """When it was asked for all permissions with these credentials last, on the loop's clock."""
     quotas_from: float = 0.0
     """When its queues may be read again, on the loop's clock: `SOON` after they were refused."""
 
@@ -194,9 +194,10 @@ class FindingsPublisher:
         async def visit(worker: Reached) -> None:
             here, known = frozenset({worker.name}), self._known[worker.name]
             if known.granted_to != worker.config:
-                known.granted_to, known.looks = worker.config, 0
-            granted = {worker.name: known.granted if known.looks % LOOKS else frozenset()}
-            known.looks += 1
+                known.granted_to, known.asked_all = worker.config, -math.inf
+            granted = {worker.name: known.granted}
+            if loop_time() >= known.asked_all + LOOKS * INTERVAL:
+                known.asked_all, granted = loop_time(), {worker.name: frozenset()}
             rounds = Rounds(
                 self.settings,
                 self.kinds,
@@ -244,6 +245,8 @@ class FindingsPublisher:
                 return  # what was seen before stays, with its time
             facts = WorkerFacts(name)
             gaps = [NotChecked(f"{name} itself", _SILENT, "it is looked at again", name)]
+        elif facts.error or facts.lacking or not all(permission.allowed for permission in facts.permissions):
+            known.probed += SOON - INTERVAL  # somebody may mend it
         known.granted = frozenset(permission for permission in facts.permissions if permission.allowed)
         queues = slim(facts.queues) if facts.queues is not None else None
         published = attrs.evolve(seen(facts, manager), queues=queues)

@@ -148,6 +148,7 @@ class Visit:
         for step in (
             self._kinds,
             self._kueue,
+            self._user,
             self._permissions,
             self._namespaces,
             self._queues,
@@ -157,6 +158,12 @@ class Visit:
             self._needs,
         ):
             await step(sight)
+
+    async def _user(self, sight: Sight) -> None:
+        """Of credentials that do not say whose they are: a client certificate, or a token that is no JWT."""
+        held = self.rounds.credentials.get(self.name)
+        if held is None or not held.account:
+            self.facts = attrs.evolve(self.facts, user=await sight.user())
 
     async def _permissions(self, sight: Sight) -> None:
         rounds, credentials = self.rounds, self.rounds.credentials.get(self.name)

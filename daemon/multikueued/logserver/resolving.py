@@ -16,18 +16,28 @@ import attrs
 import structlog
 
 from multikueue.core.model import workloads
-from multikueue.core.model.kinds import SECRET, WORKLOAD
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    SECRET,
+    WORKLOAD,
+)
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid
+from multikueue.core.model.outside_text import without_addresses
 from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, NotSent, TooManyRequests, Unauthorized
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.protocols import ObjectList, Received, read
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.clusters import ClusterClient
 from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
+from multikueued.reading.job_lookup import ManagerJob
 from multikueued.reading.placed_job import PlacedJob, siblings_of
-from multikueued.reading.pod_lookup import RETENTION, JobLocator, UnplacedJob
+from multikueued.reading.pod_lookup import JobLocator, UnplacedJob, unplaced
 from multikueued.reading.worker_access import key_in
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import JobName, matching, meant, type_name
 
 LIMITS: Final = AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=10_000)
@@ -38,6 +48,8 @@ OPTIONS: Final = attrs.evolve(CLIENT, connections=4)
 """For workers."""
 READS: Final = 4
 """Lists of one worker at a time, of all requests: a worker that hangs holds up those of its own jobs alone."""
+UNREAD: Final = frozenset({ADMISSION_CHECK, LOCAL_QUEUE, CLUSTER_QUEUE, MULTIKUEUE_CLUSTER})
+"""What this server does not read to find a job: its Workload says where it is, and why it is nowhere."""
 TURN: Final = 20.0
 """Seconds that a list may wait for its place."""
 
@@ -134,8 +146,9 @@ class LocatorOfTenant(JobLocator):
             raise CommandError(f"{self.words(error)} this server as it must: ask an operator", FINDING) from error
         job, worker = type_name(workload), workloads.cluster_name(workload)
         if worker is None:
-            ended = workloads.is_finished(workload)
-            return UnplacedJob(job, f"it has ended. {RETENTION}" if ended else "no worker has it", True, ended)
+            known = ManagerObjects(workloads=(workload,), unread=UNREAD)
+            nowhere = unplaced(ManagerJob(job, known, workload, None))
+            return attrs.evolve(nowhere, why=without_addresses(nowhere.why))
         self.worker = worker
         return PlacedJob(
             job=job,
@@ -174,7 +187,7 @@ class LocatorOfTenant(JobLocator):
             return
         try:
             self._key = key_in(await self.workers.client.get(SECRET, self.marks))
-        except (NotFound, Forbidden, ValueError) as error:
+        except (NotFound, Forbidden) as error:
             log.warning("the key of marks cannot be read", secret=str(self.marks), error=str(error))
         if self._key is None:
             raise CommandError("this server cannot tell whose copies are ours: ask an operator", FINDING)

@@ -12,6 +12,7 @@ import click
 from multikueue.core.model.names import Json
 from multikueued.rbac.objects import (
     Account,
+    NamedUser,
     api_server_objects,
     logs_worker_objects,
     manager_objects,
@@ -91,6 +92,7 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
 @_SETTINGS
 @_NAME
 @_account("kueue-system/multikueue", "Whose token is in the worker's kubeconfig. Its namespace must exist.")
+@click.option("--user", default="", help="Whose kubeconfig it is, if that is no service account's.")
 @click.option(
     "--diagnose/--least",
     default=True,
@@ -102,7 +104,13 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
 @click.option("--bound", is_flag=True, help="Add what renews a bound token: to ask for tokens of this account alone.")
 @click.option("--binding", is_flag=True, help="Add the policy by which namespaces take copies of whom they name only.")
 def worker(
-    config_file: Path | None, name: str, service_account: Account, exec_: bool, binding: bool, **options: bool
+    config_file: Path | None,
+    name: str,
+    service_account: Account,
+    user: str,
+    exec_: bool,
+    binding: bool,
+    **options: bool,
 ) -> None:
     """Print what the user of a worker's kubeconfig needs on that worker.
 
@@ -112,7 +120,10 @@ def worker(
     settings = load_settings(config_file).settings
     if binding and not settings.manager_name:
         raise click.UsageError("--binding needs managerName in the settings, by which namespaces name this manager.")
-    _print(worker_objects(settings, name, service_account, exec=exec_, taking=binding, **options))
+    if user and options["bound"]:
+        raise click.UsageError("--bound is for the token of a service account, and not for --user.")
+    account = NamedUser(user) if user else service_account
+    _print(worker_objects(settings, name, account, exec=exec_, taking=binding, **options))
 
 
 _LOGS_NAME = click.option(

@@ -123,6 +123,18 @@ class Account:
         return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(self.name, self.namespace)}
 
 
+@attrs.frozen
+class NamedUser:
+    """Whom a server knows by another way than as a service account, as by a client certificate."""
+
+    user: str
+
+    @property
+    def subject(self) -> Json:
+        """As a role binding names it."""
+        return {"kind": "User", "apiGroup": RBAC_GROUP, "name": self.user}
+
+
 def _metadata(name: str, namespace: str = "") -> Json:
     return {"name": name, "namespace": namespace} if namespace else {"name": name}
 
@@ -133,7 +145,7 @@ def role(name: str, rules: Iterable[Json], namespace: str = "") -> Json:
     return {"apiVersion": f"{RBAC_GROUP}/v1", "kind": kind, "metadata": _metadata(name, namespace), "rules": [*rules]}
 
 
-def binding(name: str, account: Account, namespace: str = "") -> Json:
+def binding(name: str, account: Account | NamedUser, namespace: str = "") -> Json:
     """What gives an account the role of the same name."""
     kind = "Role" if namespace else "ClusterRole"
     return {
@@ -261,7 +273,13 @@ def user_objects(settings: Settings, name: str, *, aggregate: bool = False) -> l
 
 
 def worker_objects(
-    settings: Settings, name: str, account: Account, *, bound: bool = False, taking: bool = False, **options: bool
+    settings: Settings,
+    name: str,
+    account: Account | NamedUser,
+    *,
+    bound: bool = False,
+    taking: bool = False,
+    **options: bool,
 ) -> list[Json]:
     """What the account of a worker's kubeconfig needs there.
 
@@ -273,12 +291,13 @@ def worker_objects(
         taking: with the policy by which its namespaces take the copies of those that they name.
         options: those of `on_worker`.
     """
-    own = [
-        role(name, own_token_rules(account.name), account.namespace),
-        binding(name, account, account.namespace),
-    ]
-    everywhere = [account.object, role(name, on_worker(settings, **options)), binding(name, account)]
+    everywhere = [role(name, on_worker(settings, **options)), binding(name, account)]
+    if isinstance(account, Account):
+        everywhere = [account.object, *everywhere]
+        if bound:
+            own = role(name, own_token_rules(account.name), account.namespace)
+            everywhere += [own, binding(name, account, account.namespace)]
     kinds = (kind.resource for kind in chosen_kinds(settings) if not kind.workload_only)
     made = [WORKLOAD, *kinds, *copied_resources(settings)]
     policy = taking_objects(settings.manager_name, account.user, made) if taking else ()
-    return [*everywhere, *(own if bound else ()), *policy]
+    return [*everywhere, *policy]

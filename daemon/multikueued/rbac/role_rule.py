@@ -19,6 +19,12 @@ def allow(rules: Iterable[Json], wanted: Iterable[Json]) -> bool:
     return _granted(wanted) <= _granted(rules)
 
 
+def verbs_of(role: Json | None) -> set[str]:
+    """The verbs of a role's rules, which a worker may send in any form."""
+    listed = dig(role, "rules")
+    return {verb for role_rule in (listed if isinstance(listed, list) else ()) for verb in _texts(role_rule, "verbs")}
+
+
 def _granted(rules: Iterable[Json]) -> set[tuple[str, str, str]]:
     return {
         (group, resource, verb)

@@ -23,22 +23,24 @@ MOST: Final = 200
 millisecond."""
 
 
-def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> dict[ObjectKey, str]:
+def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str, namespace: str = "") -> dict[ObjectKey, str]:
     """What keeps jobs from running, by their Workloads. Those that nobody has to look after are not in it.
 
     Args:
-        objects: of the manager.
+        objects: of the manager: what keeps a job from running may be those of other namespaces.
         now: the wall clock.
         daemon_namespace: for remedies.
+        namespace: the only one whose jobs are told of; empty: all are.
     """
-    states = ((workload, state_of(workload, objects)) for workload in objects.dispatched)
+    wanted = (workload for workload in objects.dispatched if namespace in ("", ObjectKey.of(workload).namespace))
+    states = ((workload, state_of(workload, objects)) for workload in wanted)
     held_up = [(workload, state) for workload, state in states if state in HELD_UP]
     held_up.sort(key=lambda pair: (pair[1] in SETTLED, str(dig(pair[0], "metadata", "creationTimestamp") or "")))
     known: dict[ObjectKey, str] = {}
     for workload, _ in held_up[:MOST]:
         explanation = explain(Seen(workload, None, objects, (), now, daemon_namespace, others_named=None))
         if (first := next((finding for finding in explanation.findings if finding.blocking), None)) is not None:
-            known[ObjectKey.of(workload)] = first.why
+            known[ObjectKey.of(workload)] = first.sentence
     return known
 
 

@@ -222,7 +222,7 @@ class LogShower:
     def _why_nothing(self) -> str:
         if self.wanted.pod:
             return f'the job has no pod "{self.wanted.pod}" on worker cluster "{self.pods.sought.worker}"'
-        return why_no_pods(self.pods.sought, copied=self.pods.copied)
+        return why_no_pods(self.pods)
 
     def _start(self, pods: tuple[Json, ...], tasks: anyio.abc.TaskGroup) -> None:
         room = self.wanted.max_streams - len(self._open)

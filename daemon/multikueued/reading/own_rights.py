@@ -7,10 +7,11 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import reserved_at
-from multikueue.errors import ApiError, Forbidden
+from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
+from multikueued.diagnosis.fleet import fleet_findings
 from multikueued.reading.asked import Asked
 from multikueued.reading.causes import causes, with_causes
 from multikueued.reading.job_lookup import ManagerJob, find_job
@@ -25,13 +26,14 @@ from multikueued.reading.manager_lists import (
 from multikueued.reading.placement_watch import show_logs
 from multikueued.reading.pod_lookup import LocatorOfManager
 from multikueued.reading.pods import PodList, pod_list
-from multikueued.reading.queue_places import read_waiting
+from multikueued.reading.queue_places import read_waiting, with_other_jobs
 from multikueued.reading.source import Explained, JobList, JobsWanted
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, Unqueued, explain, unqueued
 from multikueued.reports.jobs import JobReport, JobState, job_reports, state_of
 from multikueued.reports.jobs_alone import jobs_alone, summary_alone
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.places import is_held
 from multikueued.reports.remedies.audience import Audience, audience_of
 
 
@@ -53,9 +55,12 @@ class OwnRights:
             of = tuple(await workloads_of_labelled_jobs(self.client, of, wanted.selector, namespace))
         reports = job_reports(objects, wanted.chosen, user_label=wanted.user_label, of=of)
         if wanted.now is not None:
-            reports = with_causes(reports, causes(objects, wanted.now, wanted.daemon_namespace))
+            seen, whose = objects, namespace
+            if namespace and any(is_held(workload, objects) for workload in objects.dispatched):
+                seen, whose = await with_other_jobs(self.client, objects, namespace)
+            reports = with_causes(reports, causes(seen, wanted.now, wanted.daemon_namespace, namespace))
             if wanted.places:
-                reports = await self._placed(reports, objects, namespace, wanted.now)
+                reports = await self._placed(reports, seen, whose, wanted.now)
         return JobList(reports, not_checked(objects))
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained:
@@ -128,10 +133,13 @@ async def explained(
         others_named: whether other jobs may be named.
     """
     assert job.workload is not None, "without it there is nothing to explain"
-    waits = await read_waiting(client, (job.workload,), job.objects, namespace, now)
-    objects = await _with_other_jobs(client, job.workload, job.objects) if namespace else job.objects
+    objects, state = job.objects, state_of(job.workload, job.objects)
+    if namespace and (state is JobState.QUEUED or is_held(job.workload, objects)):  # others have what it waits for
+        objects, namespace = await with_other_jobs(client, objects, namespace)
+    waits = await read_waiting(client, (job.workload,), objects, namespace, now)
+    fleet = tuple(fleet_findings(attrs.evolve(objects, workloads=()), now, daemon_namespace))
     about = (job.workload, job.object, objects, events, now, daemon_namespace, job.unread, job.others)
-    return explain(Seen(*about, waits[ObjectKey.of(job.workload)], audience, others_named))
+    return explain(Seen(*about, waits[ObjectKey.of(job.workload)], audience, others_named, fleet))
 
 
 def _without_workload(job: ManagerJob, namespace: str) -> Unqueued:
@@ -140,13 +148,3 @@ def _without_workload(job: ManagerJob, namespace: str) -> Unqueued:
         summary = summary_alone(job.object)
         return Unqueued(job=job.name, namespace=namespace, summary=summary, not_checked=job.unread)
     return unqueued(job.object, job.name, job.objects)
-
-
-async def _with_other_jobs(client: ClusterClient, workload: Json, objects: ManagerObjects) -> ManagerObjects:
-    """The objects with the Workloads of all namespaces where these may hold the quota that one waits for."""
-    if state_of(workload, objects) is not JobState.QUEUED:
-        return objects
-    try:
-        return attrs.evolve(objects, workloads=tuple((await client.list(WORKLOAD)).items))
-    except ApiError:  # it may be told without them
-        return objects

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,9 +14,10 @@ import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
-from multikueue.errors import ApiError, NotFound
+from multikueue.errors import ApiError, Forbidden, NotFound
+from multikueue.protocols import read
 from multikueued.clusters import ClusterClient
 from multikueued.exits import NOT_FOUND, NOT_REACHABLE, CommandError, for_people, in_words
 from multikueued.reading.asked import Asked
@@ -99,7 +101,7 @@ class JobLocator(ABC):
                 yield WorkerPods(client, job)
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class LocatorOfManager(JobLocator):
     """With what one person may read on the manager, Secrets included."""
 
@@ -107,12 +109,15 @@ class LocatorOfManager(JobLocator):
     asked: Asked
     worker: str = attrs.field(default="", init=False)
     """Nobody audits who reads with rights of his own."""
+    _job: ManagerJob | None = attrs.field(default=None, init=False)
+    """As it was seen last."""
+    _mark_key: bytes | None = attrs.field(default=None, init=False, repr=False)
 
     async def look(self) -> PlacedJob | UnplacedJob:
-        """See `JobLocator`."""
+        """See `JobLocator`. After the first time only the Workload is read, as long as it is the same."""
         target = self.asked.target
         try:
-            job = await find_job(self.manager, self.asked.job, target.namespace, target.daemon_namespace)
+            job = self._job = await self._newer() or await self._found()
         except ApiError as error:
             if error.retryable:
                 raise
@@ -131,8 +136,23 @@ class LocatorOfManager(JobLocator):
             origin=self.asked.origin,
             siblings=siblings_of(job.workload, job.objects.workloads),
             object=job.object,
-            mark_key=await mark_key(self.manager, target.daemon_namespace),
+            mark_key=self._mark_key,
         )
+
+    async def _found(self) -> ManagerJob:
+        target = self.asked.target
+        self._mark_key = await mark_key(self.manager, target.daemon_namespace)
+        return await find_job(self.manager, self.asked.job, target.namespace, target.daemon_namespace)
+
+    async def _newer(self) -> ManagerJob | None:
+        """The job with its Workload as it is now; None: it has to be found, as that one has ended, or is gone."""
+        if self._job is None or self._job.workload is None:
+            return None
+        with contextlib.suppress(Forbidden):
+            now = await read(self.manager, WORKLOAD, ObjectKey.of(self._job.workload))
+            if now is not None and uid(now) == uid(self._job.workload) and not workloads.is_finished(now):
+                return attrs.evolve(self._job, workload=now)
+        return None
 
     def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
         """See `JobLocator`."""
@@ -227,8 +247,11 @@ class WorkerPods:
         return sought.owners_of_copy(listed.items)
 
 
-def why_no_pods(sought: PlacedJob, *, copied: bool) -> str:
+def why_no_pods(pods: WorkerPods) -> str:
     """Why a job that has a worker has no pods there."""
+    sought, copied = pods.sought, pods.copied
+    if pods.latest.not_read:
+        return f'{sought.job} has no pods on worker cluster "{sought.worker}" that are known: {pods.latest.not_read[0]}'
     if workloads.is_finished(sought.workload):
         return f'{sought.job} has ended on worker cluster "{sought.worker}". {RETENTION}'
     if not copied:

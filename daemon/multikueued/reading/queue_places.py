@@ -14,9 +14,10 @@ from multikueue.core.model import workloads
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError
+from multikueue.protocols import Reader
 from multikueued.clusters import ClusterClient
 from multikueued.reports.objects import ManagerObjects, queue_name
-from multikueued.reports.places import Waiting, is_held, places_told, waiting
+from multikueued.reports.places import Waiting, places_told, waiting
 
 QUEUE: Final = Resource(GVK("visibility.kueue.x-k8s.io", "v1beta2", "LocalQueue"), "localqueues")
 """Of Kueue's visibility API, which is not served everywhere."""
@@ -43,26 +44,31 @@ async def read_waiting(
         for workload in chosen
         if not workloads.has_quota(workload) and not workloads.is_finished(workload) and queue_name(workload)
     }
-    pending, everywhere = dict[ObjectKey, int](), list[Json]()
+    pending = dict[ObjectKey, int]()
 
     async def ask(queue: ObjectKey) -> None:
         with suppress(ApiError):  # not served, or not permitted
             pending.update(places_told(await client.part(QUEUE, queue, "pendingworkloads")))
 
-    async def read_all() -> None:
-        with suppress(ApiError):
-            everywhere.extend((await client.list(WORKLOAD)).items)
-
-    whole = not namespace
     with anyio.move_on_after(DEADLINE):
         async with anyio.create_task_group() as tasks:
             for queue in sorted(queues)[:MOST_QUEUES]:
                 tasks.start_soon(ask, queue)
-            if not whole and any(is_held(workload, objects) for workload in chosen):
-                tasks.start_soon(read_all)
-    seen = attrs.evolve(objects, workloads=tuple(everywhere)) if everywhere else objects
-    waits = waiting(chosen, seen, pending, now)
-    if whole or everywhere:
+    waits = waiting(chosen, objects, pending, now)
+    if not namespace:
         return waits
     # The place among the held is known to those who see all that are ahead.
     return {key: attrs.evolve(wait, place=pending.get(key)) for key, wait in waits.items()}
+
+
+async def with_other_jobs(client: Reader, objects: ManagerObjects, namespace: str) -> tuple[ManagerObjects, str]:
+    """The objects with the Workloads of all namespaces, if they may be read soon; and whose Workloads they have then.
+
+    Args:
+        client: of the manager.
+        objects: of the manager.
+        namespace: whose Workloads they have; empty: all.
+    """
+    with anyio.move_on_after(DEADLINE if namespace else 0.0), suppress(ApiError):
+        return attrs.evolve(objects, workloads=tuple((await client.list(WORKLOAD)).items)), ""
+    return objects, namespace

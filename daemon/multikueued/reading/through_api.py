@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
@@ -39,6 +39,8 @@ LOGS: Final = ClientOptions(deadline=60.0, connection_wait=10.0)
 CAUSES: Final = Resource(GVK(GROUP, VERSION, "Causes"), "causes")
 CAUSES_WITHIN: Final = 5.0
 """Seconds for all causes together."""
+AT_ONCE: Final = 3
+"""Requests for causes at the same time: the API bounds those of one person."""
 MOST_NAMESPACES: Final = 20
 """Namespaces of which causes are asked for, each by a request."""
 NAMESPACES: Final = Resource(GVK(GROUP, VERSION, "RemoteNamespace"), "remotenamespaces", namespaced=False)
@@ -62,17 +64,31 @@ class ThroughApi:
     async def _causes(self, jobs: Iterable[JobReport]) -> tuple[dict[ObjectKey, str], tuple[str, ...]]:
         """What keeps jobs from running, as far as the API may be asked and answers soon; and where that is not known.
         The list stands without it."""
-        unread = sorted({job.namespace for job in jobs if job.state in HELD_UP})
-        known: dict[ObjectKey, str] = {}
-        with anyio.move_on_after(CAUSES_WITHIN):
-            for namespace in unread[:MOST_NAMESPACES]:
-                try:
-                    with suppress(Forbidden, NotFound):  # the role, or the server, is of an earlier version
-                        for entry in (await self.client.list(CAUSES, namespace=namespace)).items:
-                            known[ObjectKey.of(entry)] = str(entry.get("why") or "")
-                except ApiError:
-                    break
+        wanted = sorted({job.namespace for job in jobs if job.state in HELD_UP})
+        known, unread = dict[ObjectKey, str](), [*wanted]
+        limiter = anyio.CapacityLimiter(AT_ONCE)
+
+        async def read(where: str, namespaces: Sequence[str]) -> None:
+            async with limiter:
+                listed = (await self.client.list(CAUSES, namespace=where)).items
+            known.update((ObjectKey.of(entry), str(entry.get("why") or "")) for entry in listed)
+            unread[:] = [namespace for namespace in unread if namespace not in namespaces]
+
+        async def read_one(namespace: str) -> None:
+            try:
+                await read(namespace, (namespace,))
+            except (Forbidden, NotFound):  # the role, or the server, is of an earlier version
                 unread.remove(namespace)
+            except ApiError:
+                return
+
+        with anyio.move_on_after(CAUSES_WITHIN):
+            if len(wanted) > 1:
+                with suppress(ApiError):
+                    await read("", wanted)  # who may ask for all of them
+            async with anyio.create_task_group() as tasks:
+                for namespace in unread[:MOST_NAMESPACES]:
+                    tasks.start_soon(read_one, namespace)
         return known, (f"causes of jobs in {', '.join(unread)}",) if unread else ()
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained | None:

@@ -75,7 +75,7 @@ async def mark_key(manager: ClusterClient, namespace: str) -> bytes | None:
     """The key by which copies are marked; None if it is not there, or may not be read."""
     try:
         return key_in(await manager.get(SECRET, ObjectKey(namespace, Settings().marks_secret)))
-    except (NotFound, Forbidden, ValueError):
+    except (NotFound, Forbidden):
         return None
 
 
@@ -103,13 +103,8 @@ def told_of(worker: str, error: ApiError) -> str:
 
 def key_in(secret: Json) -> bytes | None:
     """The key in a Secret; None if it has none that can be used."""
-    text = dig(secret, "data", FIELD)
-    if not text:
+    try:
+        key = base64.b64decode(str(dig(secret, "data", FIELD) or ""))
+    except ValueError:
         return None
-    key = base64.b64decode(text)
-    if len(key) < SHORTEST:
-        log.warning(
-            f"the key is not usable and is replaced: it must be {SHORTEST} bytes or more, in base64", field=FIELD
-        )
-        return None
-    return key
+    return key if len(key) >= SHORTEST else None

@@ -140,7 +140,7 @@ def running_pod(owned: Owned, pods: WorkerPods) -> Json:
     """
     ordered = in_order(owned.pods)
     if not ordered:
-        raise CommandError(why_no_pods(pods.sought, copied=pods.copied), NOT_FOUND)
+        raise CommandError(why_no_pods(pods), NOT_FOUND)
     for pod in ordered:
         if phase_of(pod) == "Running" and not is_terminating(pod):
             return pod

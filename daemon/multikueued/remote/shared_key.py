@@ -19,10 +19,10 @@ from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, resource_version
+from multikueue.core.model.objects import annotations_of, dig, resource_version
 from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound, SettingsError
 from multikueue.protocols import ApiClient
-from multikueued.reading.worker_access import FIELD, key_in
+from multikueued.reading.worker_access import FIELD, SHORTEST, key_in
 from multikueued.reports.remedies.remedy import REMEDIES
 
 ORIGIN: Final = f"{OWN_PREFIX}origin"
@@ -100,6 +100,9 @@ async def _read_or_make(client: ApiClient, secret: ObjectKey, origin: str, use: 
     _refuse_another(secret, stored, origin)
     noted, key = annotations_of(stored).get(ORIGIN), key_in(stored)
     if key is None:
+        if dig(stored, "data", FIELD):
+            unusable = f"the key is not usable and is replaced: it must be {SHORTEST} bytes or more, in base64"
+            log.warning(unusable, secret=str(secret), field=FIELD)
         key = secrets.token_bytes(LENGTH)
         await _write(client, secret, stored, origin, {"data": {FIELD: base64.b64encode(key).decode()}})
         log.info(f"made a key {use.what}", secret=str(secret))

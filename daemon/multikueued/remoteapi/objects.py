@@ -20,6 +20,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.core.model.outside_text import without_addresses
 from multikueued.api_answers import GROUP, JOB_STATUS, REMOTE_JOB, VERSION
+from multikueued.diagnosis.fleet import fleet_findings
 from multikueued.reading.structured import plain
 from multikueued.reading.through_api import report_of
 from multikueued.remoteapi.shares import Share, Shares, holdings, shares_of
@@ -28,7 +29,8 @@ from multikueued.reports.jobs import WAITING_STATES, JobState, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
 from multikueued.reports.remedies.next_steps import next_steps
-from multikueued.reports.status import about
+from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.typenames import type_name
 from multikueued.reports.worker_answers import ask_workers
 from multikueued.reports.workers import WorkerReport, worker_reports
@@ -148,10 +150,10 @@ def fleet(
         not_checked: what may not be read.
     """
     reports, context = list(map(report_of, jobs)), without_workloads(objects)
-    workers = worker_reports(context, reports)
+    workers, findings = worker_reports(context, reports), fleet_findings(context, now, daemon_namespace)
     shares = shares_of(workers, objects.workloads)
     status: Json = {
-        "workers": [_worker(worker, shares.get(worker.name, {}), context, daemon_namespace) for worker in workers],
+        "workers": [_worker(worker, shares.get(worker.name, {}), context, findings) for worker in workers],
         "queues": [_queue(queue, jobs, now) for queue in queue_reports(context, reports)],
         "moves": list(_moves(jobs)),
     }
@@ -164,7 +166,17 @@ def without_workloads(objects: ManagerObjects) -> ManagerObjects:
     return objects if objects.unread else attrs.evolve(objects, workloads=())
 
 
-def _worker(report: WorkerReport, shares: Shares, objects: ManagerObjects, daemon_namespace: str) -> Json:
+def with_jobs_taken_away(objects: ManagerObjects) -> ManagerObjects:
+    """With the Workloads alone whose worker somebody takes away: what else is wrong with a fleet needs none."""
+    if objects.unread:
+        return objects
+    taken = (name for name in objects.jobs_by_worker if taken_away(name, objects) is not None)
+    return attrs.evolve(
+        objects, workloads=tuple(workload for name in taken for workload in objects.jobs_by_worker[name])
+    )
+
+
+def _worker(report: WorkerReport, shares: Shares, objects: ManagerObjects, findings: Iterable[Finding]) -> Json:
     published, quota = objects.published.get(report.name), report.quota
     kueue, queues = (published.facts.kueue, published.facts.queues) if published is not None else (None, None)
     others, read = None, MULTIKUEUE_CLUSTER not in objects.unread
@@ -193,7 +205,7 @@ def _worker(report: WorkerReport, shares: Shares, objects: ManagerObjects, daemo
             ],
             "readAt": quota.at,
             "notChecked": quota.not_checked,
-            "findings": about(report, objects, daemon_namespace),
+            "findings": [finding for finding in findings if report.name in finding.workers],
             "kueueVersion": str(kueue.version or "") if kueue is not None else "",
             "cost": annotations_of(objects.clusters_by_name.get(report.name) or {}).get(COST, ""),
         }

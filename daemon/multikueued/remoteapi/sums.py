@@ -13,11 +13,12 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueued.clusters import ClusterClient
+from multikueued.diagnosis.fleet import MOST, fleet_findings, without_queue
 from multikueued.reading.causes import causes
 from multikueued.reading.manager_lists import not_checked
 from multikueued.reading.queue_places import read_waiting
 from multikueued.remoteapi.manager_view import ManagerView
-from multikueued.remoteapi.objects import api_name, for_tenants, without_workloads
+from multikueued.remoteapi.objects import api_name, for_tenants, with_jobs_taken_away, without_workloads
 from multikueued.remoteapi.overview import overview
 from multikueued.remoteapi.shares import shares_of, use_of_fleet
 from multikueued.reports.jobs import JobState, job_report
@@ -25,7 +26,6 @@ from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.places import Waiting, starving
 from multikueued.reports.remedies.audience import Audience, audience_of, for_audience
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.status import MOST, fleet_findings, without_queue
 from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.workers import worker_reports
 
@@ -51,10 +51,9 @@ def overview_of(view: ManagerView, namespace: str, daemon_namespace: str) -> Jso
     if namespace:
         objects = _of_namespace(objects, namespace)
     else:
-        context = without_workloads(objects)
-        workers = worker_reports(context, ())
+        workers = worker_reports(without_workloads(objects), ())
         use = use_of_fleet(shares_of(workers, objects.workloads).values())
-        findings += fleet_findings(context, workers, now, daemon_namespace)
+        findings += fleet_findings(with_jobs_taken_away(objects), now, daemon_namespace)
     findings += without_queue(objects)
     if any(job["status"]["state"] == JobState.WAITING for job in jobs):  # of those that are held some may starve
         findings += islice(starving(objects, now), MOST)
@@ -74,8 +73,7 @@ def _of_namespace(objects: ManagerObjects, namespace: str) -> ManagerObjects:
 
 def causes_in(view: ManagerView, namespace: str, daemon_namespace: str) -> list[Json]:
     """What keeps the jobs of a namespace from running, by the names of their Workloads; empty: of all."""
-    objects = _of_namespace(view.objects, namespace) if namespace else view.objects
-    known = causes(objects, view.now(), daemon_namespace).items()
+    known = causes(view.objects, view.now(), daemon_namespace, namespace).items()
     return [{"metadata": key._asdict(), "why": for_tenants(why)} for key, why in known]
 
 

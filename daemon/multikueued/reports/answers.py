@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from multikueue.core.config.cluster_profiles import BAD_PROFILE, FEATURE_DISABLED
-from multikueue.core.machinery.connection import BAD_NAMES, UNREADABLE
+from multikueue.core.machinery.connection import BAD_NAMES, CREDENTIALS, FROM_KUBECONFIG, UNREADABLE
 from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
 from multikueue.core.model import placements as noted
 from multikueue.core.model import workloads
@@ -24,8 +24,8 @@ from multikueued.reports.remedies.trouble import NEVER_TRIED, WORKER_IS_MANAGER,
 
 _FRESH: Final = timedelta(minutes=5)
 """How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
-_ASKED: Final = timedelta(seconds=10)
-"""How long an answer takes to be told once a worker was asked again."""
+_ASKED: Final = timedelta(seconds=30)
+"""How long an answer takes to be told once a worker was asked again: what the check says waits for its turn."""
 _LASTING: Final = timedelta(hours=1)
 """How long it may be until a worker is asked again."""
 
@@ -172,3 +172,9 @@ def _cause(reason: str, facts: ConnectionFacts) -> str:
 
 def _time(value: Any) -> datetime | None:
     return parse_timestamp(value) if isinstance(value, str) else None
+
+
+def digest_in_use(cluster: Json) -> str:
+    """The digest of the kubeconfig that the daemon uses; empty if it does not say."""
+    credentials = condition(cluster, CREDENTIALS) or {}
+    return str(credentials.get("message") or "") if credentials.get("reason") == FROM_KUBECONFIG else ""

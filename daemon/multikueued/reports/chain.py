@@ -50,7 +50,10 @@ def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]
 
 
 def _unnamed(objects: ManagerObjects) -> Iterator[Finding]:
-    if not any(objects.check_of_queue(queue) for queue in objects.cluster_queues):
+    """That no queue leads to our checks, unless one may that does not exist: another finding tells of that."""
+    lost = any(True for local in objects.local_queues for _ in without_cluster_queue(local, objects))
+    lost = lost or any(True for queue in objects.cluster_queues for _ in missing_checks(queue, objects))
+    if not lost and not any(objects.check_of_queue(queue) for queue in objects.cluster_queues):
         yield finding("no-check@unnamed", "the manager", checks=", ".join(sorted(objects.our_checks)))
 
 
@@ -89,13 +92,15 @@ def _of_config(check: str, config: Json, said: str, objects: ManagerObjects) -> 
     similars = {name: "" if placed else similar(name, free) for name in missing}
     counts = Counter(similars.values())  # what looks like several of them is none that is meant
     guesses = {name: guess if counts[guess] == 1 else "" for name, guess in similars.items()}
-    plain = [name for name, guess in guesses.items() if not guess]
-    groups = [[name] for name, guess in guesses.items() if guess] + ([plain] if plain else [])
+    apart = [name for name in missing if guesses[name] or name in objects.jobs_by_worker]
+    plain = [name for name in missing if name not in apart]
+    groups = [[name] for name in apart] + ([plain] if plain else [])
     for names in groups:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         words = {"first": names[0], "more": more, "each": f"of {'these names' if more else 'that name'}"}
         instead, guess = "cluster-missing@placed" if placed else "", guesses[names[0]]
-        missing_worker = finding("cluster-missing", where, said, instead=instead, guess=guess, **words)
+        had = f"MultiKueueCluster {names[0]}" if names[0] in objects.jobs_by_worker else ""
+        missing_worker = finding("cluster-missing", where, said, instead=instead, guess=guess, had=had, **words)
         yield missing_worker.mild(len(missing) < len(listed))
 
 
@@ -155,7 +160,7 @@ def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> 
 
 def missing_checks(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
     """That a ClusterQueue names AdmissionChecks which do not exist."""
-    known = {name_of(check) for check in objects.checks}
+    known = objects.checks_by_name
     for name in check_names(queue):
         if name not in known:
             where, guess = f"ClusterQueue {name_of(queue)}", similar(name, known)
@@ -166,7 +171,9 @@ def inactive_queue(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
     """That a ClusterQueue is not active, for another reason than a check of which other findings tell."""
     problem = queue_problem(queue)
     if problem and not follows_from_checks(queue, objects):
-        yield finding("queue-inactive", f"ClusterQueue {name_of(queue)}", problem)
+        is_flavor = (condition(queue, "Active") or {}).get("reason") == "FlavorNotFound"
+        instead = "queue-inactive@flavor" if is_flavor else ""
+        yield finding("queue-inactive", f"ClusterQueue {name_of(queue)}", problem, instead=instead)
 
 
 def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
@@ -174,7 +181,7 @@ def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
     if (condition(queue, "Active") or {}).get("reason") not in _BY_CHECKS:
         return False
     ours, named = objects.check_of_queue(queue), check_names(queue)
-    if any(name not in map(name_of, objects.checks) for name in named):
+    if any(name not in objects.checks_by_name for name in named):
         return True
     if any(name_of(placement) in named and not is_true(placement, "Active") for placement in _placements(objects)):
         return True

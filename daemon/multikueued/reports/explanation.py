@@ -44,6 +44,7 @@ from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.remedies.trouble import UNKNOWN, findings_of, found_by, source_names, trouble_of
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers, lacks_quota_there
+from multikueued.reports.worker_queues import local_queue_of
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
 _OF_THE_RUN: Final = frozenset(
@@ -77,6 +78,9 @@ class Seen:
     others_named: bool | None = True
     """Whether other jobs may be named, since `objects` were read with the rights of who is told; None: nobody asks for
     what they hold up."""
+
+    fleet: tuple[Finding, ...] = ()
+    """What is wrong with the fleet: of a job that a worker has, what concerns it is told."""
 
     def findings_of(self, other: Json) -> tuple[Finding, ...]:
         """What is wrong with another Workload."""
@@ -188,12 +192,26 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     going = job.state in _WITHOUT_TROUBLE
     if check := seen.objects.check_for(seen.workload):
         yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, check))
+    elif job.state in RUNNING_STATES:  # its check was taken away under it
+        yield from (queue_finding.mild() for queue_finding in queue_findings(seen.workload, seen.objects))
     yield from narrowed_out(job, answers)
     if job.state is JobState.WAITING:
         yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
+    if job.state in RUNNING_STATES:
+        yield from (fleet_finding.mild() for fleet_finding in seen.fleet if _is_about(fleet_finding, seen, job))
     yield from clocks.published(seen.objects, dict.fromkeys((job.worker, *job.offered_to)))
     yield from clocks.clock_findings(seen.workload, seen.job, job, seen.now)
+
+
+def _is_about(fleet_finding: Finding, seen: Seen, job: JobReport) -> bool:
+    """Whether something that is wrong on the worker of a job is its queue there, or its namespace."""
+    here = local_queue_of(seen.workload)
+    there = seen.objects.names_on(job.worker).local_queue(here)
+    queues = seen.objects.queues_seen(job.worker)
+    target = queues[0].local.get(there, "") if queues is not None else ""
+    own = f"Namespace {here.namespace}", f"LocalQueue {here}", f"LocalQueue {there.name}", f"ClusterQueue {target}"
+    return job.worker in fleet_finding.workers and fleet_finding.object in own
 
 
 def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Iterator[Finding]:
@@ -251,11 +269,13 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
 
 def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
+    here = local_queue_of(seen.workload)
 
     def named(answer: WorkerAnswer) -> dict[str, str]:
         return {
             **context_of(seen, job),
             **source_names(seen.objects.clusters_by_name.get(answer.worker)),
+            "namespace_there": seen.objects.names_on(answer.worker).local_queue(here).namespace or here.namespace,
             **answer.about,
         }
 
@@ -273,8 +293,11 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
     known = [answer.worker for answer in answers if answer.state != "Missing" and not answer.is_twin]
     may_take = any(worker not in by_worker or not by_worker[worker].remedy.blocking for worker in known)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
+    is_stuck = job.state is JobState.LOST or any(
+        answer.worker == job.worker and answer.state == "Refused" for answer in answers
+    )
     for trouble in findings_of(by_worker.values()):
-        own = job.state is JobState.LOST and job.worker in trouble.workers
+        own = is_stuck and job.worker in trouble.workers
         yield trouble.mild(not own and (may_take or going))
 
 
@@ -301,7 +324,7 @@ def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
         case JobState.RETRYING:
             return "It was sent back, and is queued again."
     if first is not None:
-        return f"It does not run, and somebody has to act: {first.why}."
+        return f"It does not run, and somebody has to act: {first.sentence.rstrip('.')}."
     return _waits(job, findings)
 
 

@@ -155,7 +155,8 @@ def _with_quota(workload: Json, state: CheckState, objects: ManagerObjects) -> J
     if not is_true(objects.clusters_by_name.get(worker, {}), "Active"):
         return JobState.LOST
     owner = workloads.owner(workload)
-    has_it = state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)
+    unchecked = objects.check_of(workload) is None
+    has_it = unchecked or state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)
     return JobState.RUNNING if has_it else JobState.STARTING
 
 

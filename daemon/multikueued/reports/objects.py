@@ -62,6 +62,11 @@ class ManagerObjects:
         return {name_of(check): check for check in self.checks if _is_ours(check)}
 
     @cached_property
+    def checks_by_name(self) -> dict[str, Json]:
+        """The AdmissionChecks, those of other controllers included."""
+        return _by_name(self.checks)
+
+    @cached_property
     def clusters_by_name(self) -> dict[str, Json]:
         """The MultiKueueClusters. Where none may be read, those that Workloads name, as if they were connected."""
         if MULTIKUEUE_CLUSTER in self.unread:
@@ -131,20 +136,41 @@ class ManagerObjects:
         """The Workloads that MultiKueue looks after, or will once they have quota."""
         return tuple(filter(self.is_dispatched, self.workloads))
 
+    @cached_property
+    def jobs_by_worker(self) -> dict[str, list[Json]]:
+        """The Workloads that have a worker and have not ended, by its name, whether there is such a worker or not."""
+        by_worker: dict[str, list[Json]] = {}
+        for workload in self.dispatched:
+            worker = workloads.cluster_name(workload)
+            if worker is not None and not workloads.is_finished(workload):
+                by_worker.setdefault(worker, []).append(workload)
+        return by_worker
+
     def is_dispatched(self, workload: Json) -> bool:
         """Whether MultiKueue looks after a Workload, or may: what its queue says may not be read, or it names none. A
         copy on the manager itself belongs to its original."""
-        reason = self.check_of(workload) or self.may_be_checked(workload) or self.has_no_queue(workload)
+        reason = self.check_of(workload) or self.may_be_checked(workload) or self.leads_nowhere(workload)
         return bool(reason) and not self.is_own_copy(workload)
 
     def may_be_checked(self, workload: Json) -> bool:
-        """Whether the ClusterQueue of a Workload has a check of ours, or that may not be read."""
-        return bool(self.unread & _ON_THE_WAY) or self.queue_check(workload) is not None
+        """Whether the ClusterQueue of a Workload has a check of ours, or one that does not exist, or that may not be
+        read.
+        """
+        if self.unread & _ON_THE_WAY or self.queue_check(workload) is not None:
+            return True
+        return any(name not in self.checks_by_name for name in check_names(self.cluster_queue_of(workload) or {}))
 
     def has_no_queue(self, workload: Json) -> bool:
         """Whether the LocalQueue that a Workload names does not exist, and nothing else gave it quota."""
         known = LOCAL_QUEUE in self.unread or self.local_queue_of(workload) is not None
         return bool(queue_name(workload)) and not known and not workloads.cluster_queue(workload)
+
+    def leads_nowhere(self, workload: Json) -> bool:
+        """Whether a Workload has no queue, or one whose ClusterQueue does not exist."""
+        if self.has_no_queue(workload):
+            return True
+        read = CLUSTER_QUEUE not in self.unread and self.local_queue_of(workload) is not None
+        return read and self.cluster_queue_of(workload) is None
 
     def is_own_copy(self, workload: Json) -> bool:
         """Whether a Workload says that it is a copy, and is where the manager, as a worker, has those."""

@@ -156,7 +156,7 @@ def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) 
     waiting = [
         (job.reserved, name_of(workload), workload, job)
         for workload, job in known
-        if about is None or workload is about
+        if about is None or uid(workload) == uid(about)
     ]
     for reserved, _, workload, job in sorted(waiting, key=lambda each: each[:2]):
         is_late = job.started is None and starves(reserved, latest.get(job.queue), now)

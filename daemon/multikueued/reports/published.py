@@ -114,7 +114,7 @@ def _queues(document: Any, _: Any) -> QueuesOnWorker:
         name: {"metadata": {"name": name}, "spec": dict(queue["spec"]), "status": dict(queue.get("status") or {})}
         for name, queue in document["cluster"].items()
     }
-    return QueuesOnWorker(local, cluster)
+    return QueuesOnWorker(local, cluster, frozenset(map(ObjectKey.parsed, document.get("stopped") or ())))
 
 
 def _bound(annotations: Any, _: Any) -> Bound:
@@ -173,9 +173,8 @@ _SPEC: Final = ("cohortName", "cohort", "stopPolicy", "admissionChecks", "admiss
 def slim(queues: QueuesOnWorker) -> QueuesOnWorker:
     """The ClusterQueues that LocalQueues lead to, with no more than what is looked at: quota and what is used of it."""
     reached = set(queues.local.values())
-    return QueuesOnWorker(
-        queues.local, {name: _slim(queue) for name, queue in queues.cluster.items() if name in reached}
-    )
+    cluster = {name: _slim(queue) for name, queue in queues.cluster.items() if name in reached}
+    return attrs.evolve(queues, cluster=cluster)
 
 
 def _slim(queue: Json) -> Json:

@@ -1,31 +1,23 @@
-"""The whole fleet on one screen: workers, queues, totals, and what is wrong with the configuration."""
+"""What the daemon's Lease and its words about workers tell, and the form of `multikueue status`."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueued.reports import clocks
-from multikueued.reports.chain import check_findings, queue_findings
-from multikueued.reports.jobs import job_report
-from multikueued.reports.objects import ManagerObjects, queue_name
-from multikueued.reports.places import starving
-from multikueued.reports.queues import QueueReport, queue_reports
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.remedies.trouble import about_worker, source_names
 from multikueued.reports.worker_facts import ShownPods
-from multikueued.reports.workers import WorkerReport, worker_reports
+from multikueued.reports.workers import WorkerReport
 
-MOST: Final = 10
-"""Queues that do not exist of which is told, and jobs that starve: anybody may make more."""
 _SILENT: Final = timedelta(seconds=30)
 """How long after the end of a Lease its holder is taken for gone: clocks differ, and a write can be late."""
 
@@ -61,25 +53,6 @@ class StatusReport:
     """What was not looked at, and so says nothing."""
 
 
-def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> StatusReport:
-    """Report the fleet.
-
-    Args:
-        objects: of the manager.
-        now: the wall clock.
-        daemon_namespace: where the daemon has its Lease and Secrets.
-    """
-    jobs = [job_report(workload, objects) for workload in objects.dispatched]
-    workers = worker_reports(objects, jobs)
-    totals = Counter(str(job.state) for job in jobs)
-    queues = queue_reports(objects, jobs)
-    findings = [*fleet_findings(objects, workers, now, daemon_namespace), *without_queue(objects)]
-    findings += islice(starving(objects, now), MOST)
-    daemon = daemon_report(objects.lease, now)
-    by_state = dict(sorted(totals.items()))
-    return StatusReport(now, daemon, workers, queues, by_state, tuple(findings), shown_pods(objects))
-
-
 def shown_pods(objects: ManagerObjects) -> ShownPods | None:
     """How many pods of runs the manager shows, of all workers that it has."""
     known = (
@@ -89,28 +62,6 @@ def shown_pods(objects: ManagerObjects) -> ShownPods | None:
     if not counts:
         return None
     return ShownPods(sum(mirrors.shown for mirrors in counts), sum(mirrors.refused for mirrors in counts))
-
-
-def fleet_findings(
-    objects: ManagerObjects, workers: Iterable[WorkerReport], now: datetime, daemon_namespace: str
-) -> Iterator[Finding]:
-    """What is wrong with the daemon, the configuration and the workers."""
-    yield from daemon_findings(daemon_report(objects.lease, now), daemon_namespace)
-    yield from check_findings(objects)
-    yield from clocks.published(objects)
-    for worker in workers:
-        yield from about(worker, objects, daemon_namespace)
-
-
-def without_queue(objects: ManagerObjects) -> Iterator[Finding]:
-    """The queues that jobs name and that do not exist, each once: who submitted those has to act, and no operator."""
-    by_queue = {
-        (ObjectKey.of(workload).namespace, queue_name(workload)): workload
-        for workload in objects.workloads
-        if objects.has_no_queue(workload)
-    }
-    for _, workload in sorted(by_queue.items())[:MOST]:
-        yield from (finding.mild() for finding in queue_findings(workload, objects))
 
 
 def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> tuple[Finding, ...]:

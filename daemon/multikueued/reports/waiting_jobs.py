@@ -26,8 +26,10 @@ AT_A_LOOK: Final = 200
 """The same of `status` and the page, which look again and again."""
 MOST_ALIKE: Final = 10
 """Findings of one id: anybody may submit more jobs that are too large."""
-_PASSING: Final = ("quota-in-use", "connecting", "cordoned", "clock-skew", "queue-without-check", EARLIER_RUN)
+_PASSING: Final = ("quota-in-use", "connecting", "clock-skew", "queue-without-check", EARLIER_RUN)
 """What is no fault, or is told elsewhere."""
+_MEANT: Final = ("cordoned",)
+"""What an operator does for a while."""
 _AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
 
 
@@ -78,5 +80,5 @@ def with_waiting(
     for finding in why_jobs_wait(objects, now, daemon_namespace, most=AT_A_LOOK):
         alike[finding.id] += 1
         if finding.blocking and alike[finding.id] <= MOST_ALIKE:
-            grave.append(finding.mild(not finding.workers))
+            grave.append(finding.mild(not finding.workers or finding.id in _MEANT))
     return once(findings, grave)

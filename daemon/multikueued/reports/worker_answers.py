@@ -22,7 +22,7 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.trouble import CORDONED, NO_NAMESPACE, SECOND_NAME
-from multikueued.reports.worker_queues import quota_mismatch
+from multikueued.reports.worker_queues import local_queue_of, quota_mismatch
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
 
@@ -96,7 +96,8 @@ def ask_workers(
     names = dict.fromkeys([*listed, *job.offered_to, *([job.worker] if job.worker else [])])
     message = check_message(workload, objects)
     parts = Message.read(message).by_worker(names)
-    refused = refusals(workload, events, parts, now) if job.state in WAITING_STATES else {}
+    may_refuse = job.state in (*WAITING_STATES, JobState.STARTING)
+    refused = refusals(workload, events, parts, now) if may_refuse else {}
     answers = (_answer(name, workload, job, objects, parts, refused) for name in names)
     why = refusals_in(workload, message) if parts else {}
     return tuple(_refusing(answer, refused.get(answer.worker), why.get(answer.worker)) for answer in answers)
@@ -134,10 +135,8 @@ def _answer(
     if not said.connected:
         state = "Lost" if said.reason == "ClientConnectionFailed" else "NotConnected"
         return WorkerAnswer(name, state, said.error, "condition", said.next_attempt, said.cause)
-    if name == job.worker and job.state is JobState.STARTING and name in parts:
-        return WorkerAnswer(name, "Waiting", parts[name], "check")
     if name == job.worker:
-        return WorkerAnswer(name, "Running" if job.state in RUNNING_STATES else str(job.state), parts.get(name, ""), "")
+        return _of_its_worker(job, parts.get(name, ""), refused.get(name))
     owner = workloads.owner(workload)
     unusable = said.unusable.get(owner.gvk.dotted, "") if owner is not None else ""
     stops_there = job.state is JobState.STOPPING and name == workloads.noted_worker(workload)
@@ -154,6 +153,14 @@ def _answer(
     asked = name in job.offered_to or job.state is JobState.WAITING
     seen = _seen_there(name, workload, objects) if job.state in WAITING_STATES and asked else None
     return _without_words(name, workload, job) if seen is None else seen
+
+
+def _of_its_worker(job: JobReport, words: str, refused: ReportedRefusal | None) -> WorkerAnswer:
+    if job.state is JobState.STARTING and refused is not None:
+        return WorkerAnswer(job.worker, "Refused", refused.why, "event")
+    if job.state is JobState.STARTING and words:
+        return WorkerAnswer(job.worker, "Waiting", words, "check")
+    return WorkerAnswer(job.worker, "Running" if job.state in RUNNING_STATES else str(job.state), words, "")
 
 
 def _kept_away(name: str, workload: Json, job: JobReport, objects: ManagerObjects) -> WorkerAnswer | None:
@@ -186,6 +193,11 @@ def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> WorkerAns
     if (seen := objects.queues_seen(name)) is None:
         return None
     queues, at = seen
+    there = objects.names_on(name).local_queue(local_queue_of(workload)).namespace
+    namespaces = objects.published[name].facts.namespaces
+    if there and namespaces is not None and there not in namespaces:
+        words = f'namespaces "{there}" not found (as the daemon saw it at {timestamp(at)})'
+        return WorkerAnswer(name, "Waiting", words, "findings")
     if (wrong := quota_mismatch(workload, queues, objects.names_on(name))) is None:
         return None
     words = f"{wrong} (as the daemon saw it at {timestamp(at)})"

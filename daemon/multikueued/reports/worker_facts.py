@@ -134,6 +134,8 @@ class WorkerFacts:
     """The same as a `Cause`; empty: its words alone tell."""
     latency: float | None = None
     clock: ClockBound | None = None
+    user: str = ""
+    """Whom it takes the credentials for, as it names them; empty: it was not asked, as their token says it."""
     permissions: tuple[Permission, ...] = ()
     lacking: frozenset[GVK] = frozenset()
     """Kinds that it does not serve."""
@@ -179,3 +181,8 @@ class KubeconfigFacts:
     """Whether its server is on the machine that the daemon runs on."""
     account: str = ""
     """NAMESPACE/NAME of the service account whose token it has, as the token says; empty: it has no such token."""
+
+
+def secret_name(worker: str) -> str:
+    """The Secret on the manager with a worker's kubeconfig, where `worker add` has made it."""
+    return f"{worker}-kubeconfig"

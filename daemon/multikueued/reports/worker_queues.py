@@ -27,7 +27,7 @@ class QueuesOnWorker:
     """The ClusterQueue of each LocalQueue."""
     cluster: Mapping[str, Json]
     stopped: frozenset[ObjectKey] = frozenset()
-    """The LocalQueues that somebody has stopped, where they were read; it is not published."""
+    """The LocalQueues that somebody has stopped."""
 
     @classmethod
     def of(cls, local: Iterable[Json], cluster: Iterable[Json]) -> QueuesOnWorker:

@@ -17,7 +17,7 @@ from multikueue import KubeClient, ObjectKey
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, Resource
-from multikueue.core.model.objects import is_terminating, name_of
+from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.worker_names import origin_namespace
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.queue_informers import QueueInformers
@@ -98,4 +98,4 @@ def watched_queues(queues: QueueInformers) -> QueuesOnWorker | None:
         not informer.status.synced or informer.status.failures for informer in queues.both
     ):
         return None
-    return QueuesOnWorker(dict(queues.targets()), {name_of(queue): queue for queue in queues.cluster_queues.values()})
+    return QueuesOnWorker.of(queues.local_queues.values(), queues.cluster_queues.values())

@@ -14,12 +14,12 @@ from typing import Any, Final, cast
 import anyio
 import attrs
 import structlog
-from aiohttp import web
+from aiohttp import StreamReader, web
 
 from multikueued.serving.serving_tls import ServingTls
 
 OWED: Final = 0.25
-"""Seconds after which one that owes its handshake, or a head, makes room: those who mean it need a few milliseconds."""
+"""Seconds after which one that owes something makes room: those who mean it need a few milliseconds."""
 ACCEPT_DELAY: Final = 1.0
 """Seconds until the next try where the process may open no more files, as in asyncio."""
 
@@ -31,9 +31,9 @@ class Limits:
     """What the clients of a port may hold."""
 
     connections: int = 128
-    """Open at a time. Beyond them the one that has been idle longest is closed; if none is, the one that has owed a
-    head longest, for `OWED` at least; else others wait in the kernel's queue. A few API servers with some connections
-    each, kubelet and Prometheus need a tenth."""
+    """Open at a time. Beyond them the one that has been idle longest is closed; if none is, the one that has owed
+    something longest, for `OWED` at least; else others wait in the kernel's queue. A few API servers with some
+    connections each, kubelet and Prometheus need a tenth."""
     head_timeout: float = 5.0
     """Seconds for TLS, and then for the head of a request from when it may begin. API servers send it in one packet."""
     idle_timeout: float = 120.0
@@ -51,7 +51,8 @@ class GuardedConnection(asyncio.Protocol):
     idle: bool = attrs.field(default=False, init=False)
     """Whether an answer has been given and nothing has come since."""
     owes_since: float = attrs.field(factory=anyio.current_time, init=False)
-    """Since when the handshake, or a head, is to come; infinite: neither is."""
+    """Since when the handshake, a head or more of a body is to come, or its last answer to be taken; infinite: none."""
+    _owes_body: bool = attrs.field(default=False, init=False)
     evicted: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
     """Cancelled to close it at once, also while it has no transport."""
     _transport: asyncio.Transport | None = attrs.field(default=None, init=False)
@@ -66,8 +67,11 @@ class GuardedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """The first byte after an answer begins the next head."""
         if self.idle:
-            self.idle, self.owes_since = False, anyio.current_time()
+            self.idle = False
             self._wait(self.limits.head_timeout)
+            self.owes_since = anyio.current_time()
+        elif self._owes_body:
+            self.owes_since = anyio.current_time()
         self.inner.data_received(data)
 
     def eof_received(self) -> bool | None:
@@ -89,22 +93,37 @@ class GuardedConnection(asyncio.Protocol):
         self.inner.connection_lost(exc)
         self.on_lost()
 
-    def began(self) -> None:
-        """The head has arrived, and its handler runs: that one bounds the body."""
-        self.idle, self.owes_since = False, math.inf
+    def began(self, body: StreamReader | None = None) -> None:
+        """The head has arrived, and its handler runs: that one bounds the body, if one is to come."""
+        self.idle, self._owes_body, self.owes_since = False, True, anyio.current_time()
         self._wait(None)
+        if body is None:
+            self._owes_nothing()
+        else:
+            body.on_eof(self._owes_nothing)
 
     def answered(self) -> None:
         """The handler has an answer."""
+        self._owes_nothing()
         self.idle = True
         self._wait(self.limits.idle_timeout)
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is idle, and its last answer has been sent."""
+        return self.idle and self._transport is not None and not self._transport.get_write_buffer_size()
+
     def make_room(self) -> None:
-        """Close once the answer has been sent, for which there is as long as for a head."""
-        self.idle = False
+        """Close once the answer has been sent, for which there is as long as for a head, unless others want its place
+        before that.
+        """
+        self.idle, self.owes_since = False, anyio.current_time()
         if self._transport is not None:
             self._wait(self.limits.head_timeout)
             self._transport.close()
+
+    def _owes_nothing(self) -> None:
+        self._owes_body, self.owes_since = False, math.inf
 
     def close(self) -> None:
         """Close at once."""
@@ -160,7 +179,7 @@ class ConnectionLimit:
         connection = self.connection(request.protocol)
         if connection is None:
             return await handler(request)
-        connection.began()
+        connection.began(request.content)
         try:
             return await handler(request)
         finally:
@@ -172,17 +191,21 @@ class ConnectionLimit:
         acquired = False
         while not acquired:
             if not self._places.value:
-                longest = next((connection for connection in self._open.values() if connection.idle), None)
-                if longest is not None:
-                    longest.make_room()
-                elif (owing := self._owing()) is not None:
-                    owing.evicted.cancel()
+                self._make_room()
             with anyio.move_on_after(OWED):  # one that is busy now may be idle then
                 await self._places.acquire()
                 acquired = True
 
+    def _make_room(self) -> None:
+        """Close one: at once, but for one that has not taken its answer yet."""
+        clear = next((connection for connection in self._open.values() if connection.is_clear), None)
+        if (leaving := clear or self._owing()) is not None:
+            leaving.evicted.cancel()
+        elif (idle := next((connection for connection in self._open.values() if connection.idle), None)) is not None:
+            idle.make_room()
+
     def _owing(self) -> GuardedConnection | None:
-        """Who has owed a head longest; None: nobody for long."""
+        """Who has owed something longest; None: nobody for long."""
         longest = min(self._open.values(), key=lambda connection: connection.owes_since, default=None)
         return longest if longest is not None and anyio.current_time() - longest.owes_since >= OWED else None
 

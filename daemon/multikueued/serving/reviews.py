@@ -13,6 +13,9 @@ TOKEN_REVIEW: Final = Resource(GVK("authentication.k8s.io", "v1", "TokenReview")
 ACCESS_REVIEW: Final = Resource(
     GVK("authorization.k8s.io", "v1", "SubjectAccessReview"), "subjectaccessreviews", namespaced=False
 )
+WHO_AM_I: Final = Resource(
+    GVK("authentication.k8s.io", "v1", "SelfSubjectReview"), "selfsubjectreviews", namespaced=False
+)
 SELF_REVIEW: Final = Resource(
     GVK("authorization.k8s.io", "v1", "SelfSubjectAccessReview"), "selfsubjectaccessreviews", namespaced=False
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from multikueue.errors import SettingsError
-from multikueue.kube.kubernetes_yaml import MAX_SIZE
+from multikueue.kube.named_files import named_text
 
 
 @contextmanager
@@ -38,11 +38,7 @@ def read_text(path: Path) -> str:
         SettingsError: it cannot be read, or is too large.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_SIZE + 1)
-        if len(content) > MAX_SIZE:
-            raise SettingsError(f"cannot read {path}: it is larger than {MAX_SIZE} bytes")
-        return content.decode()
+        return named_text(path)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsError(f"cannot read {path}: {why}") from error

@@ -9,9 +9,12 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Iterator
+from typing import Final
 
+import anyio
 import attrs
 
+from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
@@ -29,11 +32,12 @@ from multikueued.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.rbac.role_rule import allow
 from multikueued.rbac.rules import EXTRAS
+from multikueued.reports.worker_facts import secret_name
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.addresses import certificates_in, check_server
 from multikueued.workers.bound_token import authority, check_bound, issued, still_good
-from multikueued.workers.connection_wait import until_connected
+from multikueued.workers.connection_wait import INTERVAL, until_connected
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, change_list, decoded, make_namespace
 from multikueued.workers.tokens import account_secrets, filled, kubeconfig_secret, server_in, token_in
@@ -197,7 +201,7 @@ async def check_manager(manager: ManagerAccess, joining: Joining) -> tuple[str, 
     if listing is not None:
         objects.with_entry(listing, joining.name)
     objects.check_cluster(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", joining.name)), joining.name)
-    key = ObjectKey(manager.namespace, objects.secret_name(joining.name))
+    key = ObjectKey(manager.namespace, secret_name(joining.name))
     secret = await read(manager.client, SECRET, key)
     if secret is not None and not objects.is_ours(secret):
         raise WorkerError(
@@ -238,7 +242,7 @@ async def credentials(manager: ManagerAccess, worker: ClusterClient, joining: Jo
         WorkerError: the token in use does not end, and one that does is wanted.
         ApiError: the worker refuses.
     """
-    stored = await read(manager.client, SECRET, ObjectKey(manager.namespace, objects.secret_name(joining.name)))
+    stored = await read(manager.client, SECRET, ObjectKey(manager.namespace, secret_name(joining.name)))
     used, side = token_in(stored) if stored is not None else "", joining.side
     if joining.bound or (stored is not None and bound_in(stored) is not None):
         return await _bound(manager, worker, joining, stored)
@@ -301,9 +305,21 @@ async def _tell_unused(manager: ManagerAccess, config: str) -> None:
         )
 
 
+IDENTITY_WAIT: Final = 15.0
+"""Seconds for the daemon to learn which cluster a worker is: as a rule it knows once it has connected, else it asks
+again every ten seconds."""
+
+
 async def _tell_second_name(manager: ManagerAccess, worker: str) -> None:
-    """Whoever adds a cluster that is a worker already waits for jobs in vain. The daemon says so with `Active`."""
-    second = second_name(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) or {})
+    """Whoever adds a cluster that is a worker already waits for jobs in vain. The daemon says so, once it knows."""
+    key, second = ObjectKey("", worker), None
+    with anyio.move_on_after(IDENTITY_WAIT):
+        while True:
+            cluster = await read(manager.client, MULTIKUEUE_CLUSTER, key) or {}
+            second, facts = second_name(cluster), connection_facts(cluster)
+            if second is not None or facts is None or facts.is_manager is not None:
+                break
+            await anyio.sleep(INTERVAL)
     if second is not None:
         consequence = f"{worker} gets no jobs: {held_as_second(second.first)}."
         manager.say(f"{consequence} Undo: multikueue worker remove {worker}; multikueue doctor says what else may be.")

@@ -12,9 +12,10 @@ from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient
 from multikueued.exits import WorkerError
+from multikueued.reports.worker_facts import secret_name
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in, issue
-from multikueued.workers.objects import WorkerSide, secret_name
+from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all
 
 AUTHORITY: Final = ("kube-root-ca.crt", "ca.crt")

@@ -6,7 +6,6 @@ from typing import Final
 
 import anyio
 
-from multikueue.core.machinery.connection import CREDENTIALS, FROM_KUBECONFIG
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
@@ -14,6 +13,7 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from multikueue.protocols import read
 from multikueued.exits import WorkerError
+from multikueued.reports.answers import digest_in_use
 from multikueued.workers.places import ManagerAccess
 
 INTERVAL: Final = 0.5
@@ -23,12 +23,6 @@ INTERVAL: Final = 0.5
 def digest_of(kubeconfig: bytes) -> str:
     """What the daemon says once it uses this kubeconfig."""
     return credentials_digest(parse_worker_kubeconfig(kubeconfig))
-
-
-def digest_in_use(cluster: Json) -> str:
-    """The digest of the kubeconfig that the daemon uses; empty if it does not say."""
-    credentials = condition(cluster, CREDENTIALS) or {}
-    return str(credentials.get("message") or "") if credentials.get("reason") == FROM_KUBECONFIG else ""
 
 
 def is_connected(cluster: Json, digest: str, *, must_tell: bool) -> bool:

@@ -19,6 +19,7 @@ from multikueue.protocols import ApiClient, read
 from multikueued.commands.options import WORKER_CONTEXT, WORKER_NAME
 from multikueued.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
+from multikueued.rbac.role_rule import verbs_of
 from multikueued.workers import objects
 from multikueued.workers.add import Joining
 from multikueued.workers.addresses import authority_in
@@ -60,9 +61,7 @@ async def grant_logs(manager: ManagerAccess, worker: ApiClient, granting: Granti
     if before is not None and not objects.is_ours(before):
         raise WorkerError(f"the Secret {key} exists on the manager, and this command did not make it: delete it first")
     role = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role))
-    if role is not None and any(
-        set(role_rule.get("verbs") or ()) - {"get", "list"} for role_rule in role.get("rules") or ()
-    ):
+    if verbs_of(role) - {"get", "list"}:
         account = f"{joining.side.namespace}/{joining.side.account}"
         raise WorkerError(f"the account {account} may change things on {name}, as the daemon's: use another --account")
     await make_namespace(worker, joining.side.namespace)

@@ -20,6 +20,7 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.exits import USAGE, WorkerError
 from multikueued.rbac.objects import Account, worker_objects
+from multikueued.reports.worker_facts import secret_name
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import ACCOUNT, Bound
 from multikueued.workers.kept import check_writable
@@ -107,11 +108,6 @@ def check_name(name: str) -> str:
             USAGE,
         )
     return name
-
-
-def secret_name(worker: str) -> str:
-    """The Secret on the manager with a worker's kubeconfig."""
-    return f"{worker}-kubeconfig"
 
 
 def kubeconfig(worker: str, server: str, authority: str, token: str, server_name: str = "") -> Json:

@@ -9,6 +9,7 @@ import anyio
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import name_of
 from multikueue.protocols import ApiClient, read
 from multikueued.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT
@@ -98,7 +99,10 @@ async def _forget(manager: ManagerAccess, name: str, cluster: Json | None) -> bo
     if secret is None:
         return False
     key = ObjectKey.of(secret)
-    if not objects.is_ours(secret):
+    others = (await manager.client.list(MULTIKUEUE_CLUSTER)).items
+    if sharing := [name_of(other) for other in others if objects.location(other) == key.name]:
+        manager.say(f"manager: Secret {key} is that of {', '.join(sharing)}, too, and stays")
+    elif not objects.is_ours(secret):
         manager.say(f"manager: Secret {key} was not made by this command, and stays: delete it yourself")
     elif await remove(manager.client, SECRET, key):
         manager.say(f"manager: Secret {key} is deleted")

@@ -19,6 +19,7 @@ from multikueue.protocols import Writer, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient
 from multikueued.exits import WorkerError
+from multikueued.reports.worker_facts import secret_name
 from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.bound_token import check_bound, issued
@@ -135,7 +136,7 @@ def _undo(manager: ManagerAccess, name: str, new: ObjectKey, replaced: Json | No
     if not given:
         undo = f"kubectl delete secret -n {new.namespace} {new.name} --ignore-not-found"
         return f"Not done: nothing has changed for the daemon. On {name}: {undo}"
-    stored = f"{manager.namespace}/{objects.secret_name(name)}"
+    stored = f"{manager.namespace}/{secret_name(name)}"
     old = f"; the earlier one, Secret {ObjectKey.of(replaced)}, still works" if replaced is not None else ""
     return (
         f"Not done: the Secret {stored} has the new token, and the daemon may be about to take it{old}. Rotate again."

@@ -17,6 +17,7 @@ from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.exits import WorkerError
 from multikueued.rbac.objects import SERVICE_ACCOUNT
+from multikueued.reports.worker_facts import secret_name
 from multikueued.tokens.bound import ACCOUNT, claims_of
 from multikueued.workers import objects
 from multikueued.workers.objects import WorkerSide
@@ -95,7 +96,7 @@ async def kubeconfig_secrets(manager: ManagerAccess) -> AsyncIterator[tuple[str,
 
 async def kubeconfig_secret(manager: ManagerAccess, name: str, cluster: Json | None) -> Json | None:
     """The Secret on the manager with a worker's kubeconfig."""
-    location = objects.location(cluster) if cluster is not None else objects.secret_name(name)
+    location = objects.location(cluster) if cluster is not None else secret_name(name)
     return await read(manager.client, SECRET, ObjectKey(manager.namespace, location)) if location else None
 
 

@@ -14,7 +14,8 @@ from multikueue.kube.credentials.authenticator import Authenticator, Authenticat
 from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.http.single_flight import SingleFlight
 from multikueue.kube.kubeconfigs.config import IN_CLEAR, REASON, ClusterConfig, TokenHook
-from multikueue.kube.kubeconfigs.kubeconfig_document import is_token, read_file
+from multikueue.kube.kubeconfigs.kubeconfig_document import is_token
+from multikueue.kube.named_files import named_text
 
 TOKEN_FILE_PERIOD: Final = 60.0
 """Seconds between reads of a token file. kubelet rotates it minutes before the old token expires."""
@@ -72,7 +73,7 @@ class TokenFile:
 
     async def _read(self) -> str:
         try:
-            text = (await anyio.to_thread.run_sync(read_file, self.path)).strip()
+            text = (await anyio.to_thread.run_sync(named_text, self.path)).strip()
         except (OSError, UnicodeDecodeError):
             raise Unauthorized(f"token file {self.path} cannot be read") from None
         if not text or not is_token(text):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
 from multikueue.errors import KubeconfigError
 from multikueue.kube.kubeconfigs.config import REASON, CertificateFiles, ClusterConfig, Headers, TokenHook
-from multikueue.kube.kubeconfigs.kubeconfig_document import read_file
+from multikueue.kube.named_files import named_text
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient, Configuration
@@ -113,7 +113,7 @@ def configuration(config: ClusterConfig, folder: Path) -> Configuration:
     from kubernetes_asyncio.client import Configuration
 
     made = Configuration(host=config.server)
-    token = config.token or (read_file(Path(config.token_file)).strip() if config.token_file else "")
+    token = config.token or (named_text(Path(config.token_file)).strip() if config.token_file else "")
     if token:
         made.api_key, made.api_key_prefix = {_TOKEN: token}, {_TOKEN: "Bearer"}
     made.ssl_ca_cert = _written(folder / "ca.pem", config.ca_pem) or config.files.ca or None

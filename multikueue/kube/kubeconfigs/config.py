@@ -26,13 +26,13 @@ from multikueue.kube.kubeconfigs.kubeconfig_document import (
     flag,
     is_loopback,
     pem,
-    read_file,
     refuse,
     refused_as,
     split_url,
     text,
 )
 from multikueue.kube.kubernetes_yaml import MAX_SIZE
+from multikueue.kube.named_files import named_text
 
 REASON: Final = "BadKubeConfig"
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -132,8 +132,8 @@ def load_incluster(environment: Mapping[str, str], *, root: str | os.PathLike[st
     try:
         if not host or not port or not (folder / "token").is_file():
             raise FileNotFoundError("no service account")
-        authority = (folder / "ca.crt").read_text()
-        namespace = (folder / "namespace").read_text().strip() if (folder / "namespace").is_file() else ""
+        authority = named_text(folder / "ca.crt")
+        namespace = named_text(folder / "namespace").strip() if (folder / "namespace").is_file() else ""
     except (OSError, UnicodeDecodeError):
         message = "this is not a pod with a service account: name a kubeconfig with --kubeconfig or KUBECONFIG"
         raise KubeconfigError(REASON, message) from None
@@ -307,6 +307,7 @@ def cluster_info(config: ClusterConfig, extension: object = None) -> str:
 def _content(section: Json, field: str) -> str:
     """The text of a file that is named in a field; empty: none is named."""
     try:
-        return read_file(Path(section[field])) if section.get(field) else ""
-    except (OSError, UnicodeDecodeError):
-        refuse(f"{field} {section[field]} cannot be read")
+        return named_text(Path(section[field])) if section.get(field) else ""
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        refuse(f"{field} {section[field]} cannot be read: {why}")

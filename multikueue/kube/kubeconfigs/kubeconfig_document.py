@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import base64
 import difflib
-import errno
 import ipaddress
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, NoReturn
 from urllib.parse import SplitResult, urlsplit
 
@@ -229,20 +226,6 @@ def check_trust(cluster: Mapping[str, Any]) -> None:
     named = cluster.get("certificate-authority-data") or cluster.get("certificate-authority")
     if named and flag(cluster, "insecure-skip-tls-verify"):
         refuse("a certificate authority together with insecure-skip-tls-verify is not allowed: leave out one of them")
-
-
-def read_file(path: Path) -> str:
-    """The text of a file that a kubeconfig names: a certificate, a key or a token.
-
-    Raises:
-        OSError: it cannot be read, or is larger than `MAX_SIZE`.
-        UnicodeDecodeError: it is no text.
-    """
-    with path.open("rb") as file:
-        content = file.read(MAX_SIZE + 1)
-    if len(content) > MAX_SIZE:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    return content.decode()
 
 
 def is_host(host: str | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -82,9 +83,7 @@ class QueueInformers:
         informer = partial(Informer, client, on_change=changed, on_status=reported, fraction=fraction, limits=limits)
         informer = partial(informer, flaw=queue_flaw)
         kept = only_spec("resourceGroups") if slim and on_figures is None else drop_managed_fields
-        queues = cls(
-            informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=only_spec("clusterQueue"))
-        )
+        queues = cls(informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=_OF_LOCAL))
         if on_figures is None:
             return queues
         cohorts = Informer(
@@ -146,10 +145,10 @@ class QueueInformers:
             yield ObjectKey.of(queue), dig(queue, "spec", "clusterQueue") or ""
 
 
-def only_spec(field: str) -> Callable[[Json], Json]:
-    """A transform that keeps one field of the spec: the status of a queue changes with each job.
+def only_spec(*fields: str) -> Callable[[Json], Json]:
+    """A transform that keeps some fields of the spec: the status of a queue changes with each job."""
+    return lambda obj: {**identity(obj), "spec": {field: dig(obj, "spec", field) for field in fields}}
 
-    Args:
-        field: of the spec.
-    """
-    return lambda obj: {**identity(obj), "spec": {field: dig(obj, "spec", field)}}
+
+_OF_LOCAL: Final = only_spec("clusterQueue", "stopPolicy")
+"""What is kept of LocalQueues."""

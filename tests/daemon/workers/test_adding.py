@@ -9,13 +9,17 @@ import functools
 from pathlib import Path
 from typing import Any
 
+import anyio
 import attrs
 import pytest
 import yaml
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from multikueue.core.model.kinds import MULTIKUEUE_CONFIG, NAMESPACE, SECRET
+from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_status
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, NAMESPACE, SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.second_names import SecondName, second_name_status
 from multikueue.errors import MultiKueueError, SettingsError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
@@ -27,8 +31,10 @@ from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.settings.config import Settings
 from multikueued.workers.add import Joining, add
 from multikueued.workers.addresses import authority_in
+from multikueued.workers.logs_account import Granting, grant_logs
 from multikueued.workers.objects import WorkerSide, multikueue_cluster, namespace_object
 from multikueued.workers.places import ManagerAccess, decoded
+from multikueued.workers.remove import remove_worker
 
 pytestmark = pytest.mark.looptime
 SIDE = WorkerSide()
@@ -62,6 +68,17 @@ class Scene:
         fields = {"token": "its-token", "ca.crt": pem(THEIRS.certificate)}
         data = {field: base64.b64encode(text.encode()).decode() for field, text in fields.items()}
         await self.worker.put({**SIDE.token_secret(SIDE.token), "data": data})
+
+    async def identify(self, is_manager: bool | None, *, second_of: str = "") -> None:
+        """The daemon says which cluster the worker is, as far as it knows."""
+        cluster = await self.manager.get(MULTIKUEUE_CLUSTER, "oslo")
+        assert cluster is not None
+        active = condition(cluster, "Active")
+        told = facts_status(cluster, active, ConnectionFacts(is_manager=is_manager), NOW)
+        second = second_name_status(cluster, SecondName(second_of, "uid"), NOW) if second_of else None
+        status: Json = {"status": {"conditions": [*filter(None, (active, told, second))]}}
+        client = self.manager.client()
+        await client.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "oslo"), status, subresource="status")
 
     async def add(self, joining: Joining, worker: Any = None) -> None:
         access = ManagerAccess(self.manager.client(), Settings(namespace="kueue-system"), self.said.append)
@@ -238,3 +255,45 @@ async def test_a_worker_that_answers_oddly_ends_no_command_by_a_failure_of_ours(
         worker: Any = Oddly(here.worker.client(), resource, path, odd)
         with contextlib.suppress(MultiKueueError):
             await here.add(attrs.evolve(joining(), timeout=1.0), worker)
+
+
+async def test_that_it_is_another_workers_cluster_is_told_once_the_daemon_knows_it() -> None:
+    """The daemon's first question for the cluster's UID had failed: it was told to nobody."""
+    here = await Scene.make()
+    await here.fill()
+    await here.identify(None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(here.add, joining())
+        await anyio.sleep(10)
+        await here.identify(is_manager=False, second_of="rome")
+    assert [line for line in here.said if "oslo gets no jobs: it leads to the same cluster as rome" in line]
+
+
+@pytest.mark.parametrize("rules", ["none", [3], [{"verbs": 5}], [{"verbs": [None, {}]}], [{"verbs": ["get"]}]])
+async def test_a_role_of_any_form_is_no_traceback_for_who_is_given_logs(rules: Any) -> None:
+    here = await Scene.make()
+    await here.fill()
+    side = attrs.evolve(SIDE, account="multikueue-logs")
+    authority = base64.b64encode(pem(THEIRS.certificate).encode()).decode()
+    token = {**side.token_secret(side.token), "data": {"token": "dA==", "ca.crt": authority}}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": side.role}}
+    await here.worker.put(token, {**role, "rules": []})
+    client: Any = here.worker.client()
+    access = ManagerAccess(here.manager.client(), Settings(namespace="kueue-system"), here.said.append)
+    given = Granting(attrs.evolve(joining(), side=side), "multikueue")
+    await grant_logs(access, Oddly(client, CLUSTER_ROLE, ("rules",), rules), given)
+    assert any("which reads pods and logs" in line for line in here.said)
+
+
+async def test_a_secret_that_another_name_of_the_cluster_needs_is_not_to_be_deleted() -> None:
+    """What removes a second name said of the Secret of both: delete it yourself."""
+    here = await Scene.make()
+    await here.fill()
+    await here.add(joining())
+    client = here.manager.client()
+    again = {"clusterSource": {"kubeConfig": {"locationType": "Secret", "location": "oslo-kubeconfig"}}}
+    await client.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "rome"), {"spec": again})
+    access = ManagerAccess(client, Settings(namespace="kueue-system"), here.said.append)
+    await remove_worker(access, "rome", timeout=0.0, force=True, worker=None, side=SIDE)
+    assert "manager: Secret kueue-system/oslo-kubeconfig is that of oslo, too, and stays" in here.said
+    assert await here.kubeconfig()

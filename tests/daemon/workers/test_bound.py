@@ -21,13 +21,14 @@ from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.doctor import publisher
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.reports.answers import digest_in_use
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
 from multikueued.settings.config import LeaderElectionSettings
 from multikueued.settings.sections import BoundTokenSettings
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
 from multikueued.workers import renewal
-from multikueued.workers.connection_wait import digest_in_use, digest_of
+from multikueued.workers.connection_wait import digest_of
 from multikueued.workers.places import decoded
 from multikueued.workers.tokens import token_in
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until

@@ -13,10 +13,11 @@ from multikueue.core.model.names import Json
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.testing import NOW
 from multikueued.exits import WorkerError
+from multikueued.reports.answers import digest_in_use
 from multikueued.settings.config import Settings
 from multikueued.workers import kept, objects
 from multikueued.workers.addresses import check_server
-from multikueued.workers.connection_wait import digest_in_use, digest_of, is_connected, why_not_connected
+from multikueued.workers.connection_wait import digest_of, is_connected, why_not_connected
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.rotate import with_token
 from multikueued.workers.tokens import token_in

@@ -16,8 +16,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
 from multikueue.webhook.certificates import make_authority, pem
-from multikueued.doctor.checks.webhooks import KUEUES
-from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
+from multikueued.diagnosis.checks.webhooks import KUEUES
+from multikueued.diagnosis.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, Permission, WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.config import Settings, WebhookSettings

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from multikueued.doctor.facts import Facts, MirrorFacts, MirrorWay
+from multikueued.diagnosis.facts import Facts, MirrorFacts, MirrorWay
 from multikueued.settings.config import RetentionSettings, Settings
 from multikueued.settings.sections import MirrorPodSettings
 from tests.reports.doctor.healthy import healthy

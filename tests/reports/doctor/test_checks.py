@@ -45,11 +45,11 @@ from multikueue.sandbox.setting_up import (
 )
 from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
-from multikueued.doctor.checks.table import CHECKS
-from multikueued.doctor.checks.webhooks import KUEUES, service_of
+from multikueued.diagnosis.checks.table import CHECKS
+from multikueued.diagnosis.checks.webhooks import KUEUES, service_of
+from multikueued.diagnosis.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
+from multikueued.diagnosis.findings import LONGEST, diagnose
 from multikueued.doctor.credentials import kubeconfig_facts
-from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
-from multikueued.doctor.findings import LONGEST, diagnose
 from multikueued.doctor.fixes import fixes
 from multikueued.reports.chain import queue_findings
 from multikueued.reports.ending_copies import EndingCopy
@@ -143,7 +143,8 @@ def manager_cases() -> Iterator[Case]:
 
 def chain_cases() -> Iterator[Case]:
     """From ClusterQueues over their checks to the workers."""
-    yield "no-check", with_objects(checks=()), "the manager", "no AdmissionCheck of MultiKueue"
+    none = objects_of(with_queue(spec={}), checks=())
+    yield "no-check", none, "the manager", "no AdmissionCheck of MultiKueue"
     yield (
         "no-check",
         with_queue(spec={}),
@@ -812,16 +813,22 @@ def test_a_command_that_adds_a_worker_can_be_pasted_where_the_daemon_runs_on_one
 ) -> None:
     """`worker add` refuses such an address without the option: in a pod it is the pod's own."""
     held = {
-        "worker1": KubeconfigFacts("worker1-secret", problem="it names an exec plugin"),
+        "worker1": KubeconfigFacts("worker1-kubeconfig", problem="it names an exec plugin"),
         "worker2": kubeconfig_facts("worker2-secret", ClusterConfig(server), {}),
     }
-    refused = (attrs.evolve(ALLOWED, verb="create", allowed=False),)
-    facts = attrs.evolve(with_worker(permissions=refused), credentials=held)
-    remedies = [finding.remedy for finding in findings(facts) if "worker add" in finding.remedy]
-    assert len(remedies) == 2
-    for remedy in remedies:
-        assert f"multikueue worker add worker1 --worker-context CONTEXT{option}" in remedy
-        assert ("--outside" in remedy) is bool(option)
+    (remedy,) = [finding.remedy for finding in findings(healthy(credentials=held)) if "worker add" in finding.remedy]
+    assert f"multikueue worker add worker1 --worker-context CONTEXT{option}" in remedy
+    assert ("--outside" in remedy) is bool(option)
+
+
+def test_a_secret_that_somebody_made_by_hand_is_not_to_be_made_anew_by_worker_add() -> None:
+    """It refuses a MultiKueueCluster that it has not made."""
+    held = {"worker1": KubeconfigFacts("worker1-secret", problem="it names an exec plugin")}
+    (made_by_hand,) = [
+        finding for finding in findings(healthy(credentials=held)) if finding.id == "kubeconfig-unusable"
+    ]
+    assert "worker add" not in made_by_hand.remedy
+    assert "create secret generic worker1-secret --from-file=kubeconfig=FILE" in made_by_hand.remedy
 
 
 @pytest.mark.parametrize(

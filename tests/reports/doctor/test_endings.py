@@ -11,9 +11,9 @@ import pytest
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueued.doctor.checks.table import CHECKS
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import diagnose
+from multikueued.diagnosis.checks.table import CHECKS
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import diagnose
 from multikueued.reports.ending_copies import EndingCopy, LatePod
 from multikueued.reports.remedies.remedy import Finding
 from tests.core.door import EarlierRun

@@ -155,7 +155,7 @@ class Relay:
             node = str(dig(pod, "spec", "nodeName") or "")
             await self.rights.check(user, asked.route.verb, node)
             mirror = proven(key_in(await self.manager.get(SECRET, self.key)), pod) if pod else None
-        except (ApiError, ValueError) as error:
+        except ApiError as error:
             log.warning("the manager cannot be read", error=str(error))
             raise RefusedError(502, "the manager cluster does not answer multikueue as it must\n") from error
         if mirror is None or node != node_name(mirror.worker) or not is_pod(mirror.worker_pod):

@@ -21,6 +21,9 @@ CAUSES: Final = (
     ("worker-cluster-queue", "worker-local-queue-stopped", "queue-inactive"),
     ("never-fits", "quota-too-small"),
     ("worker-clock", "clock-skew"),
+    ("worker-gone", "cluster-missing"),
+    ("worker-second-name", "second-name"),
+    ("worker-cordoned", "cordoned"),
     ("worker-hung", "worker-down", "worker-not-connected"),
 )
 """The ids of findings that tell of one cause: the one with the best remedy first."""

@@ -58,6 +58,11 @@ class Finding:
     def _is_error(self) -> bool:
         return self.severity is Severity.ERROR
 
+    @property
+    def sentence(self) -> str:
+        """What is wrong, where nothing stands before it that says of what."""
+        return f"{self.where}: {self.why}" if self.why.startswith(("it ", "somebody ")) else self.why
+
     def mild(self, is_so: bool = True) -> Finding:
         """The same as something that nobody has to act on, if it is so."""
         return attrs.evolve(self, severity=Severity.WARNING) if is_so and self.blocking else self

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueue.core.model import workloads
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
-from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.objects import ManagerObjects
@@ -26,21 +24,13 @@ def taken_away(worker: str, objects: ManagerObjects) -> Finding | None:
         objects: of the manager.
     """
     cluster = objects.clusters_by_name.get(worker)
+    if cluster is None and MULTIKUEUE_CLUSTER in objects.unread:
+        return None
     if cluster is None:
-        return None if MULTIKUEUE_CLUSTER in objects.unread else finding(GONE, worker, worker=worker)
+        return finding(GONE, f"MultiKueueCluster {worker}", worker=worker)
     since, said = detached_at(annotations_of(cluster)), cluster_state(cluster)
     if since is None:
         return None
     how = "moves" if said.moves_at is not None else "connected" if said.connected else "stays"
     moves = timestamp(said.moves_at) if said.moves_at is not None else ""
     return finding(f"{DETACHED}@{how}", worker, worker=worker, since=timestamp(since), moves=moves)
-
-
-def jobs_on(worker: str, objects: ManagerObjects) -> list[Json]:
-    """The Workloads that a worker has, and that have not ended."""
-    known = objects.dispatched
-    return [
-        workload
-        for workload in known
-        if workloads.cluster_name(workload) == worker and not workloads.is_finished(workload)
-    ]

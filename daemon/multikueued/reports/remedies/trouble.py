@@ -19,6 +19,7 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import Cause
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, Remedy, RemedyRule
 from multikueued.reports.typenames import resource_of
+from multikueued.reports.worker_facts import secret_name
 
 WORKER_NAMES: Final = "UnusableNames"
 WORKER_IS_MANAGER: Final = "WorkerIsManager"
@@ -74,9 +75,15 @@ def _finding(alike: Sequence[Trouble]) -> Finding:
     return attrs.evolve(
         made,
         why=first.remedy.why.format_map(defaultdict(str, {**together, "told": message})),
-        remedy=first.remedy.filled(each),
+        remedy=_mending(first.remedy, each).filled(each),
         workers=workers,
     )
+
+
+def _mending(row: Remedy, each: Iterable[Mapping[str, str]]) -> Remedy:
+    """The row whose remedy holds: our commands leave alone the Secret of a worker that somebody has made by hand."""
+    ours = any(words.get("secret", "") in ("", secret_name(words["worker"])) for words in each)
+    return row if ours else REMEDIES.get(f"{row.key}@by-hand", row)
 
 
 def trouble_by(rules: tuple[RemedyRule, ...], worker: str, message: str, context: Mapping[str, str]) -> Trouble | None:
@@ -84,7 +91,8 @@ def trouble_by(rules: tuple[RemedyRule, ...], worker: str, message: str, context
     for rule in rules:
         if (match := rule.pattern.search(message)) is not None:
             words = {name: text or "" for name, text in match.groupdict().items()}
-            return Trouble(worker, message, rule.remedy, {**context, **words})
+            words = {"namespace_there": context.get("namespace", ""), **context, **words}
+            return Trouble(worker, message, rule.remedy, words)
     return None
 
 
@@ -122,7 +130,7 @@ def trouble_of(
         connected: whether it is.
         cause: a key of `BY_CAUSE`; empty: the words alone tell.
     """
-    words = {**context, "worker": worker}
+    words = {"namespace_there": context.get("namespace", ""), **context, "worker": worker}
     if cause == Cause.NAME_TAKEN and resource_of(context.get("job", "").partition("/")[0]) is None:
         words["job"] = UNTOLD  # whoever may create Workloads says of which kind it is, and this remedy deletes it
     if cause in BY_CAUSE:

@@ -12,8 +12,8 @@ from cryptography import x509
 from multikueue.core.admission.registration import WEBHOOK
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Spot, check
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.remedies.remedy import Severity
 
 KUEUES: Final = "kueue-mutating-webhook-configuration"

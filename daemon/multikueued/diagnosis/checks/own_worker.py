@@ -8,8 +8,8 @@ from multikueue.core.config.own_queues import unfit
 from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.objects import dig, name_of
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Spot, check
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import Spot, check
 
 
 @check("own-worker-queue")

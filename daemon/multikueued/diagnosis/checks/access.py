@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,14 +13,16 @@ import attrs
 
 from multikueue.core.model.conditions import is_true, timestamp
 from multikueue.core.model.names import ObjectKey
-from multikueued.doctor.facts import SETTINGS_FIELD, Facts
-from multikueued.doctor.findings import Spot, check
+from multikueued.diagnosis.facts import SETTINGS_FIELD, Facts
+from multikueued.diagnosis.findings import Spot, check
 from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
+from multikueued.reports.answers import digest_in_use
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.remedy import Severity
-from multikueued.reports.worker_facts import KubeconfigFacts, Permission
-from multikueued.workers.connection_wait import digest_in_use
+from multikueued.reports.remedies.remedy import Severity, is_name
+from multikueued.reports.worker_facts import KubeconfigFacts, Permission, secret_name
 
+_USER: Final = re.compile(r"[A-Za-z0-9][\w.:@-]{0,252}", re.ASCII)
+"""What a worker may call somebody who stands in a command."""
 SOON: Final = timedelta(days=7)
 """Credentials that expire within it are a warning."""
 OVERDUE: Final = timedelta(days=1)
@@ -42,15 +45,27 @@ def granting(facts: Facts) -> str:
 
 def granting_there(facts: Facts, worker: str) -> str:
     """What to type to grant the daemon what it lacks on a worker: `auth reconcile` adds that to the account's role, and
-    takes nothing away. Empty: it is not known whose token its kubeconfig has.
+    takes nothing away. Empty: it is not known whose its kubeconfig is.
     """
-    held = facts.credentials.get(worker)
-    if held is None or not held.account:
+    held, seen = facts.credentials.get(worker), facts.workers.get(worker)
+    user = seen.user if seen is not None else ""
+    account = (held.account if held is not None else "") or account_named(user)
+    if not account and _USER.fullmatch(user) is None:
         return ""
-    bound = ["--bound"] if held.bound is not None else []
-    role = ["--service-account", held.account, "--name", held.account.replace("/", "-")]
+    bound = ["--bound"] if held is not None and held.bound is not None else []
+    role = ["--service-account", account, "--name", account.replace("/", "-")] if account else ["--user", user]
     kubectl = shlex.join(["kubectl", "--context", worker, "auth", "reconcile", "-f", "-"])
     return f"{_printing(facts, 'worker', '--least', *bound, *role)} | {kubectl}"
+
+
+def account_named(subject: str) -> str:
+    """NAMESPACE/NAME of the service account that an API server names so; empty: it is none."""
+    namespace, _, name = subject.removeprefix(SERVICE_ACCOUNT_USER).partition(":")
+    return (
+        f"{namespace}/{name}"
+        if subject.startswith(SERVICE_ACCOUNT_USER) and all(map(is_name, (namespace, name)))
+        else ""
+    )
 
 
 def _printing(facts: Facts, side: str, *options: str) -> str:
@@ -79,7 +94,7 @@ def expiring(facts: Facts) -> Iterator[Spot]:
     if the manager of the clusters renews it, as Open Cluster Management does).
     """
     for worker, credentials in sorted(facts.credentials.items()):
-        ends = credentials.token_expires
+        ends, others = credentials.token_expires, credentials.renewed or credentials.secret != secret_name(worker)
         kept = (
             credentials.bound is not None
             and facts.settings.bound_tokens.enabled
@@ -92,9 +107,9 @@ def expiring(facts: Facts) -> Iterator[Spot]:
                 yield Spot(
                     f"{worker}, Secret {credentials.secret}",
                     f"the {what} {'expired' if until < facts.now else 'expires'} at {timestamp(until)}",
-                    {"worker": worker},
+                    {"worker": worker, "secret": credentials.secret, "secrets": facts.daemon_namespace},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
-                    instead="credentials-expire@renewed" if credentials.renewed else "",
+                    instead=f"credentials-expire@{'renewed' if credentials.renewed else 'by-hand'}" if others else "",
                     workers=(worker,) if until < facts.now else (),  # nothing fails yet
                 )
 
@@ -124,7 +139,10 @@ def unusable(facts: Facts) -> Iterator[Spot]:
     for worker, credentials in sorted(facts.credentials.items()):
         if credentials.problem:
             where = f"{worker}, Secret {credentials.secret}"
-            yield Spot(where, credentials.problem, {"worker": worker, "outside": facts.outside}, workers=(worker,))
+            words = {"worker": worker, "secret": credentials.secret}
+            words |= {"secrets": facts.daemon_namespace, "outside": facts.outside}
+            instead = "" if credentials.secret == secret_name(worker) else "kubeconfig-unusable@by-hand"
+            yield Spot(where, credentials.problem, words, instead=instead, workers=(worker,))
 
 
 @check("credentials-not-in-use")

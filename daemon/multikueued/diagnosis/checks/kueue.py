@@ -13,8 +13,8 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import OLDEST, version_of
-from multikueued.doctor.facts import Facts, KueueFacts
-from multikueued.doctor.findings import Spot, check
+from multikueued.diagnosis.facts import Facts, KueueFacts
+from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.typenames import title
 from multikueued.settings import frameworks
 

@@ -10,8 +10,8 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.labels import RETRY_ANNOTATION, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Spot, check
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.jobs import JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.pod_remedies import NEED_MISSING

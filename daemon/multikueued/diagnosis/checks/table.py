@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueued.doctor.checks import (
+from multikueued.diagnosis.checks import (
     access,
     configuration,
     endings,
@@ -16,7 +16,7 @@ from multikueued.doctor.checks import (
     webhooks,
     workers,
 )
-from multikueued.doctor.findings import Check, checks_of
+from multikueued.diagnosis.findings import Check, checks_of
 
 GROUPS: Final[dict[str, tuple[Check, ...]]] = {
     "On the manager": (*checks_of(kueue), *checks_of(configuration), *checks_of(access)),

@@ -12,8 +12,8 @@ from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.quantities import written
-from multikueued.doctor.facts import Facts, KueueFacts
-from multikueued.doctor.findings import Spot, check
+from multikueued.diagnosis.facts import Facts, KueueFacts
+from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.quotas import nominal
 from multikueued.reports.worker_queues import QueuesOnWorker
 from multikueued.settings.dispatcher import dispatcher_name

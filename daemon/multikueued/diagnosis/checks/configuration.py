@@ -11,15 +11,14 @@ from multikueue.core.dispatchers.incremental import INCREMENTAL
 from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
-from multikueue.core.model import workloads
 from multikueue.core.model.kinds import ADMISSION_CHECK, LEASE, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Check, Spot, check, row
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import Check, Spot, check, row
 from multikueued.reports.chain import (
     inactive_placement,
     inactive_queue,
@@ -28,7 +27,7 @@ from multikueued.reports.chain import (
 )
 from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
-from multikueued.reports.remedies.taken_away import DETACHED, GONE, jobs_on, taken_away
+from multikueued.reports.remedies.taken_away import DETACHED, GONE, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.typenames import title
 from multikueued.reports.worker_queues import is_stopped
@@ -62,8 +61,9 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
 
 @check("no-check")
 def no_checks(facts: Facts) -> Iterator[Spot | Finding]:
-    """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one."""
-    if not facts.objects.our_checks and ADMISSION_CHECK not in facts.objects.unread:
+    """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one (or one that does not exist)."""
+    lacking = any(True for queue in facts.objects.cluster_queues for _ in missing_checks(queue, facts.objects))
+    if not (lacking or facts.objects.our_checks) and ADMISSION_CHECK not in facts.objects.unread:
         yield Spot("the manager", "there is no AdmissionCheck of MultiKueue")
     yield from (problem for problem in facts.of_checks if problem.id == "no-check")
 
@@ -152,14 +152,13 @@ def detached_workers(facts: Facts) -> Iterator[Finding]:
 @check(GONE)
 def gone_workers(facts: Facts) -> Iterator[Finding]:
     """Jobs have a worker whose MultiKueueCluster does not exist."""
-    named = {workloads.cluster_name(workload) for workload in facts.objects.dispatched} - {None}
-    yield from _taken_away(facts, sorted(filter(None, named - facts.objects.clusters_by_name.keys())))
+    yield from _taken_away(facts, sorted(facts.objects.jobs_by_worker.keys() - facts.objects.clusters_by_name.keys()))
 
 
 def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Finding]:
     for worker in workers:
         problem = taken_away(worker, facts.objects)
-        if problem is not None and (jobs := [*map(title, jobs_on(worker, facts.objects))]):
+        if problem is not None and (jobs := [*map(title, facts.objects.jobs_by_worker.get(worker, ()))]):
             yield attrs.evolve(problem, where=f"MultiKueueCluster {worker}", why=f"{problem.why}; it has {_some(jobs)}")
 
 
@@ -172,7 +171,7 @@ def cordoned_workers(facts: Facts) -> Iterator[Spot]:
     """A worker is cordoned."""
     for name, cluster in sorted(facts.objects.clusters_by_name.items()):
         if cordon_of(annotations_of(cluster)):
-            yield Spot(name, "it is cordoned: it is offered nothing new", {"worker": name})
+            yield Spot(name, "it is cordoned: it is offered nothing new", {"worker": name}, workers=(name,))
 
 
 @check("worker-second-name")
@@ -183,7 +182,7 @@ def second_names(facts: Facts) -> Iterator[Spot]:
             why = held_as_second(second.first)
             void = f": it has shown what {second.first} has, whatever {DIFFERENT_ANNOTATION} says"
             why += void if second.because is Because.NOT_DIFFERENT else ""
-            yield Spot(name, why, {"worker": name, "first": second.first})
+            yield Spot(name, why, {"worker": name, "first": second.first}, workers=(name,))
 
 
 @check("only-second-names")

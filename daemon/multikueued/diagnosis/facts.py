@@ -1,4 +1,4 @@
-"""What the doctor's checks look at: values that readers have filled in. None stands for "could not be seen"."""
+"""What checks look at: values that readers have filled in. None stands for "could not be seen"."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from multikueued.reports.chain import check_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.published import Published
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker
@@ -121,6 +122,35 @@ class Facts:
     clock: ClockBound | None = None
     """The manager's."""
     not_checked: tuple[NotChecked, ...] = ()
+
+    @classmethod
+    def on_manager(cls, objects: ManagerObjects, now: datetime, daemon_namespace: str) -> Facts:
+        """What stands on the manager, with what the daemon has published there; the manager's clock is taken for right.
+
+        Args:
+            objects: of the manager.
+            now: the wall clock.
+            daemon_namespace: where the daemon has its Lease and Secrets.
+        """
+        facts = cls(now, objects, daemon_namespace, Settings(), clock=ClockBound(0.0, 0.0))
+        return facts.with_published(objects.published)
+
+    def with_published(self, known: Mapping[str, Published]) -> Facts:
+        """The same with the workers that were not asked from here, as the daemon saw them."""
+        names = self.objects.clusters_by_name.keys() & known.keys() - self.workers.keys()
+        taken = {name: known[name] for name in sorted(names) if known[name].at is not None}
+        asked = {
+            name: attrs.evolve(worker, used_up=known[name].facts.used_up) if name in known else worker
+            for name, worker in self.workers.items()
+        }
+        workers = asked | {name: report.on_this_machine(self.clock) for name, report in taken.items()}
+        held = {name: report.credentials for name, report in taken.items() if report.credentials is not None}
+        return attrs.evolve(
+            self,
+            workers=dict(sorted(workers.items())),
+            credentials={**held, **self.credentials},
+            seen_at={name: report.at for name, report in taken.items() if report.at is not None},
+        )
 
     @property
     def outside(self) -> str:

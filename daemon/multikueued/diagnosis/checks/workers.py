@@ -15,9 +15,9 @@ from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import namespace_of
-from multikueued.doctor.checks.access import granting_there, has_new_credentials, refused
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Spot, check
+from multikueued.diagnosis.checks.access import granting_there, has_new_credentials, refused
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
@@ -50,7 +50,7 @@ def silent(facts: Facts) -> Iterator[Finding]:
 def on_workers(facts: Facts) -> Iterator[Spot]:
     """The user of a worker's kubeconfig lacks a verb there."""
     for lacking, names in _alike((worker.name, refused(worker.permissions)) for worker in facts.workers.values()):
-        words = [{"worker": name, "outside": facts.outside, "grant": granting_there(facts, name)} for name in names]
+        words = [{"worker": name, "grant": granting_there(facts, name)} for name in names]
         why = f"the user of its kubeconfig may not {lacking}"
         instead = "worker-permission-missing@account" if all(each["grant"] for each in words) else ""
         yield Spot(", ".join(names), why, words, instead=instead, workers=names)
@@ -101,14 +101,14 @@ def older_kueue(facts: Facts) -> Iterator[Spot]:
 @check("worker-without-kind")
 def without_kind(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve an enabled kind that the manager serves; an error if jobs of the kind wait."""
-    waiting = {behind.gvk for workload in facts.waiting if (behind := workloads.owner(workload)) is not None}
     here = [kind.resource for kind in facts.kinds if kind.resource.gvk not in facts.lacking and not kind.workload_only]
     lacking: dict[tuple[Resource, ...], list[str]] = defaultdict(list)
-    for worker in facts.workers.values():
+    for worker in facts.workers.values() if here else ():
         lacking[tuple(resource for resource in here if resource.gvk in worker.lacking)].append(worker.name)
     for resources, names in lacking.items():
         if resources:
             why = f"it does not serve {', '.join(map(str, resources))}, which the manager serves"
+            waiting = {owner.gvk for workload in facts.waiting if (owner := workloads.owner(workload)) is not None}
             waits = any(resource.gvk in waiting for resource in resources)
             severity = Severity.ERROR if waits else Severity.WARNING
             yield Spot(", ".join(names), why, severity=severity, workers=tuple(names))

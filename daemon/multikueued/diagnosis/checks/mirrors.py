@@ -9,8 +9,8 @@ from typing import Final
 
 import attrs
 
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Spot, check, row
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import Spot, check, row
 
 
 @attrs.frozen

@@ -9,8 +9,8 @@ from typing import Final
 from multikueue.core.model.giving_up import is_given_up
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of
-from multikueued.doctor.facts import Facts
-from multikueued.doctor.findings import Spot, check
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.remedies.earlier_runs import DOES_NOT_END
 from multikueued.reports.worker_facts import WorkerFacts

@@ -1,0 +1,70 @@
+"""What is wrong with a fleet, by what stands on the manager: the table of checks, on what the daemon publishes too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Final
+
+from multikueue.core.model.names import ObjectKey
+from multikueued.diagnosis.checks.jobs import jobs_that_wait
+from multikueued.diagnosis.checks.table import CHECKS
+from multikueued.diagnosis.facts import Facts
+from multikueued.reports.chain import queue_findings
+from multikueued.reports.jobs import job_report
+from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.places import starving
+from multikueued.reports.queues import queue_reports
+from multikueued.reports.remedies.one_cause import once
+from multikueued.reports.remedies.remedy import Finding, Severity
+from multikueued.reports.status import StatusReport, daemon_report, shown_pods
+from multikueued.reports.workers import worker_reports
+
+MOST: Final = 10
+"""Queues that do not exist of which is told, and jobs that starve: anybody may make more."""
+
+_OF_FLEET: Final = tuple(check for check in CHECKS if check is not jobs_that_wait)
+"""Why jobs wait is told of fewer of them, see `waiting_jobs.py`: who asks looks again and again."""
+
+
+def fleet_findings(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> list[Finding]:
+    """What `multikueue doctor` finds wrong, as far as the manager tells it, what the daemon has published included.
+
+    Args:
+        objects: of the manager.
+        now: the wall clock.
+        daemon_namespace: where the daemon has its Lease and Secrets.
+    """
+    facts = Facts.on_manager(objects, now, daemon_namespace)
+    findings = once(*(check.findings(facts) for check in _OF_FLEET))
+    return [finding for finding in findings if finding.severity is not Severity.INFO]
+
+
+def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> StatusReport:
+    """Report the fleet.
+
+    Args:
+        objects: of the manager.
+        now: the wall clock.
+        daemon_namespace: where the daemon has its Lease and Secrets.
+    """
+    jobs = [job_report(workload, objects) for workload in objects.dispatched]
+    totals = dict(sorted(Counter(str(job.state) for job in jobs).items()))
+    workers, queues = worker_reports(objects, jobs), queue_reports(objects, jobs)
+    findings = [*fleet_findings(objects, now, daemon_namespace), *without_queue(objects)]
+    findings += islice(starving(objects, now), MOST)
+    daemon = daemon_report(objects.lease, now)
+    return StatusReport(now, daemon, workers, queues, totals, tuple(findings), shown_pods(objects))
+
+
+def without_queue(objects: ManagerObjects) -> Iterator[Finding]:
+    """The queues that jobs name and that do not exist, each once: who submitted those has to act, and no operator."""
+    by_queue = {
+        (ObjectKey.of(workload).namespace, queue_name(workload)): workload
+        for workload in objects.workloads
+        if objects.has_no_queue(workload)
+    }
+    for _, workload in sorted(by_queue.items())[:MOST]:
+        yield from (finding.mild() for finding in queue_findings(workload, objects))

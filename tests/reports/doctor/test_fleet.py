@@ -1,0 +1,93 @@
+"""`status` runs the doctor's table on what stands on the manager: what that tells, both find."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import pytest
+
+from multikueue.core.model.labels import ToldFinding
+from multikueued.diagnosis.checks.table import GROUPS
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.fleet import status_report
+from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.published import NAME, Published, config_map, seen, written
+from multikueued.reports.remedies.remedy import Severity
+from tests.reports.doctor.healthy import NOW, QUEUE, healthy, objects_of, queues
+from tests.reports.doctor.test_checks import CASES, with_worker
+from tests.reports.objects import CHECK, job, stored, worker, workload
+
+DOCTORS_OWN: Final = frozenset(
+    {
+        *(
+            "gate-on",
+            "gate-seems-on",
+            "kueue-too-old",
+            "kind-without-managed-by",
+        ),  # Kueue's controller
+        *("permission-missing", "own-clock", "worker-without-kind", "mirror-logs-not-kept"),
+        *(check.id for check in (*GROUPS["The webhook's registration"], *GROUPS["Pods of the runs on the manager"])),
+        *(check.id for check in GROUPS["What the scored dispatcher holds by"]),  # if the settings say so
+        *("dependencies-unused", "order-unused"),
+        *(ToldFinding.STATUS_REFUSED, ToldFinding.CONTESTED_FIELD, ToldFinding.COPY_WAITS),  # events
+        *("worker-unlisted", "worker-cordoned", "bound-token", "kind-not-served"),  # nobody has to act
+        *("kind-not-enabled", "not-delegated", "name-taken", "webhook", "namespace-missing"),  # see `with_waiting`
+    }
+)
+"""What is known only to who asks servers, or reads settings, Secrets and events; or what needs nobody."""
+
+
+def published(facts: Facts) -> ManagerObjects:
+    """The manager's objects, with what a daemon that saw this of its workers has published."""
+    documents = {
+        name: written(Published(seen(each, facts.clock), NOW, (), NOW, facts.credentials.get(name)))
+        for name, each in facts.workers.items()
+    }
+    return attrs.evolve(facts.objects, findings=config_map("kueue-system", NAME, documents))
+
+
+@pytest.mark.parametrize(("id", "facts"), [case[:2] for case in CASES], ids=[case[0] for case in CASES])
+def test_status_finds_what_the_manager_tells(id: str, facts: Facts) -> None:
+    """It had checks of its own: two names of one cluster, and whatever was wrong on workers, it did not tell."""
+    ids = {finding.id for finding in status_report(published(facts), NOW, "kueue-system").findings}
+    assert (id in ids) is (id not in DOCTORS_OWN), ids
+
+
+def test_nothing_is_wrong_with_a_healthy_fleet() -> None:
+    assert status_report(published(healthy()), NOW, "kueue-system").findings == ()
+
+
+def test_a_worker_that_is_gone_under_a_job_is_told_by_what_becomes_of_the_job() -> None:
+    """`status` told the weaker of two findings: that a config lists it, and nothing of the job."""
+    runs = workload(stored(job("train")), cluster="worker1", checks={CHECK: "Ready"})
+    facts = objects_of(healthy(runs), clusters=(worker("worker2"),))
+    reported = status_report(facts.objects, NOW, "kueue-system").findings
+    explanation = explain(Seen(runs, None, facts.objects, (), NOW, "kueue-system"))
+
+    assert [finding.id for finding in reported] == [finding.id for finding in explanation.findings] == ["worker-gone"]
+    assert reported[0].why.endswith("it has default/job/train")
+
+
+def test_what_breaks_under_a_job_that_runs_is_told_where_it_is_explained() -> None:
+    """A queue of its worker: the doctor alone told it."""
+    runs = workload(stored(job("train")), cluster="worker1", checks={CHECK: "Ready"})
+    stopped = with_worker(runs, queues=attrs.evolve(queues(), stopped=frozenset({QUEUE})))
+    missing = with_worker(runs, queues=queues(local={}))
+    for facts, wanted in ((missing, "worker-local-queue-missing"), (stopped, "worker-local-queue-stopped")):
+        objects = published(facts)
+        fleet = tuple(status_report(objects, NOW, "kueue-system").findings)
+        about = explain(Seen(runs, None, objects, (), NOW, "kueue-system", fleet=fleet))
+        assert [finding.id for finding in fleet] == [finding.id for finding in about.findings] == [wanted]
+        assert about.findings[0].severity is Severity.WARNING
+        elsewhere = workload(stored(job("train")), cluster="worker2", checks={CHECK: "Ready"})
+        assert explain(Seen(elsewhere, None, objects, (), NOW, "kueue-system", fleet=fleet)).findings == ()
+
+
+def test_what_the_daemon_saw_last_does_not_outlive_a_worker() -> None:
+    facts = with_worker(queues=queues(local={}))
+    alone = attrs.evolve(published(facts), clusters=(worker("worker2"),), configs=())
+    assert "worker-local-queue-missing" not in {
+        finding.id for finding in status_report(alone, NOW, "kueue-system").findings
+    }
