@@ -30,6 +30,7 @@ from multikueue.errors import (
 )
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.credentials.sources import StaticToken
+from multikueue.kube.http.error_mapping import ErrorMapping
 from multikueue.kube.http.requester import Requester
 from multikueue.kube.http.requests import Request
 from multikueue.kube.http.transport import CallTime
@@ -260,3 +261,10 @@ async def test_plain_text_where_tls_is_expected_is_unreachable() -> None:
             with pytest.raises(Unreachable) as caught:
                 await client.get(JOB, KEY)
     assert isinstance(caught.value.__cause__, OSError | ssl.SSLError)
+
+
+def test_what_the_event_loop_refuses_is_told_in_its_words() -> None:
+    """All connections of a daemon failed for minutes, and "RuntimeError" was all that its log said."""
+    refused = "File descriptor 21 is used by transport <TCPTransport>"
+    with pytest.raises(Unreachable, match=refused), ErrorMapping("w1", Request("get", JOB, "GET", "/jobs")):
+        raise RuntimeError(refused)

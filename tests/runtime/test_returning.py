@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.abc
@@ -16,13 +16,14 @@ from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import ClusterName, ObjectKey, Resource
 from multikueue.core.model.objects import dig
+from multikueue.errors import Forbidden
 from multikueue.kube import ClusterConfig
 from multikueue.kube.informers.reflector import NOTHING
 from multikueue.protocols import ApiClient, ObjectList
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers import returning
-from multikueue.runtime.workers.moved_away import Suspects
-from multikueue.runtime.workers.returning import ASK_DEADLINE, HOLD_UP
+from multikueue.runtime.workers.moved_away import Suspect, Suspects
+from multikueue.runtime.workers.returning import ASK_DEADLINE, HOLD_UP, ReturningWorker
 from multikueue.sandbox.apiserver import Delay, DirectClient, Hang, Match, Refuse, Reset
 from multikueue.sandbox.apiserver.faults import Effect
 from multikueue.testing.waiting import background
@@ -301,3 +302,18 @@ async def test_a_defect_costs_no_more_than_the_haste(monkeypatch: pytest.MonkeyP
 
 async def _is_empty(away: Away) -> bool:
     return not [*(await away.admin.list(JOB)).items, *(await away.admin.list(WORKLOAD)).items]
+
+
+async def test_a_refusal_that_comes_after_the_back_off_is_over_ends_it() -> None:
+    """As while a real API server starts: it took that for a defect, and the worker was away for another minute."""
+
+    class Refusing:
+        async def get(self, *_: Any) -> Any:
+            await anyio.sleep(1)
+            raise Forbidden("RBAC: not read yet")
+
+    suspects = [Suspect(KEY, KEY, ())]
+    worker = ReturningWorker(cast(ApiClient, Refusing()), lambda: cast(Suspects, suspects))
+    began = anyio.current_time()
+    await worker.sleep(0.5)
+    assert anyio.current_time() - began == pytest.approx(1)

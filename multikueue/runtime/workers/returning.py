@@ -73,7 +73,7 @@ class ReturningWorker:
                 case _Heard.ANSWER:
                     return
                 case _Heard.REFUSAL:
-                    await anyio.sleep(until - loop_time())  # who is not let in is not let in a second later
+                    await anyio.sleep_until(until)  # who is not let in is not let in a second later
                     return
 
     async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
