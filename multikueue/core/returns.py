@@ -24,7 +24,7 @@ from multikueue.core.model.workloads import CheckState, attempt, check_state, co
 from multikueue.core.workload.check_updates import deactivation
 from multikueue.core.workload.effects import ApplyStatus, DeleteJob
 from multikueue.core.workload.evicting import MOST_AT_ONCE
-from multikueue.core.workload.facts.snapshot import JobCopy
+from multikueue.core.workload.seen.snapshot import JobCopy
 
 BEFORE_LOSS: Final = timedelta(seconds=60)
 """How long before a loss a placement may have ended whose copies are looked for: what goes takes a while."""

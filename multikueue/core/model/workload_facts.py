@@ -74,7 +74,7 @@ class CopyFacts(CommonFacts):
         return not self.has_ended if self.is_finished else not self.is_active
 
     @property
-    def is_over(self) -> bool:
+    def is_finished_as_ended(self) -> bool:
         """Whether its Kueue has finished it as one that is over, and not as one that has no job there."""
         return self.is_finished and self.finish_reason in ENDS
 
@@ -82,7 +82,7 @@ class CopyFacts(CommonFacts):
     def has_ended(self) -> bool:
         """Whether its job has run there to its end. Pods that are evicted may end well on their way out, and then its
         Kueue says so: of one that is evicted the job itself tells."""
-        return self.is_over and not self.is_evicted
+        return self.is_finished_as_ended and not self.is_evicted
 
     @property
     def is_stopping(self) -> bool:
@@ -92,7 +92,7 @@ class CopyFacts(CommonFacts):
     @property
     def goes_on(self) -> bool:
         """Whether its Kueue goes on with it: it runs, or has been put on hold, without an eviction."""
-        return (self.is_admitted or self.is_on_hold) and not (self.is_finished or self.goes)
+        return (self.is_admitted or self.is_on_hold) and not (self.is_finished or self.is_leaving)
 
     @property
     def runs(self) -> bool:
@@ -105,7 +105,7 @@ class CopyFacts(CommonFacts):
         return self.is_active and not (self.is_finished or self.is_terminating or self.is_told_to_stop)
 
     @property
-    def goes(self) -> bool:
+    def is_leaving(self) -> bool:
         """Whether it is being deleted, or evicted."""
         return self.is_terminating or self.is_evicted
 

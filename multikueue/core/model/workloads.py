@@ -318,6 +318,6 @@ def is_serving_pod(job: Json) -> bool:
     return annotations_of(job).get(labels.POD_GROUP_SERVING_ANNOTATION) == "true"
 
 
-def holds(workload: Json, cluster: str) -> bool:
+def is_on(workload: Json, cluster: str) -> bool:
     """Whether a Workload is on a worker, or about to be: while it is, the job of its group stays there."""
     return is_live(workload) and cluster in (cluster_name(workload), *nominated(workload))

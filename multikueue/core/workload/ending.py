@@ -19,13 +19,13 @@ from multikueue.core.model.placements import former_places
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
-from multikueue.core.workload.facts.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION, SYNC_GRACE
-from multikueue.core.workload.facts.runs import may_run_anywhere, until_end_counts
-from multikueue.core.workload.facts.shown import names_of
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Syncing
 from multikueue.core.workload.removal import keeps_job_alive, remove_all
+from multikueue.core.workload.seen.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION, SYNC_GRACE
+from multikueue.core.workload.seen.runs import may_run_anywhere, until_end_counts
+from multikueue.core.workload.seen.shown import names_of
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import Syncing
 from multikueue.core.workload.ways import named
 
 MOST_FAILED: Final = 100
@@ -75,7 +75,9 @@ def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     knows how the job ends. What has run is not run again.
     """
     for worker in situation.workers if situation.snapshot.adapter is not None else ():
-        if (worker.all_jobs or worker.copy.has_ended) and (end := _end_of_earlier_on(situation, worker)) is not None:
+        if (worker.all_jobs or worker.copy_facts.has_ended) and (
+            end := _end_of_earlier_on(situation, worker)
+        ) is not None:
             return only_there(situation, worker, end)
     return None
 
@@ -97,9 +99,9 @@ def _end_of_earlier_on(situation: Situation, worker: Worker) -> Plan | None:
     if not all(_is_former_job(situation, worker, job) for job in jobs):
         return None
     outcome, goes = own_end(situation, jobs), any(map(is_terminating, jobs))
-    copy, facts = worker.workload, worker.copy
-    gave_up = facts.is_finished and (not facts.is_over or facts.finish_reason == SLICE_REPLACED)
-    stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
+    copy, facts = worker.copy, worker.copy_facts
+    gave_up = facts.is_finished and (not facts.is_finished_as_ended or facts.finish_reason == SLICE_REPLACED)
+    stops = goes or facts.is_told_to_stop or facts.is_leaving or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
     former = copy is not None and situation.marks.are_on(copy) and not situation.whose(worker, copy).runs_for_it
@@ -116,7 +118,7 @@ def _end_of_earlier_on(situation: Situation, worker: Worker) -> Plan | None:
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether we have made a job there, and not for the recorded attempt."""
-    stray = situation.assigned_to is None and not worker.can_run and situation.is_this(worker, job)
+    stray = situation.recorded_worker is None and not worker.can_run and situation.is_this(worker, job)
     return _is_made_there(situation, worker, job) and (stray or not situation.whose(worker, job).runs_for_it)
 
 
@@ -168,9 +170,9 @@ def clean_finished(situation: Situation) -> Plan:
     The winner's are kept for `PlanSettings.finished_retention`, so that logs of the job can be read. A status that the
     manager refuses for what stands there is in vain, and nothing waits for it; the event of the refusal tells it.
     """
-    worker = situation.assigned_worker
+    worker = situation.recorded_or_none
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
-        late = None if situation.snapshot.adapter is None or situation.assigned_to else end_of_gone(situation)
+        late = None if situation.snapshot.adapter is None or situation.recorded_worker else end_of_gone(situation)
         return late or Plan(tuple(remove_all(situation)), row="nothing to sync")
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(sync_status(situation, ended))
@@ -202,7 +204,7 @@ def delete_expired(situation: Situation) -> Plan | None:
     By then it shows its end, and nothing of it is on its worker, which is in sight: so what is retained has gone. No
     event of a finished Workload tells that its worker is in sight again.
     """
-    job, adapter, worker = situation.job, situation.snapshot.adapter, situation.assigned_worker
+    job, adapter, worker = situation.job, situation.snapshot.adapter, situation.recorded_or_none
     if job is None or adapter is None or situation.not_delegated is not None:
         return None
     due = adapter.expires_at(job, changed_at(situation.workload, "Finished") or situation.now)
@@ -228,10 +230,10 @@ def retention_left(situation: Situation, worker: Worker) -> timedelta:
     somebody stopped on the manager may run on. A worker that was taken out of the config keeps nothing: it is let go.
     """
     kept, jobs = _retention(situation, worker), situation.jobs_on(worker)
-    over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.copy.is_evicted
+    over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.copy_facts.is_evicted
     if over or not kept or not worker.configured:
         return timedelta(0)
-    copies = jobs if worker.workload is None else [*jobs, worker.workload]
+    copies = jobs if worker.copy is None else [*jobs, worker.copy]
     since = changed_at(situation.workload, "Finished")
     if since is None or not jobs or not all(situation.whose(worker, copy).runs_for_it for copy in copies):
         return timedelta(0)

@@ -28,13 +28,13 @@ from multikueue.core.model.workloads import is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, note_last_worker, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts.graces import GONE_AGAIN, KUEUE_GRACE, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
-from multikueue.core.workload.facts.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
-from multikueue.core.workload.facts.shown import names_of
-from multikueue.core.workload.facts.situation import Situation, once
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.leftovers import hold_left, unseen
+from multikueue.core.workload.leftovers import quota_kept_for, unseen
 from multikueue.core.workload.removal import remove, remove_all, stop
+from multikueue.core.workload.seen.graces import GONE_AGAIN, KUEUE_GRACE, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
+from multikueue.core.workload.seen.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
+from multikueue.core.workload.seen.shown import names_of
+from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.ways import Way, always, first_of, named
 
 MOST_AT_ONCE: Final = 8
@@ -54,7 +54,7 @@ def _stopping(situation: Situation) -> tuple[Json, ...]:
         job
         for worker, jobs in _jobs_by_worker(situation)
         for job in jobs
-        if worker.workload is None or worker.copy.is_stopping or is_terminating(job)
+        if worker.copy is None or worker.copy_facts.is_stopping or is_terminating(job)
     )
 
 
@@ -67,7 +67,7 @@ def _all_seen_have_begun(situation: Situation) -> bool:
 def _quota_left(situation: Situation) -> timedelta:
     """For how much longer its quota is held. It is stopped first, whatever clocks say."""
     begun = _all_seen_have_begun(situation) and not possible_runs(situation)
-    return hold_left(situation) if begun else max(hold_left(situation), STOP - situation.snapshot.quiet_for)
+    return quota_kept_for(situation) if begun else max(quota_kept_for(situation), STOP - situation.snapshot.quiet_for)
 
 
 @once
@@ -114,7 +114,7 @@ def _own_jobs(situation: Situation, worker: Worker) -> list[Json]:
     if not (worker.in_sight and _may_have_it(situation, worker)):
         return []  # somebody else's: it goes, and nothing waits for it; or what is known of its jobs is out of date
     # Once the copy is gone, what others of a group run there is not this Workload's.
-    others = situation.shared_job_on(worker) if worker.workload is None else None
+    others = situation.shared_job_on(worker) if worker.copy is None else None
     return [job for job in situation.jobs_on(worker) if job is not others]
 
 
@@ -123,8 +123,10 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
 
     Its Workload copy says so, or the job alone was seen to end by itself.
     """
-    copy, jobs = worker.workload, situation.jobs_on(worker)
-    has_ended = worker.copy.has_ended and worker.copy.finish_reason != workloads.SLICE_REPLACED  # else its job goes on
+    copy, jobs = worker.copy, situation.jobs_on(worker)
+    has_ended = (
+        worker.copy_facts.has_ended and worker.copy_facts.finish_reason != workloads.SLICE_REPLACED
+    )  # else its job goes on
     if copy is not None and worker.reachable and has_ended and _is_of_attempt(situation, worker, copy):
         if not worker.in_sight and (left := until_end_counts(situation, worker)):
             return Plan(row="job out of sight").within(left)  # its jobs are read after its Workloads
@@ -186,10 +188,10 @@ def end_deleted_by_pods(situation: Situation) -> Plan | None:
     Kueue holds them all the same, as it waits for others in their place, and would give the group quota again. So it is
     finished, unless another pod comes: Kueue lets go of the pods of a finished group, and they take it along.
     """
-    pods, worker = situation.snapshot.jobs.values(), situation.assigned_worker
+    pods, worker = situation.snapshot.jobs.values(), situation.recorded_or_none
     if not situation.facts.has_members or situation.facts.is_finished or not pods:
         return None
-    hidden = situation.assigned_to is not None and (worker is None or not worker.in_sight)
+    hidden = situation.recorded_worker is not None and (worker is None or not worker.in_sight)
     if hidden or not all(is_terminating(pod) and not runs_here(pod) for pod in pods) or may_run_anywhere(situation):
         return None
     cleaned = ending.clean_up(situation)
@@ -203,7 +205,7 @@ def _take_away(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove what runs. A set that several Workloads share is another's as soon as this one has no quota."""
     if situation.facts.component_index is None:
         yield from remove(situation, worker)
-    elif not worker.copy.is_stopping:
+    elif not worker.copy_facts.is_stopping:
         yield from stop(situation, worker)
 
 
@@ -212,7 +214,7 @@ def _may_have_it(situation: Situation, worker: Worker) -> bool:
     if situation.last_worker in names_of(situation, worker):
         return True
     return any(
-        _is_of_attempt(situation, worker, copy) for copy in filter(None, (*situation.jobs_on(worker), worker.workload))
+        _is_of_attempt(situation, worker, copy) for copy in filter(None, (*situation.jobs_on(worker), worker.copy))
     )
 
 
@@ -283,7 +285,7 @@ def end_settled(situation: Situation) -> Plan | None:
     job, adapter = situation.job, situation.snapshot.adapter
     if job is None or adapter is None or (end := adapter.settled_end(job)) is None or situation.facts.has_members:
         return None
-    if situation.facts.gives_quota_back and not hold_left(situation):
+    if situation.facts.gives_quota_back and not quota_kept_for(situation):
         return None  # its quota is given back first
     if any(adapter.settled_end(copy) for worker in situation.workers for copy in situation.jobs_on(worker)):
         return None
@@ -300,8 +302,8 @@ def stop_here(situation: Situation) -> Plan | None:
     Stop what runs of it, and show that; nothing else is written on a job that its Kueue is stopping. What a person has
     suspended Kueue starts again within `KUEUE_GRACE`: its Workload stays as it is, and so does its run.
     """
-    job, adapter, worker = situation.job, situation.snapshot.adapter, situation.assigned_worker
-    if job is None or adapter is None or situation.assigned_to is None or not adapter.is_stopped_here(job):
+    job, adapter, worker = situation.job, situation.snapshot.adapter, situation.recorded_or_none
+    if job is None or adapter is None or situation.recorded_worker is None or not adapter.is_stopped_here(job):
         return None
     if worker is not None and ending.own_end(situation, situation.jobs_on(worker)) is not None:
         return None  # it has ended before that: its end is shown
@@ -325,7 +327,9 @@ def _release_stopped(situation: Situation) -> Plan:
     """
     end = None if situation.facts.is_finished else ending.own_end(situation, _jobs_that_stay(situation))
     late = [finish(situation, end.reason, end.message)] if end and situation.snapshot.quiet_for >= KUEUE_GRACE else []
-    placed = situation.assigned_to or situation.facts.is_admitted or situation.facts.is_evicted  # records are erased
+    placed = (
+        situation.recorded_worker or situation.facts.is_admitted or situation.facts.is_evicted
+    )  # records are erased
     if situation.snapshot.check is not None and placed and not may_run_anywhere(situation):
         return named("released", _show_all_stopped(situation).also(*late).within(KUEUE_GRACE if end else None))
     return named("stops first", ending.clean_up(situation).within(*(run.until for run in possible_runs(situation))))

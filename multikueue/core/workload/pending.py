@@ -27,16 +27,16 @@ from multikueue.core.workload.check_updates import (
     say,
 )
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
-from multikueue.core.workload.facts import runs
-from multikueue.core.workload.facts.graces import FIRST_ANSWER, LEFTOVER_AGAIN
-from multikueue.core.workload.facts.places import is_misplaced, withheld
-from multikueue.core.workload.facts.situation import Situation, once
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.groups import create_missing, missing_on
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
 from multikueue.core.workload.removal import remove_but
+from multikueue.core.workload.seen import runs
+from multikueue.core.workload.seen.graces import FIRST_ANSWER, LEFTOVER_AGAIN
+from multikueue.core.workload.seen.places import is_misplaced, withheld
+from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.ways import Way, always, first_of, wait
 
 
@@ -108,7 +108,7 @@ def _hand_over(situation: Situation) -> Plan:
     assert chosen is not None, "only what somebody has admitted is recorded"
     recorded = tuple(_record(situation, chosen))
     losers = [worker for worker in situation.workers if recorded and worker.name != chosen.name]
-    removed = (effect for worker in losers for effect in _clean_current(situation, worker))
+    removed = (effect for worker in losers for effect in _remove_this(situation, worker))
     return Plan((*recorded, *removed))
 
 
@@ -186,15 +186,15 @@ def winner(situation: Situation) -> Worker | None:
 
 def _has_admitted(situation: Situation, worker: Worker) -> bool:
     """Whether it has admitted this attempt, and keeps it: the copy is neither evicted nor about to be removed."""
-    if worker.workload is None:
+    if worker.copy is None:
         return _has_ended_on(situation, worker)
-    copy, facts = situation.current(worker), worker.copy
+    copy, facts = situation.this_copy(worker), worker.copy_facts
     if copy is None or not facts.is_admitted:
         return False
     if facts.is_finished:  # OutOfSync with the job there: the user is told once it is recorded
         out_of_sync = facts.finish_reason == workloads.OUT_OF_SYNC
         return facts.has_ended or (out_of_sync and situation.job_on(worker) is not None)
-    goes = isinstance(worker.in_flight, Removing) or facts.goes or facts.is_spent
+    goes = isinstance(worker.in_flight, Removing) or facts.is_leaving or facts.is_spent
     return not goes and not situation.must_be_replaced(copy)
 
 
@@ -207,7 +207,7 @@ def _has_ended_on(situation: Situation, worker: Worker) -> bool:
 
 
 def _candidates(situation: Situation) -> Candidates:
-    names, known = situation.facts.nominated, situation.snapshot.facts
+    names, known = situation.facts.nominated, situation.snapshot.dispatcher_facts
     workers = tuple(
         Candidate(
             worker.name,
@@ -217,7 +217,7 @@ def _candidates(situation: Situation) -> Candidates:
             nominated=worker.name in names,
             awaited=worker.name in _awaited(situation),
             has_copy=_keeps_copy(situation, worker),
-            conditions=tuple(conditions(situation.current(worker) or {})),
+            conditions=tuple(conditions(situation.this_copy(worker) or {})),
             gate_open=is_open(situation, worker),
             obstacle=_obstacle(situation, worker),
             facts=known.workers.get(worker.name),
@@ -229,9 +229,9 @@ def _candidates(situation: Situation) -> Candidates:
 
 
 def _keeps_copy(situation: Situation, worker: Worker) -> bool:
-    if situation.current(worker) is None:  # where none is, the status of one is written by its creation only
+    if situation.this_copy(worker) is None:  # where none is, the status of one is written by its creation only
         return worker.is_empty and isinstance(worker.in_flight, WritingStatus)
-    return not isinstance(worker.in_flight, Removing) and not worker.copy.is_terminating
+    return not isinstance(worker.in_flight, Removing) and not worker.copy_facts.is_terminating
 
 
 def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
@@ -243,15 +243,15 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
     return Reason(Why.REFUSED, worker.refusal.why) if worker.refusal is not None else None
 
 
-def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
-    """Remove what `clean_stale` leaves, so that no object is deleted by both."""
+def _remove_this(situation: Situation, worker: Worker) -> Iterable[Effect]:
+    """Remove what `remove_stale` leaves, so that no object is deleted by both."""
     return remove_but(situation, worker, lambda copy: not situation.is_this(worker, copy))
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
     if _needs_no_job(situation, chosen):
         state = CheckState.PENDING if situation.check_stays_pending else CheckState.READY
-        yield from admit(situation, chosen.name, state, chosen.workload)
+        yield from admit(situation, chosen.name, state, chosen.copy)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
         # Else there is nothing to copy: the job is about to go, or the manager's Kueue has started its pods here.
         yield from record(situation, chosen.name)
@@ -262,7 +262,7 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
     jobs = situation.jobs_on(chosen)
     if not all(situation.whose(chosen, job).runs_for_it for job in jobs):
         return False
-    has_run = chosen.workload is None or chosen.copy.is_finished
+    has_run = chosen.copy is None or chosen.copy_facts.is_finished
     return has_run or situation.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
 
 
@@ -283,11 +283,11 @@ def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
     """Make copies on these workers, patch those that differ, remove those of all others."""
     for worker in situation.workers:
         if not worker.configured or worker.refusal is not None:
-            yield from _clean_current(situation, worker)
+            yield from _remove_this(situation, worker)
         elif worker.name not in names:
             # One with this attempt's job was recorded, and somebody has erased that: it is about to be recorded again.
             if not (_has_admitted(situation, worker) and situation.has_job(worker)):
-                yield from _clean_current(situation, worker)
+                yield from _remove_this(situation, worker)
         elif worker.can_run:
             yield from _offer_to(situation, worker)
 
@@ -297,10 +297,10 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
         made = situation.copy_for(worker)
         if not awaits_turn(situation, worker):
             yield CreateWorkload(worker.name, gated(made) if takes_turns(situation) else made)
-    elif worker.workload is None:
-        yield from _clean_current(situation, worker)  # a job without its Workload cannot run
-    elif (copy := situation.current(worker)) is not None and not worker.copy.is_terminating:
-        if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
-            yield from _clean_current(situation, worker)  # so that a new one can be made
+    elif worker.copy is None:
+        yield from _remove_this(situation, worker)  # a job without its Workload cannot run
+    elif (copy := situation.this_copy(worker)) is not None and not worker.copy_facts.is_terminating:
+        if worker.copy_facts.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
+            yield from _remove_this(situation, worker)  # so that a new one can be made
         else:
             yield from patch_copy(situation, worker)

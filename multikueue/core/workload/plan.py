@@ -19,20 +19,20 @@ from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.names import ClusterName
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
-from multikueue.core.workload import assigned, ending, evicting, groups, leftovers, removal, slices
-from multikueue.core.workload.assigned import remove_others
+from multikueue.core.workload import ending, evicting, following, groups, leftovers, removal, slices
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.facts.places import is_own_copy, with_places_written
-from multikueue.core.workload.facts.runs import possible_runs
-from multikueue.core.workload.facts.shown import situation_of
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, hidden
-from multikueue.core.workload.leftovers import clean_stale
+from multikueue.core.workload.following import remove_others
+from multikueue.core.workload.leftovers import remove_stale
 from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import remove_all
+from multikueue.core.workload.seen.places import is_own_copy, with_places_written
+from multikueue.core.workload.seen.runs import possible_runs
+from multikueue.core.workload.seen.shown import situation_of
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, hidden
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.core.workload.ways import Way, always, named, wait
 from multikueue.errors import RuleError
@@ -83,7 +83,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
 
 def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
     """The plan, with what belongs to each, whatever has been decided."""
-    decided = assigned.with_last_status(situation, decided)
+    decided = following.with_last_status(situation, decided)
     decided = with_places_written(situation, decided)
     decided = with_dependencies(situation, decided)
     decided = decided.within(*_spans(situation))
@@ -171,7 +171,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
         return False
     if situation.facts.is_finished or not situation.facts.has_quota:
         return False
-    return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
+    return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.recorded_worker is not None
 
 
 def _tell_held(situation: Situation) -> Plan | None:
@@ -186,7 +186,7 @@ def _tell_held(situation: Situation) -> Plan | None:
 
 def _may_run_already(situation: Situation) -> bool:
     """Whether a worker has it, or may still run what an eviction has not stopped yet: what runs is never taken."""
-    if situation.assigned_to is not None or situation.state is CheckState.READY:
+    if situation.recorded_worker is not None or situation.state is CheckState.READY:
         return True
     if situation.facts.has_quota and not situation.facts.is_evicted:
         return False  # at most it is offered
@@ -245,7 +245,7 @@ def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str =
 
 def _is_nobodys(situation: Situation) -> bool:
     """Whether nobody has it: an eviction that is under way has a row of its own."""
-    has_none = situation.assigned_to is None and situation.state is not CheckState.READY
+    has_none = situation.recorded_worker is None and situation.state is not CheckState.READY
     return has_none and not situation.facts.gives_quota_back
 
 
@@ -264,9 +264,9 @@ def _for_delegation(situation: Situation) -> str:
 
 def _for_worker(situation: Situation) -> str:
     """What was said when it was recorded, if we did that."""
-    worker = situation.assigned_worker
+    worker = situation.recorded_or_none
     why = worker.unreadable if worker is not None else ""
-    waits = f'Waiting for worker cluster "{situation.assigned_to}"'
+    waits = f'Waiting for worker cluster "{situation.recorded_worker}"'
     return situation.head or ": ".join(filter(None, (waits, why)))
 
 
@@ -296,7 +296,7 @@ TABLE: tuple[Row, ...] = (
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, wait),
     # Kueue takes it off running ones, too
     Row("evicted unchecked", lambda seen: _check_was_taken_off(seen) and seen.facts.is_evicted, evicting.stop_evicted),
-    Row("check taken off", _check_was_taken_off, assigned.follow_unchecked, also=remove_others),
+    Row("check taken off", _check_was_taken_off, following.follow_unchecked, also=remove_others),
     Row("held without check", always, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
     Row("pods deleted", always, evicting.end_deleted_by_pods),
@@ -319,20 +319,25 @@ TABLE: tuple[Row, ...] = (
     Row("evicted", lambda seen: seen.facts.is_evicted, evicting.stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, wait),  # Kueue is about to evict it
     # it may run
-    Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
-    Row("unregistered kind", _is_of_unknown_kind, assigned.follow_copy, tells=tell_recorded, also=remove_others),
+    Row("unrecorded", lambda seen: seen.recorded_worker is None and seen.state is CheckState.READY, find_recorded),
+    Row("unregistered kind", _is_of_unknown_kind, following.follow_copy, tells=tell_recorded, also=remove_others),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _for_job),
     Row("stopped here", always, evicting.stop_here),  # by its Kueue, without an eviction
-    Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _for_worker, tell_recorded, remove_others),
+    Row("slice replacement", slices.is_recorded_slice, slices.follow_slice, _for_worker, tell_recorded, remove_others),
     Row(
-        "assigned", lambda seen: bool(seen.assigned_to), assigned.follow_job, _for_worker, tell_recorded, remove_others
+        "recorded",
+        lambda seen: bool(seen.recorded_worker),
+        following.follow_job,
+        _for_worker,
+        tell_recorded,
+        remove_others,
     ),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _for_delegation),
-    Row("earlier run", always, leftovers.wait_for_earlier_run, also=clean_stale),
-    Row("earlier pods", always, leftovers.look_for_pods, also=clean_stale),
+    Row("earlier run", always, leftovers.wait_for_earlier_run, also=remove_stale),
+    Row("earlier pods", always, leftovers.look_for_pods, also=remove_stale),
     Row("split group", always, groups.tell_split, lambda _: GROUP),
-    Row("waiting group", groups.must_wait, wait, lambda _: GROUP, also=clean_stale),
-    Row("pending", always, dispatch, tells=tell_reasons, also=clean_stale),  # it says itself what it waits for
+    Row("waiting group", groups.must_wait, wait, lambda _: GROUP, also=remove_stale),
+    Row("pending", always, dispatch, tells=tell_reasons, also=remove_stale),  # it says itself what it waits for
 )

@@ -13,9 +13,9 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import WritingStatus
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import WritingStatus
 
 
 def gated(workload: Json) -> Json:
@@ -35,7 +35,11 @@ def awaits_turn(situation: Situation, worker: Worker) -> bool:
 
 def is_open(situation: Situation, worker: Worker) -> bool:
     """Whether the worker may preempt for the Workload by a gate of ours that was opened."""
-    return situation.current(worker) is not None and worker.copy.has_gate and worker.copy.opened_at is not None
+    return (
+        situation.this_copy(worker) is not None
+        and worker.copy_facts.has_gate
+        and worker.copy_facts.opened_at is not None
+    )
 
 
 def open_next(situation: Situation, names: Sequence[str]) -> Plan:
@@ -48,15 +52,17 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     """
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
     in_turn = situation.settings.orchestrated_preemption
-    copies = [(worker, copy) for worker in asked if (copy := situation.current(worker)) is not None]
-    offered = [pair for pair in copies if (in_turn or pair[0].copy.has_gate) and _stays(situation, *pair)]
-    closed = [(worker, copy) for worker, copy in offered if worker.copy.has_gate and worker.copy.opened_at is None]
+    copies = [(worker, copy) for worker in asked if (copy := situation.this_copy(worker)) is not None]
+    offered = [pair for pair in copies if (in_turn or pair[0].copy_facts.has_gate) and _stays(situation, *pair)]
+    closed = [
+        (worker, copy) for worker, copy in offered if worker.copy_facts.has_gate and worker.copy_facts.opened_at is None
+    ]
     if not in_turn:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
     if any(isinstance(flight := worker.in_flight, WritingStatus) and flight.may_preempt for worker in asked):
         return Plan()  # a turn that begins does not show yet: its answer brings us back
     turns: dict[str, Effect] = {
-        worker.name: _open(situation, worker, copy) for worker, copy in closed if worker.copy.is_blocked
+        worker.name: _open(situation, worker, copy) for worker, copy in closed if worker.copy_facts.is_blocked
     }
     gateless = [worker for worker in asked if awaits_turn(situation, worker)]
     unheard = _unheard_for(situation, asked) if gateless else None
@@ -65,7 +71,10 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     if not turns:
         return Plan(look_again=unheard)
     timeout, now = situation.settings.preemption_timeout, situation.now
-    began = [worker.copy.opened_at if worker.copy.has_gate else worker.copy.created_at for worker, _ in offered]
+    began = [
+        worker.copy_facts.opened_at if worker.copy_facts.has_gate else worker.copy_facts.created_at
+        for worker, _ in offered
+    ]
     running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
@@ -76,14 +85,14 @@ def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
     """For how many seconds to wait for the word of those that have room, or a gate; None: for nobody any more."""
     reserved = situation.facts.reserved_at or situation.now
     left = situation.settings.preemption_timeout - (situation.now - reserved)
-    copies = (situation.current(worker) or {} for worker in asked if not worker.kueue.drops_gates)
+    copies = (situation.this_copy(worker) or {} for worker in asked if not worker.kueue.drops_gates)
     silent = any(condition(copy, "QuotaReserved") is None for copy in copies)
     return left.total_seconds() if silent and left.total_seconds() > 0 else None
 
 
 def _stays(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether it is not about to be removed."""
-    facts = worker.copy
+    facts = worker.copy_facts
     return not (facts.is_spent or facts.is_terminating or facts.is_finished or situation.must_be_replaced(copy))
 
 

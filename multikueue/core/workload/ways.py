@@ -1,6 +1,6 @@
 """The ways out of one row of the plan's table, as a table again: the first that applies decides, and has a name.
 
-So a row's function is as long as its own idea, and the log says which way was taken: `assigned: moves`.
+So a row's function is as long as its own idea, and the log says which way was taken: `recorded: moves`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TypeAlias
 import attrs
 
 from multikueue.core.workload.effects import Plan
-from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.seen.situation import Situation
 
 Decide: TypeAlias = Callable[[Situation], Plan | None]
 """What is decided; None: it does not apply after all."""

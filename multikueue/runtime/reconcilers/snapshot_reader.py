@@ -20,9 +20,9 @@ from multikueue.core.model.objects import annotations_of, dig, is_terminating, l
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, cluster_name, has_quota
-from multikueue.core.workload.facts.graces import LATE_CREATION
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker, hidden
-from multikueue.core.workload.facts.worker_states import (
+from multikueue.core.workload.seen.graces import LATE_CREATION
+from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, Worker, hidden
+from multikueue.core.workload.seen.worker_states import (
     Connecting,
     Idle,
     Lost,
@@ -119,7 +119,7 @@ class SnapshotReader:
             quiet_for=self.memory.quiet_for(key),
             unchanged_here_for=self.memory.unchanged_here_for(key),
             siblings=siblings,
-            facts=self._facts(key, workload, check, config, jobs, workers),
+            dispatcher_facts=self._facts(key, workload, check, config, jobs, workers),
             workers=workers,
         )
 
@@ -290,7 +290,7 @@ class SnapshotReader:
             refusal=there.refusal,
             namespace=there.namespace,
             namespace_proven=place in shared,
-            workload=there.workload,
+            copy=there.workload,
             supplied=self.memory.supplied(name, key),
             jobs=there.jobs,
             shared=there.shared,

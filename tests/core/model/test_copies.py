@@ -14,11 +14,11 @@ import pytest
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.copies import (
     differs_in_spec,
-    placed_workload,
     prebuilt_workload,
     priority_patch,
     spec_digest,
     stamped_metadata,
+    with_worker_names,
     workload_copy,
 )
 from multikueue.core.model.labels import (
@@ -58,7 +58,7 @@ def test_the_slice_that_a_copy_replaces_is_one_of_its_own_namespace(replaced: st
     """Whoever may write the annotation names what he wants; the worker's Kueue would end a slice of somebody else."""
     local = with_value(workload(elastic=True), ("metadata", "annotations", SLICE_REPLACEMENT_ANNOTATION), replaced)
     stamp = attrs.evolve(STAMP, namespace=there)
-    made = placed_workload(workload_copy(local, stamp), stamp)
+    made = with_worker_names(workload_copy(local, stamp), stamp)
     named = made["metadata"]["annotations"][SLICE_REPLACEMENT_ANNOTATION]
     assert named == f"{made['metadata']['namespace']}/job-x-1" == f"{there or 'team'}/job-x-1"
 

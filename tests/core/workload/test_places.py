@@ -92,7 +92,7 @@ def place_of(seen: Snapshot) -> str:
 @pytest.mark.parametrize(
     ("local", "facts"),
     [
-        (RECORDED, {"workload": copy_of(RECORDED, admitted=True)}),
+        (RECORDED, {"copy": copy_of(RECORDED, admitted=True)}),
         (OFFERED, {"in_flight": Creating()}),
         (OFFERED, {"creation": Unanswered(timedelta(seconds=1))}),
     ],
@@ -143,9 +143,9 @@ def test_a_queue_of_another_name_is_no_difference_and_a_new_name_remakes_what_is
     assert made.object["spec"]["queueName"] == "theirs"
 
     copy = {**made.object, "metadata": {**made.object["metadata"], "uid": "u"}, "status": {"conditions": []}}
-    kept = decide(snapshot(OFFERED, attrs.evolve(there, workload=copy)))
+    kept = decide(snapshot(OFFERED, attrs.evolve(there, copy=copy)))
     assert not kept.effects
-    remade = decide(snapshot(OFFERED, attrs.evolve(worker("w1"), workload=copy)))
+    remade = decide(snapshot(OFFERED, attrs.evolve(worker("w1"), copy=copy)))
     assert [type(effect).__name__ for effect in remade.effects] == ["DeleteWorkload"]
 
 

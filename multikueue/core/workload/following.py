@@ -22,15 +22,15 @@ from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_
 from multikueue.core.workload import check_updates, effects, ending
 from multikueue.core.workload.check_updates import annotated, patch_copy, retry, retry_out_of_sync, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.facts.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
-from multikueue.core.workload.facts.places import withheld
-from multikueue.core.workload.facts.runs import until_end_counts
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.leftovers import earlier_runs, is_stubborn, left_behind, send_back
 from multikueue.core.workload.removal import remove, remove_all
+from multikueue.core.workload.seen.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
+from multikueue.core.workload.seen.places import withheld
+from multikueue.core.workload.seen.runs import until_end_counts
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.ways import Decide, Way, always, first_of, wait
 
 
@@ -40,7 +40,7 @@ def following(*ways: Way) -> Decide:
 
 
 def _is_out_of_sight(situation: Situation) -> bool:
-    return situation.assigned_worker is None or not situation.assigned_worker.in_sight
+    return situation.recorded_or_none is None or not situation.recorded_or_none.in_sight
 
 
 def remove_others(situation: Situation) -> Iterator[Effect]:
@@ -49,9 +49,9 @@ def remove_others(situation: Situation) -> Iterator[Effect]:
     A worker whose MultiKueueCluster is gone is noted: an eviction erases the record, and the next process may know
     nothing else of a worker that nobody lists.
     """
-    if situation.assigned_worker is not None and situation.assigned_worker.removed:
-        yield from check_updates.note_worker(situation, situation.assigned_worker.name)
-    yield from remove_all(situation, situation.assigned_to)
+    if situation.recorded_or_none is not None and situation.recorded_or_none.removed:
+        yield from check_updates.note_worker(situation, situation.recorded_or_none.name)
+    yield from remove_all(situation, situation.recorded_worker)
 
 
 def with_last_status(situation: Situation, decided: Plan) -> Plan:
@@ -59,7 +59,7 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
 
     It may say why the worker's Kueue has acted, and whichever of the two is seen first decides else what is lost.
     """
-    worker = situation.assigned_worker if situation.snapshot.workload is not None else None
+    worker = situation.recorded_or_none if situation.snapshot.workload is not None else None
     takes_away = any(isinstance(effect, effects.ApplyStatus) and effect.takes_away for effect in decided.effects)
     is_refused = situation.snapshot.refused_for >= SYNC_GRACE
     if worker is None or not worker.in_sight or not takes_away or is_refused:
@@ -74,7 +74,7 @@ def _wait_for_its_worker(situation: Situation) -> Plan:
 
 
 def _is_evicted_unseen(situation: Situation) -> bool:
-    facts = situation.recorded.copy
+    facts = situation.recorded.copy_facts
     return situation.recorded.reachable and facts.is_evicted and not facts.is_finished
 
 
@@ -96,12 +96,12 @@ def _wait_for_unseen_run(situation: Situation) -> Plan | None:
 _wait_out_of_sight: Final[Decide] = first_of(
     # While only the kind cannot be seen, the Workload copy can, and what it shows counts: an eviction at once, the
     # job's end after the time that the job is waited for.
-    Way("unknown worker", lambda seen: seen.assigned_worker is None, _wait_for_its_worker),
+    Way("unknown worker", lambda seen: seen.recorded_or_none is None, _wait_for_its_worker),
     Way("evicted there", _is_evicted_unseen, _send_back_evicted),
     Way("may run", always, _wait_for_unseen_run),
     Way(
         "has ended",
-        lambda seen: seen.recorded.reachable and seen.recorded.copy.has_ended,
+        lambda seen: seen.recorded.reachable and seen.recorded.copy_facts.has_ended,
         lambda seen: Plan((ending.finish_as(seen, seen.recorded_copy),)),
     ),
     Way("lost", always, lambda seen: Plan((retry(seen, "Admitting remote lost"),))),
@@ -115,7 +115,7 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
         return False
     alone = situation.facts.component_index is None
     known = situation.jobs_on(worker) or situation.shared_job_on(worker)  # a slice may join the job of the one before
-    return situation.state is CheckState.PENDING and alone and not (known or worker.copy.has_had_owner)
+    return situation.state is CheckState.PENDING and alone and not (known or worker.copy_facts.has_had_owner)
 
 
 _JUST_GONE: Final = Way(
@@ -127,16 +127,16 @@ begin_anew: Final = first_of(_JUST_GONE, Way("try again", always, lambda seen: P
 """The job is gone from its worker."""
 
 
-def _is_over(situation: Situation) -> bool:
+def _ends_there(situation: Situation) -> bool:
     """Whether the recorded worker does not go on with it."""
     worker = situation.recorded
-    return worker.workload is None or not worker.copy.goes_on or situation.must_be_replaced(worker.workload)
+    return worker.copy is None or not worker.copy_facts.goes_on or situation.must_be_replaced(worker.copy)
 
 
 def _has_ended_unannounced(situation: Situation) -> bool:
     """Whether a short job ended before its check was Ready: it counts, too."""
     worker = situation.recorded
-    if not (worker.copy.has_ended and awaits_ready(situation)):
+    if not (worker.copy_facts.has_ended and awaits_ready(situation)):
         return False
     return all(leftover.worker.name == worker.name for leftover in earlier_runs(situation))
 
@@ -156,14 +156,14 @@ def _end_with_job(situation: Situation) -> Plan | None:
 
 
 def _is_out_of_sync(situation: Situation) -> bool:
-    return situation.recorded.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY
+    return situation.recorded.copy_facts.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY
 
 
-follow_over: Final[Decide] = first_of(
+follow_end: Final[Decide] = first_of(
     Way("ended before Ready", _has_ended_unannounced, lambda seen: Plan(tuple(_admit(seen)))),
-    Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
+    Way("has ended", lambda seen: seen.recorded.copy_facts.has_ended, _end_with_copy),
     Way("job has ended", always, _end_with_job),
-    Way("evicted there", lambda seen: seen.recorded.copy.is_evicted, _send_back_evicted),
+    Way("evicted there", lambda seen: seen.recorded.copy_facts.is_evicted, _send_back_evicted),
     Way("out of sync", _is_out_of_sync, lambda seen: Plan(tuple(retry_out_of_sync(seen, seen.recorded.name)))),
     Way("gone", always, lambda seen: Plan((retry_vanished(seen),))),
 )
@@ -184,7 +184,7 @@ def send_back_refused(situation: Situation) -> Plan | None:
 
 
 def _lacks_job(situation: Situation) -> bool:
-    return not situation.recorded.copy.has_had_owner and bool(missing_on(situation, situation.recorded))
+    return not situation.recorded.copy_facts.has_had_owner and bool(missing_on(situation, situation.recorded))
 
 
 def _wait_for_earlier(situation: Situation) -> Plan | None:
@@ -200,7 +200,7 @@ def _wait_for_earlier(situation: Situation) -> Plan | None:
         return None
     if is_stubborn(situation, earlier):
         return Plan((send_back(situation, earlier),), row="send back")
-    removed = remove(situation, attrs.evolve(worker, workload=None, jobs=tuple(stale)))
+    removed = remove(situation, attrs.evolve(worker, copy=None, jobs=tuple(stale)))
     return Plan(tuple(removed), row="remove it").within(LEFTOVER_AGAIN)
 
 
@@ -214,7 +214,7 @@ def _may_create(situation: Situation) -> bool:
     worker = situation.recorded
     if situation.state is not CheckState.PENDING or situation.traits.workload_only or situation.jobs_on(worker):
         return False
-    if situation.current(worker) is None or worker.copy.has_had_owner:
+    if situation.this_copy(worker) is None or worker.copy_facts.has_had_owner:
         return False
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
@@ -235,7 +235,7 @@ def _synchronise(situation: Situation) -> Iterator[Effect]:
             yield from _admit(situation)
     else:
         # one write of the Workload at a time
-        yield from tuple(check_updates.tell_placed(situation, situation.recorded_copy)) or end_move(situation)
+        yield from tuple(check_updates.tell_topology(situation, situation.recorded_copy)) or end_move(situation)
     yield from tell_unmoved(situation)
     yield from ending.sync_status(situation, map(member_there, jobs) if situation.facts.has_members else jobs)
     yield from patch_copy(situation, worker)
@@ -258,7 +258,7 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
 def _is_held_without_job(situation: Situation) -> bool:
     """Whether its Kueue holds it there, and no job of it is left: nothing comes of that."""
     worker = situation.recorded
-    return worker.copy.is_on_hold and not situation.jobs_on(worker) and not situation.traits.workload_only
+    return worker.copy_facts.is_on_hold and not situation.jobs_on(worker) and not situation.traits.workload_only
 
 
 def _is_followed(situation: Situation) -> bool:
@@ -267,7 +267,7 @@ def _is_followed(situation: Situation) -> bool:
 
 def _awaits_earlier_job(situation: Situation) -> bool:
     """Whether its job may have been created by an earlier process, and not be adopted yet."""
-    return situation.state is CheckState.PENDING and not situation.recorded.copy.has_had_owner
+    return situation.state is CheckState.PENDING and not situation.recorded.copy_facts.has_had_owner
 
 
 def _wait_for_job(situation: Situation) -> Plan:
@@ -291,7 +291,7 @@ def move(situation: Situation) -> Plan | None:
 def tell_unmoved(situation: Situation) -> Iterator[Effect]:
     """Tell why a Workload stays that somebody asked to move."""
     asked = situation.facts.leaves
-    if asked is not None and asked == situation.assigned_to and (why := _why_stays(situation)):
+    if asked is not None and asked == situation.recorded_worker and (why := _why_stays(situation)):
         yield effects.AnnounceWorkload("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
 
 
@@ -320,19 +320,19 @@ def _nowhere_to_go(situation: Situation) -> str:
 def end_move(situation: Situation) -> Iterator[Effect]:
     """Take the request off a Workload that another worker has: it is done, or named a worker that never had it."""
     asked = situation.facts.leaves
-    if asked is not None and asked != situation.assigned_to:
+    if asked is not None and asked != situation.recorded_worker:
         yield annotated(situation, {MOVE_FROM_ANNOTATION: None})
 
 
 def _tell_vanished(situation: Situation) -> Plan:
     """It cannot be sent back without our check, and nobody else runs it: its job would say for ever that it runs."""
     advice = "once its queue has the MultiKueue check again it runs again, or delete it"
-    gone = f'Its copies on worker cluster "{situation.assigned_to}" are gone, and nobody runs it: {advice}'
+    gone = f'Its copies on worker cluster "{situation.recorded_worker}" are gone, and nobody runs it: {advice}'
     return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),))
 
 
 follow_job: Final = following(
-    Way("over", _is_over, follow_over),
+    Way("ends there", _ends_there, follow_end),
     Way("on hold without a job", _is_held_without_job, begin_anew),
     Way("moves", always, move),
     Way("earlier run", lambda seen: seen.state is not CheckState.READY, _wait_for_earlier),
@@ -346,13 +346,13 @@ follow_job: Final = following(
 follow_unchecked: Final = first_of(
     Way("out of sight", _is_out_of_sight, wait),
     Way("vanished", lambda seen: seen.recorded.is_empty, first_of(_JUST_GONE, Way("tell it", always, _tell_vanished))),
-    Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
+    Way("has ended", lambda seen: seen.recorded.copy_facts.has_ended, _end_with_copy),
     Way("follow", always, lambda seen: Plan(tuple(ending.sync_status(seen, seen.jobs_on(seen.recorded))))),
 )
 """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
 
 follow_copy: Final = following(
-    Way("over", _is_over, follow_over),
+    Way("ends there", _ends_there, follow_end),
     Way("job may be there", _awaits_earlier_job, _wait_for_job),
     Way("follow", always, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
 )

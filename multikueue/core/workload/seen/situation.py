@@ -14,14 +14,14 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
 from multikueue.core.model.check_message import Message
-from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_workload, workload_copy
+from multikueue.core.model.copies import is_copy_of, must_be_replaced, with_worker_names, workload_copy
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
 
 Answer = TypeVar("Answer")
@@ -123,7 +123,7 @@ class Situation:
         name_mark = self.marks.of_name(self.snapshot.key, worker.name)
         made, stamp = self._new_copy, attrs.evolve(self.stamp_on(worker), copy_of=name_mark)
         marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
-        return placed_workload({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
+        return with_worker_names({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
 
     @cached_property
     def _new_copy(self) -> Json:
@@ -210,33 +210,33 @@ class Situation:
         return Stamp(self.settings.origin, self.snapshot.key.name, "", counts, pod_sets)
 
     @cached_property
-    def assigned_to(self) -> ClusterName | None:
+    def recorded_worker(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
         return self.facts.cluster_name if self.snapshot.workload is not None else None
 
     @cached_property
     def last_worker(self) -> ClusterName | None:
         """The worker that is recorded, or was recorded last."""
-        return self.assigned_to or self.snapshot.last_worker or workloads.noted_worker(self.snapshot.workload or {})
+        return self.recorded_worker or self.snapshot.last_worker or workloads.noted_worker(self.snapshot.workload or {})
 
     @cached_property
-    def assigned_worker(self) -> Worker | None:
+    def recorded_or_none(self) -> Worker | None:
         """The recorded worker; None if none is recorded, or it is not known any more."""
-        name = self.assigned_to
+        name = self.recorded_worker
         return self.snapshot.worker(name) if name else None
 
     @property
     def recorded(self) -> Worker:
         """The recorded worker. Only ways that know that it is there may ask."""
-        worker = self.assigned_worker
+        worker = self.recorded_or_none
         assert worker is not None, "a way for recorded Workloads was asked about one whose worker is not known"
         return worker
 
     @property
     def recorded_copy(self) -> Json:
         """The Workload copy on it. Only ways that know that it is seen may ask."""
-        assert self.recorded.workload is not None, "a way for what its worker shows was asked where it shows nothing"
-        return self.recorded.workload
+        assert self.recorded.copy is not None, "a way for what its worker shows was asked where it shows nothing"
+        return self.recorded.copy
 
     @cached_property
     def group(self) -> tuple[Json, ...]:
@@ -308,7 +308,7 @@ class Situation:
         return {}
 
     def _by_mark(self, worker: Worker, copy: Json) -> Whose:
-        proof, is_recorded = self.proof(worker, copy), worker.name == self.assigned_to
+        proof, is_recorded = self.proof(worker, copy), worker.name == self.recorded_worker
         if proof is Proof.EXACT or (proof is Proof.NONE and is_recorded):
             return Whose.THIS
         # A recorded part of a group has joined the job that is there: nobody is recorded beside an earlier run.
@@ -325,9 +325,9 @@ class Situation:
         """What copies of this attempt are marked with, on any worker."""
         return frozenset(self.marks.of(self.workload, self.facts.attempt, worker.name) for worker in self.workers)
 
-    def current(self, worker: Worker) -> Json | None:
+    def this_copy(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it counts as this attempt's."""
-        copy = worker.workload
+        copy = worker.copy
         return copy if copy is not None and self.whose(worker, copy) is Whose.THIS else None
 
     def _is_siblings(self, worker: Worker, job: Json) -> bool:
@@ -346,7 +346,7 @@ class Situation:
         if self.facts.component_index is not None:
             return []
         # The job is made after its Workload copy: beside a proven copy, one without proof was there before.
-        proven = worker.workload is not None and self.proof(worker, worker.workload) is Proof.EXACT
+        proven = worker.copy is not None and self.proof(worker, worker.copy) is Proof.EXACT
         kept = (Proof.EXACT,) if proven else (Proof.EXACT, Proof.NONE)
         return [
             copy

@@ -27,10 +27,10 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, is_terminating, name_of, uid
 from multikueue.core.model.worker_names import namespaces_on_workers
 from multikueue.core.model.workload_facts import may_have_siblings
-from multikueue.core.workload.facts.places import has_company
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import NAME_TAKEN
+from multikueue.core.workload.seen.places import has_company
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.core.workload.seen.worker_states import NAME_TAKEN
 
 
 def situation_of(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
@@ -59,7 +59,7 @@ def _without_others_marks(situation: Situation, worker: Worker) -> Worker:
 def _without_unproven(situation: Situation, worker: Worker) -> Worker:
     """A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere."""
     own, names = situation.snapshot.key.namespace, worker.names
-    had = {situation.assigned_to, situation.snapshot.last_worker, situation.facts.noted_worker}
+    had = {situation.recorded_worker, situation.snapshot.last_worker, situation.facts.noted_worker}
     had_it = worker.name in {*had, *namespaces_on_workers(situation.workload)}
     if had_it or names.flaw or names.namespace(own) == (worker.namespace or own):
         return worker
@@ -68,9 +68,9 @@ def _without_unproven(situation: Situation, worker: Worker) -> Worker:
 
 def _with_copies(worker: Worker, counts: Callable[[Json], bool]) -> Worker:
     """The worker with those copies that count."""
-    kept = worker.workload if worker.workload is not None and counts(worker.workload) else None
+    kept = worker.copy if worker.copy is not None and counts(worker.copy) else None
     jobs, shared = (tuple(job for job in listed if counts(job.object)) for listed in (worker.jobs, worker.shared))
-    return attrs.evolve(worker, workload=kept, jobs=jobs, shared=shared)
+    return attrs.evolve(worker, copy=kept, jobs=jobs, shared=shared)
 
 
 def _with_carried_jobs(situation: Situation) -> Situation:
@@ -110,7 +110,7 @@ def _carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
         return _of_group(members, worker, named)
     if any(workloads.is_elastic(member) for member in members):
         return _of_slices(members, named)
-    if not members and worker.workload is not None and workloads.component_index(worker.workload) is not None:
+    if not members and worker.copy is not None and workloads.component_index(worker.copy) is not None:
         return snapshot.key.name  # the last of a deleted group, as its copy tells: no other one removes the job
     return named or snapshot.key.name
 
@@ -120,7 +120,7 @@ def _of_group(members: list[Json], worker: Worker, named: str) -> str:
 
     A member that has quota again after its own eviction joins the job that the others run, and does not replace it.
     """
-    held = [member for member in members if workloads.holds(member, worker.name)]
+    held = [member for member in members if workloads.is_on(member, worker.name)]
     pool = [member for member in held if workloads.cluster_name(member) == worker.name] or held or members
     if any(name_of(member) == named for member in pool):
         return named
@@ -168,7 +168,7 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
     """On which other worker a copy shows; None: on this one."""
     if _was_made_for(situation, worker, copy):
         return None
-    having, sharing = {*_holders_or_last(situation)}, (situation.snapshot.workload or {}, *situation.snapshot.siblings)
+    having, sharing = {*_recorded_or_last(situation)}, (situation.snapshot.workload or {}, *situation.snapshot.siblings)
     recorded = {workloads.cluster_name(sibling) for sibling in sharing if workloads.is_live(sibling)}
     made_for = next((worker for worker in situation.workers if _was_made_for(situation, worker, copy)), None)
     lost = made_for is not None and not made_for.reachable and made_for.name not in recorded and worker.reachable
@@ -191,9 +191,9 @@ def _was_made_for(situation: Situation, worker: Worker, copy: Json) -> bool:
     return any(situation.marks.proof(copy, owner, worker.name) is Proof.EXACT for owner in filter(None, of))
 
 
-def _holders_or_last(situation: Situation) -> Iterator[str | None]:
+def _recorded_or_last(situation: Situation) -> Iterator[str | None]:
     """The workers that have the Workload, or others of its job, or had it last, unless it is offered anew."""
-    yield from situation.snapshot.holders
+    yield from situation.snapshot.recorded_workers
     if situation.snapshot.workload is not None:
         ready = situation.snapshot.check is not None and situation.state is workloads.CheckState.READY
         if ready or situation.facts.is_evicted or not situation.facts.has_quota:
