@@ -109,7 +109,7 @@ def earliest_admission_wins() -> AbstractContextManager[Any]:
             if worker.reachable and worker.copy is not None and is_admitted(worker.copy)
         ]
         winner = min(admitted)[-1] if admitted else None
-        if winner is None or winner.name == seen.recorded_worker:
+        if winner is None or winner.name == seen.recorded_on:
             return plan
         created = (_create_job(seen, winner),) if seen.job_on(winner) is None else ()
         return Plan((*created, *removal.remove_all(seen, winner.name)))
@@ -126,7 +126,7 @@ def stale_copies_are_believed() -> AbstractContextManager[Any]:
             if worker.reachable and copy is not None and is_finished(copy):
                 return ending.end_as(seen, copy, seen.jobs_on(worker))
             if worker.reachable and copy is not None and is_evicted(copy):
-                return Plan(tuple(check_updates.send_back_evicted(seen, str(seen.recorded_worker), copy)))
+                return Plan(tuple(check_updates.send_back_evicted(seen, str(seen.recorded_on), copy)))
         return plan
 
     return _decided("recorded", decided)
@@ -136,7 +136,7 @@ def finished_jobs_are_made_again() -> AbstractContextManager[Any]:
     """14: where the Workload copy is Finished and its job is gone, synchronising makes the job again."""
 
     def decided(seen: Situation, plan: Plan) -> Plan:
-        worker = seen.snapshot.worker(seen.recorded_worker) if seen.recorded_worker else None
+        worker = seen.snapshot.worker(seen.recorded_on) if seen.recorded_on else None
         if worker is None or not worker.reachable or worker.copy is None or not is_finished(worker.copy):
             return plan
         again = () if seen.job_on(worker) is not None else (_create_job(seen, worker),)
@@ -407,7 +407,7 @@ def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
     original = Situation.this_copy
 
     def current(self: Situation, worker: Worker) -> Json | None:
-        return worker.copy if self.recorded_worker is None else original(self, worker)
+        return worker.copy if self.recorded_on is None else original(self, worker)
 
     return all_of(
         mock.patch.object(Situation, "this_copy", current),

@@ -156,7 +156,7 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
 
 def _webhook_accepts(situation: Situation, cluster: ClusterName) -> bool:
     """Whether Kueue's webhook accepts it as `clusterName`: it was nominated by an earlier write, or is recorded."""
-    return cluster in (*situation.facts.nominated, situation.recorded_worker)
+    return cluster in (*situation.facts.nominated, situation.recorded_on)
 
 
 def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
@@ -173,7 +173,7 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
         return
     message = Message(admitted_on(cluster), tuple(beside_admitted(situation, state)))
     yield _recording(situation, cluster, state, message, copy)
-    if situation.recorded_worker != cluster or not situation.traits.keeps_check_pending:
+    if situation.recorded_on != cluster or not situation.traits.keeps_check_pending:
         # Else it was announced, and counted, when it was recorded.
         yield effects.AnnounceWorkload("Normal", message.head)
         yield from _tell_unheeded(situation)
@@ -304,7 +304,7 @@ def rejections(nomination: Nomination) -> Iterator[Effect]:
 def _new_placements(situation: Situation) -> str | None:
     """The annotation to write, because a placement has ended; None: it says so, or none has."""
     ended = situation.snapshot.placement
-    if ended is None or situation.recorded_worker is not None:
+    if ended is None or situation.recorded_on is not None:
         return None
     known = placements(situation.workload)
     if known and (known[-1].get("worker"), known[-1].get("since")) == (ended.worker, ended.since):
@@ -339,7 +339,7 @@ def note_last_worker(situation: Situation) -> tuple[Effect, ...]:
     The same write notes a placement that has ended.
     """
     annotations: dict[str, str | None] = {}
-    last = situation.last_worker if situation.recorded_worker is None else None
+    last = situation.last_worker if situation.recorded_on is None else None
     is_in_doubt = last is not None and any(run.worker == last for run in possible_runs(situation))
     if situation.facts.noted_worker != (wanted := last if is_in_doubt else None):
         annotations[LAST_WORKER_ANNOTATION] = wanted

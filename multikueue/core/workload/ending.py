@@ -118,7 +118,7 @@ def _end_of_earlier_on(situation: Situation, worker: Worker) -> Plan | None:
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether we have made a job there, and not for the recorded attempt."""
-    stray = situation.recorded_worker is None and not worker.can_run and situation.is_this(worker, job)
+    stray = situation.recorded_on is None and not worker.can_run and situation.is_this(worker, job)
     return _is_made_there(situation, worker, job) and (stray or not situation.whose(worker, job).runs_for_it)
 
 
@@ -172,7 +172,7 @@ def clean_finished(situation: Situation) -> Plan:
     """
     worker = situation.recorded_or_none
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
-        late = None if situation.snapshot.adapter is None or situation.recorded_worker else end_of_gone(situation)
+        late = None if situation.snapshot.adapter is None or situation.recorded_on else end_of_gone(situation)
         return late or Plan(tuple(remove_all(situation)), row="nothing to sync")
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(sync_status(situation, ended))

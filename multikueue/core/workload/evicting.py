@@ -191,7 +191,7 @@ def end_deleted_by_pods(situation: Situation) -> Plan | None:
     pods, worker = situation.snapshot.jobs.values(), situation.recorded_or_none
     if not situation.facts.has_members or situation.facts.is_finished or not pods:
         return None
-    hidden = situation.recorded_worker is not None and (worker is None or not worker.in_sight)
+    hidden = situation.recorded_on is not None and (worker is None or not worker.in_sight)
     if hidden or not all(is_terminating(pod) and not runs_here(pod) for pod in pods) or may_run_anywhere(situation):
         return None
     cleaned = ending.clean_up(situation)
@@ -303,7 +303,7 @@ def stop_here(situation: Situation) -> Plan | None:
     suspended Kueue starts again within `KUEUE_GRACE`: its Workload stays as it is, and so does its run.
     """
     job, adapter, worker = situation.job, situation.snapshot.adapter, situation.recorded_or_none
-    if job is None or adapter is None or situation.recorded_worker is None or not adapter.is_stopped_here(job):
+    if job is None or adapter is None or situation.recorded_on is None or not adapter.is_stopped_here(job):
         return None
     if worker is not None and ending.own_end(situation, situation.jobs_on(worker)) is not None:
         return None  # it has ended before that: its end is shown
@@ -327,9 +327,7 @@ def _release_stopped(situation: Situation) -> Plan:
     """
     end = None if situation.facts.is_finished else ending.own_end(situation, _jobs_that_stay(situation))
     late = [finish(situation, end.reason, end.message)] if end and situation.snapshot.quiet_for >= KUEUE_GRACE else []
-    placed = (
-        situation.recorded_worker or situation.facts.is_admitted or situation.facts.is_evicted
-    )  # records are erased
+    placed = situation.recorded_on or situation.facts.is_admitted or situation.facts.is_evicted  # records are erased
     if situation.snapshot.check is not None and placed and not may_run_anywhere(situation):
         return named("released", _show_all_stopped(situation).also(*late).within(KUEUE_GRACE if end else None))
     return named("stops first", ending.clean_up(situation).within(*(run.until for run in possible_runs(situation))))

@@ -51,7 +51,7 @@ def remove_others(situation: Situation) -> Iterator[Effect]:
     """
     if situation.recorded_or_none is not None and situation.recorded_or_none.removed:
         yield from check_updates.note_worker(situation, situation.recorded_or_none.name)
-    yield from remove_all(situation, situation.recorded_worker)
+    yield from remove_all(situation, situation.recorded_on)
 
 
 def with_last_status(situation: Situation, decided: Plan) -> Plan:
@@ -291,7 +291,7 @@ def move(situation: Situation) -> Plan | None:
 def tell_unmoved(situation: Situation) -> Iterator[Effect]:
     """Tell why a Workload stays that somebody asked to move."""
     asked = situation.facts.leaves
-    if asked is not None and asked == situation.recorded_worker and (why := _why_stays(situation)):
+    if asked is not None and asked == situation.recorded_on and (why := _why_stays(situation)):
         yield effects.AnnounceWorkload("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
 
 
@@ -320,14 +320,14 @@ def _nowhere_to_go(situation: Situation) -> str:
 def end_move(situation: Situation) -> Iterator[Effect]:
     """Take the request off a Workload that another worker has: it is done, or named a worker that never had it."""
     asked = situation.facts.leaves
-    if asked is not None and asked != situation.recorded_worker:
+    if asked is not None and asked != situation.recorded_on:
         yield annotated(situation, {MOVE_FROM_ANNOTATION: None})
 
 
 def _tell_vanished(situation: Situation) -> Plan:
     """It cannot be sent back without our check, and nobody else runs it: its job would say for ever that it runs."""
     advice = "once its queue has the MultiKueue check again it runs again, or delete it"
-    gone = f'Its copies on worker cluster "{situation.recorded_worker}" are gone, and nobody runs it: {advice}'
+    gone = f'Its copies on worker cluster "{situation.recorded_on}" are gone, and nobody runs it: {advice}'
     return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),))
 
 

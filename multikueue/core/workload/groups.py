@@ -54,7 +54,7 @@ def must_wait(situation: Situation) -> bool:
 def creates_for_group(situation: Situation) -> bool:
     """Whether this Workload is the one of its group that creates the job: the first of those on its worker."""
     index = situation.facts.component_index
-    here = (part for part in situation.group if cluster_name(part) == situation.recorded_worker)
+    here = (part for part in situation.group if cluster_name(part) == situation.recorded_on)
     return index is None or all(index < (component_index(part) or 0) for part in here)
 
 

@@ -171,7 +171,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
         return False
     if situation.facts.is_finished or not situation.facts.has_quota:
         return False
-    return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.recorded_worker is not None
+    return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.recorded_on is not None
 
 
 def _tell_held(situation: Situation) -> Plan | None:
@@ -186,7 +186,7 @@ def _tell_held(situation: Situation) -> Plan | None:
 
 def _may_run_already(situation: Situation) -> bool:
     """Whether a worker has it, or may still run what an eviction has not stopped yet: what runs is never taken."""
-    if situation.recorded_worker is not None or situation.state is CheckState.READY:
+    if situation.recorded_on is not None or situation.state is CheckState.READY:
         return True
     if situation.facts.has_quota and not situation.facts.is_evicted:
         return False  # at most it is offered
@@ -245,7 +245,7 @@ def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str =
 
 def _is_nobodys(situation: Situation) -> bool:
     """Whether nobody has it: an eviction that is under way has a row of its own."""
-    has_none = situation.recorded_worker is None and situation.state is not CheckState.READY
+    has_none = situation.recorded_on is None and situation.state is not CheckState.READY
     return has_none and not situation.facts.gives_quota_back
 
 
@@ -266,7 +266,7 @@ def _for_worker(situation: Situation) -> str:
     """What was said when it was recorded, if we did that."""
     worker = situation.recorded_or_none
     why = worker.unreadable if worker is not None else ""
-    waits = f'Waiting for worker cluster "{situation.recorded_worker}"'
+    waits = f'Waiting for worker cluster "{situation.recorded_on}"'
     return situation.head or ": ".join(filter(None, (waits, why)))
 
 
@@ -319,7 +319,7 @@ TABLE: tuple[Row, ...] = (
     Row("evicted", lambda seen: seen.facts.is_evicted, evicting.stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, wait),  # Kueue is about to evict it
     # it may run
-    Row("unrecorded", lambda seen: seen.recorded_worker is None and seen.state is CheckState.READY, find_recorded),
+    Row("unrecorded", lambda seen: seen.recorded_on is None and seen.state is CheckState.READY, find_recorded),
     Row("unregistered kind", _is_of_unknown_kind, following.follow_copy, tells=tell_recorded, also=remove_others),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _for_job),
@@ -327,7 +327,7 @@ TABLE: tuple[Row, ...] = (
     Row("slice replacement", slices.is_recorded_slice, slices.follow_slice, _for_worker, tell_recorded, remove_others),
     Row(
         "recorded",
-        lambda seen: bool(seen.recorded_worker),
+        lambda seen: bool(seen.recorded_on),
         following.follow_job,
         _for_worker,
         tell_recorded,

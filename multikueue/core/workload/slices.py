@@ -65,7 +65,7 @@ def _leads_to(situation: Situation, worker: Worker) -> bool:
 
 def is_recorded_slice(situation: Situation) -> bool:
     """Whether a slice that takes another's place has a worker that has not taken it yet. A first slice is a new job."""
-    if situation.traits.workload_only or situation.recorded_worker is None:
+    if situation.traits.workload_only or situation.recorded_on is None:
         return False
     return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 

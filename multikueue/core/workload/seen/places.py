@@ -44,7 +44,7 @@ def is_own_copy(situation: Situation) -> bool:
     followed, whatever somebody has put on it since.
     """
     workload = situation.snapshot.workload
-    if workload is None or situation.recorded_worker is not None:
+    if workload is None or situation.recorded_on is not None:
         return False
     elsewhere = is_copy_elsewhere(workload, situation.snapshot.key.namespace, situation.settings.origin)
     return elsewhere and situation.marks.are_on(workload)

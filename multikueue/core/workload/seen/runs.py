@@ -177,7 +177,7 @@ def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetim
 
     What stands on its MultiKueueCluster may be an earlier loss: a process may end before it can write that it is over.
     """
-    began = situation.facts.reserved_at if situation.recorded_worker == worker.name else None
+    began = situation.facts.reserved_at if situation.recorded_on == worker.name else None
     return noted if began is None else max(noted, min(began, situation.now))
 
 

@@ -59,7 +59,7 @@ def _without_others_marks(situation: Situation, worker: Worker) -> Worker:
 def _without_unproven(situation: Situation, worker: Worker) -> Worker:
     """A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere."""
     own, names = situation.snapshot.key.namespace, worker.names
-    had = {situation.recorded_worker, situation.snapshot.last_worker, situation.facts.noted_worker}
+    had = {situation.recorded_on, situation.snapshot.last_worker, situation.facts.noted_worker}
     had_it = worker.name in {*had, *namespaces_on_workers(situation.workload)}
     if had_it or names.flaw or names.namespace(own) == (worker.namespace or own):
         return worker

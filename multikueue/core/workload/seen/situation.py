@@ -210,19 +210,19 @@ class Situation:
         return Stamp(self.settings.origin, self.snapshot.key.name, "", counts, pod_sets)
 
     @cached_property
-    def recorded_worker(self) -> ClusterName | None:
+    def recorded_on(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
         return self.facts.cluster_name if self.snapshot.workload is not None else None
 
     @cached_property
     def last_worker(self) -> ClusterName | None:
         """The worker that is recorded, or was recorded last."""
-        return self.recorded_worker or self.snapshot.last_worker or workloads.noted_worker(self.snapshot.workload or {})
+        return self.recorded_on or self.snapshot.last_worker or workloads.noted_worker(self.snapshot.workload or {})
 
     @cached_property
     def recorded_or_none(self) -> Worker | None:
         """The recorded worker; None if none is recorded, or it is not known any more."""
-        name = self.recorded_worker
+        name = self.recorded_on
         return self.snapshot.worker(name) if name else None
 
     @property
@@ -308,7 +308,7 @@ class Situation:
         return {}
 
     def _by_mark(self, worker: Worker, copy: Json) -> Whose:
-        proof, is_recorded = self.proof(worker, copy), worker.name == self.recorded_worker
+        proof, is_recorded = self.proof(worker, copy), worker.name == self.recorded_on
         if proof is Proof.EXACT or (proof is Proof.NONE and is_recorded):
             return Whose.THIS
         # A recorded part of a group has joined the job that is there: nobody is recorded beside an earlier run.
