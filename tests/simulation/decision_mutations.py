@@ -16,6 +16,7 @@ from unittest import mock
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import GiveUp
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
@@ -124,7 +125,7 @@ def stale_copies_are_believed() -> AbstractContextManager[Any]:
         for worker in seen.workers:
             copy = worker.copy
             if worker.reachable and copy is not None and is_finished(copy):
-                return ending.end_as(seen, copy, seen.jobs_on(worker))
+                return ending.sync_outcome(seen, seen.jobs_on(worker), ending.outcome_told(copy))
             if worker.reachable and copy is not None and is_evicted(copy):
                 return Plan(tuple(check_updates.send_back_evicted(seen, str(seen.recorded_on), copy)))
         return plan
@@ -243,7 +244,7 @@ def pods_become_ready() -> AbstractContextManager[Any]:
 
 def placed_pods_are_not_told() -> AbstractContextManager[Any]:
     """The manager's Kueue waits for ever for pods that a worker has placed."""
-    return mock.patch.object(check_updates, "_placed", return_value={})
+    return mock.patch.object(check_updates, "_topology", return_value={})
 
 
 def all_gates_open_at_once() -> AbstractContextManager[Any]:
@@ -311,7 +312,7 @@ def hidden_workers_are_not_waited_for() -> AbstractContextManager[Any]:
 
 def seen_leftovers_are_not_waited_for() -> AbstractContextManager[Any]:
     """A Workload is offered, recorded and Ready though a job copy of an earlier attempt is seen."""
-    return _in((following, leftovers), "earlier_runs", lambda *_: ())
+    return all_of(_never("earlier run"), mock.patch.object(leftovers, "earlier_runs", return_value=()))
 
 
 def unproven_jobs_are_not_waited_for() -> AbstractContextManager[Any]:
@@ -332,8 +333,8 @@ def _ignoring(passes: Callable[[Leftover], bool]) -> AbstractContextManager[Any]
 def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:
     """An evicted job is shown to have stopped though it may run where nobody sees it."""
 
-    def careless(decide: Callable[[Situation], Plan | None]) -> Callable[[Situation], Plan | None]:
-        def decided(situation: Situation) -> Plan | None:
+    def careless(decide: Callable[[Situation], Plan]) -> Callable[[Situation], Plan]:
+        def decided(situation: Situation) -> Plan:
             with _unseen_runs(lambda _: ()):
                 return decide(situation)
 
@@ -440,7 +441,7 @@ def _with_grace(share: float) -> AbstractContextManager[Any]:
 
 def an_attempt_is_evicted_once() -> AbstractContextManager[Any]:
     """A copy is not known whose attempt was evicted twice before anybody saw it."""
-    return mock.patch.object(evicting, "MOST_AT_ONCE", 1)
+    return mock.patch.object(workloads, "MOST_EVICTIONS_AT_ONCE", 1)
 
 
 def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
@@ -519,7 +520,7 @@ def earlier_ends_do_not_count() -> AbstractContextManager[Any]:
 def ends_without_a_workload_do_not_count() -> AbstractContextManager[Any]:
     """Where a Workload is gone nobody looks whether its job has ended: it is removed, and the next runs it again."""
 
-    def decide(seen: Situation) -> Plan | None:
+    def decide(seen: Situation) -> Plan:
         refused = attrs.evolve(seen.snapshot, refused_for=graces.SYNC_GRACE)
         return evicting.clean_up_gone(attrs.evolve(seen, snapshot=refused))
 

@@ -16,6 +16,7 @@ from multikueue.core.model.workloads import (
     ENDS,
     Owner,
     attempt,
+    attempts,
     cluster_name,
     cluster_queue,
     component_index,
@@ -131,6 +132,8 @@ class WorkloadFacts(CommonFacts):
     owner: Owner | None
     attempt: str
     """The one that new copies are made for."""
+    attempts: tuple[str, ...]
+    """That one and, while it is being evicted, what copies of the attempt that ends may be marked with."""
     reserved_at: datetime | None
     pod_grace: timedelta
     """The longest time that pods of it may take to end once they are told to."""
@@ -194,6 +197,7 @@ def _workload_facts(workload: Json) -> WorkloadFacts:
         nominated=nominated(workload),
         owner=owner(workload),
         attempt=attempt(workload),
+        attempts=attempts(workload),
         reserved_at=reserved_at(workload),
         pod_grace=pod_grace(workload),
         leaves=ClusterName(annotations_of(workload).get(MOVE_FROM_ANNOTATION) or "") or None,

@@ -51,6 +51,8 @@ STOPPED_FROM_MANAGER: Final = "EvictedOnManagerCluster"
 """Why we ask a worker's Kueue to deactivate a copy: the manager does not go on with that run."""
 SLICE_REPLACED: Final = "WorkloadSliceReplaced"
 """Kueue finished the Workload because a bigger slice of the same elastic job has quota."""
+MOST_EVICTIONS_AT_ONCE: Final = 8
+"""So many evictions back a copy's attempt is looked for, while one is under way."""
 ENDS: Final = ("Succeeded", "Failed", "FailedToStart", SLICE_REPLACED)
 """Why Kueue finishes a Workload that is over: its job has ended, cannot be started, or is another Workload's now."""
 
@@ -284,6 +286,17 @@ def attempt(workload: Json, *, evictions_ago: int = 0) -> str:
     """
     reserved = condition(workload, "QuotaReserved") or {}
     return _attempt(uid(workload), evictions(workload) - evictions_ago, reserved.get("lastTransitionTime"))
+
+
+def attempts(workload: Json) -> tuple[str, ...]:
+    """What copies of the attempt that goes on, or that its Kueue is ending, may be marked with; the newest first.
+
+    Kueue counts an eviction as it begins, and may count several before the quota is free: a copy of the attempt that
+    they end is marked with so many less.
+    """
+    ends = is_evicted(workload) and has_quota(workload)
+    counted = min(evictions(workload), MOST_EVICTIONS_AT_ONCE) if ends else 0
+    return tuple(attempt(workload, evictions_ago=ago) for ago in range(counted + 1))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -17,6 +17,7 @@ from typing import Final
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
+from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.check_message import Message, admitted_on
 from multikueue.core.model.conditions import condition, is_true, new_condition, timestamp, updated
 from multikueue.core.model.copies import drift_patch, topology_known
@@ -221,9 +222,9 @@ def _topology(situation: Situation, copy: Json | None) -> Json:
     return {} if admission is None else {"admission": admission}
 
 
-def finish(situation: Situation, reason: str, message: str) -> Effect:
+def finish(situation: Situation, outcome: Outcome) -> Effect:
     """Record how the job ended."""
-    ended = _with_condition(situation.workload, situation.now, "Finished", reason, message)
+    ended = _with_condition(situation.workload, situation.now, "Finished", outcome.reason, outcome.message)
     return _admission(situation, ended, takes_away=True)
 
 

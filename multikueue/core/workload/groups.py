@@ -27,10 +27,8 @@ from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.seen.worker_states import Unusable
 
 
-def tell_split(situation: Situation) -> Plan | None:
+def tell_split(situation: Situation) -> Plan:
     """The rest of the group is on several workers: this Workload cannot follow all. Somebody must evict one part."""
-    if len(situation.group_workers) < 2:
-        return None
     where = " and ".join(f'"{name}"' for name in situation.group_workers)
     return Plan((AnnounceWorkload("Warning", f"Component workloads are assigned to different clusters: {where}"),))
 

@@ -21,6 +21,7 @@ from multikueue.core.model.giving_up import given_up, holding_finalizers
 from multikueue.core.model.grace import ends_by
 from multikueue.core.model.kinds import POD, WORKLOAD
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION, MAX_LABEL_VALUE
+from multikueue.core.model.marks import Whose
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
@@ -32,7 +33,7 @@ from multikueue.core.workload.removal import remove_but, stops_since
 from multikueue.core.workload.seen import graces
 from multikueue.core.workload.seen.runs import is_given_up, may_be_ours, may_have_pods, stuck
 from multikueue.core.workload.seen.shown import has_its_name
-from multikueue.core.workload.seen.situation import Situation, Whose
+from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
 MOST_FINALIZERS: Final = 8
@@ -71,24 +72,34 @@ def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
     return _not_given_up(situation, (run for worker in situation.workers for run in _earlier_on(situation, worker)))
 
 
-def look_for_pods(situation: Situation) -> Plan | None:
-    """Pods of the attempt before may be on the worker that had it: no job copy shows them, only their label does.
-
-    They are looked for until there are none: nobody is offered this one before that.
+def worker_of_pods(situation: Situation) -> Worker | None:
+    """The worker that had it and may have pods of the attempt before, or nobody has looked: no job copy shows them,
+    only their label does, which can name no job of a longer name.
     """
-    owner, label = situation.facts.owner, situation.traits.pods_label
-    worker = situation.snapshot.worker(last_place(situation.workload) or situation.last_worker or "")
-    if not label or owner is None or worker is None or not worker.in_sight or len(owner.name) > MAX_LABEL_VALUE:
-        return None  # no label can name a job of a longer name
-    why = "of an earlier attempt has not ended"
-    pods = (Leftover(worker, POD.gvk.kind, pod, why) for pod in worker.pods or ())
-    leftovers = _not_given_up(situation, pods)
-    if worker.pods is not None and not leftovers:
+    owner, worker = (
+        situation.facts.owner,
+        situation.snapshot.worker(last_place(situation.workload) or situation.last_worker or ""),
+    )
+    if not situation.traits.pods_label or owner is None or len(owner.name) > MAX_LABEL_VALUE:
         return None
-    namespace = situation.snapshot.namespace_for(worker)
-    look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
+    if worker is None or not worker.in_sight:
+        return None
+    return worker if worker.pods is None or _earlier_pods(situation, worker) else None
+
+
+def _earlier_pods(situation: Situation, worker: Worker) -> tuple[Leftover, ...]:
+    why = "of an earlier attempt has not ended"
+    return _not_given_up(situation, (Leftover(worker, POD.gvk.kind, pod, why) for pod in worker.pods or ()))
+
+
+def look_for_pods(situation: Situation, worker: Worker) -> Plan:
+    """Look for pods of the attempt before until there are none: nobody is offered this one before that."""
+    owner = situation.facts.owner
+    assert owner is not None, "their label names it"
+    namespace, selector = situation.snapshot.namespace_for(worker), f"{situation.traits.pods_label}={owner.name}"
+    look = LookForPods(worker.name, namespace, selector, situation.facts.attempt)
     again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)
-    return _wait_for(situation, leftovers, look).within(again)
+    return wait_for(situation, _earlier_pods(situation, worker), look).within(again)
 
 
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
@@ -262,16 +273,11 @@ def _for_programs(situation: Situation, leftovers: Iterable[Leftover]) -> list[E
     return [leftover.for_programs(situation.facts.pod_grace) for leftover in leftovers]
 
 
-def wait_for_earlier_run(situation: Situation) -> Plan | None:
-    """A job of an earlier attempt is seen: nobody is offered this one before it is gone, the same worker included.
+def wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effect) -> Plan:
+    """An earlier run is seen, or looked for: nobody is offered this one before it is gone, the same worker included.
 
     It waits with quota, for the pods' grace period as a rule; after a while it is sent back, each time for longer.
     """
-    leftovers = earlier_runs(situation)
-    return _wait_for(situation, leftovers) if leftovers else None
-
-
-def _wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effect) -> Plan:
     if noted := note_last_worker(situation):
         return Plan((*noted, *looks), row="note its last run")
     if not leftovers:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model import workloads
@@ -37,7 +37,7 @@ from multikueue.core.workload.seen.places import is_misplaced, withheld
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.seen.worker_states import Removing, Served, WritingStatus
-from multikueue.core.workload.ways import Way, always, first_of, wait
+from multikueue.core.workload.ways import Way, first_of, given, otherwise, wait
 
 
 @once
@@ -64,7 +64,7 @@ def _nomination(situation: Situation) -> Nomination:
 
 
 @once
-def _held_up_by(situation: Situation) -> tuple[leftovers.Leftover, ...]:
+def _in_the_way(situation: Situation) -> tuple[leftovers.Leftover, ...]:
     """What is seen elsewhere, and must be gone before the worker that has admitted it gets it."""
     chosen = winner(situation)
     return leftovers.left_over(situation, chosen) if chosen is not None else ()
@@ -83,12 +83,7 @@ def _warnings(situation: Situation) -> Iterator[Effect]:
         f'Waiting for worker cluster "{run.worker}": {run.why}' for run in _runs_elsewhere(situation) if run.why
     )
     yield from (AnnounceWorkload("Warning", text) for text in unseen_runs)
-    yield from leftovers.tell_held_up(situation, _held_up_by(situation))
-
-
-def _end_waits(situation: Situation) -> Plan | None:
-    over = tuple(end_waits(situation))
-    return Plan(over) if over else None  # one write of the Workload at a time
+    yield from leftovers.tell_held_up(situation, _in_the_way(situation))
 
 
 def _is_clear_to_record(situation: Situation) -> bool:
@@ -96,7 +91,7 @@ def _is_clear_to_record(situation: Situation) -> bool:
     nominated that. A worker that has the job keeps it.
     """
     chosen = winner(situation)
-    if chosen is None or _runs_elsewhere(situation) or _held_up_by(situation):
+    if chosen is None or _runs_elsewhere(situation) or _in_the_way(situation):
         return False
     nomination = _nomination(situation)
     return not nomination.binding or chosen.name in nomination.names or situation.has_job(chosen)
@@ -112,21 +107,24 @@ def _hand_over(situation: Situation) -> Plan:
     return Plan((*recorded, *removed))
 
 
-def _give_up(situation: Situation) -> Plan | None:
-    given_up = _nomination(situation).give_up if winner(situation) is None else None
-    return None if given_up is None else Plan((give_up(situation, given_up),))
+def _not_taken(situation: Situation) -> GiveUp | None:
+    """That no worker takes it in time, as the dispatcher says."""
+    return _nomination(situation).give_up if winner(situation) is None else None
 
 
-def _send_back_held_up(situation: Situation) -> Plan | None:
-    in_the_way = _held_up_by(situation)
-    if not in_the_way or not leftovers.is_stubborn(situation, in_the_way):
-        return None
-    return Plan((leftovers.send_back(situation, in_the_way), *_warnings(situation)))
+def _is_held_up(situation: Situation) -> bool:
+    """Whether what is in the way has been waited for with quota in hand for long enough."""
+    in_the_way = _in_the_way(situation)
+    return bool(in_the_way) and leftovers.is_stubborn(situation, in_the_way)
+
+
+def _send_back(situation: Situation) -> Plan:
+    return Plan((leftovers.send_back(situation, _in_the_way(situation)), *_warnings(situation)))
 
 
 def _offer_it(situation: Situation) -> Plan:
     """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
-    nomination, in_the_way = _nomination(situation), _held_up_by(situation)
+    nomination, in_the_way = _nomination(situation), _in_the_way(situation)
     # Those that are withheld stay nominated.
     asked = tuple(name for name in nomination.names if name not in withheld(situation))
     opened = open_next(situation, asked)
@@ -149,18 +147,19 @@ _NOTE: Final = Way(
 _other_checks_first: Final = first_of(
     _NOTE,
     Way("said", lambda seen: seen.head == OTHER_CHECKS, wait),
-    Way("say so", always, lambda seen: Plan((say(seen, Message(OTHER_CHECKS)),))),
+    Way("say so", otherwise, lambda seen: Plan((say(seen, Message(OTHER_CHECKS)),))),
 )
 """Somebody else's check first: copies would only hold the workers' quota."""
 
 dispatch: Final = first_of(
-    Way("waits are over", always, _end_waits),
-    Way("record", _is_clear_to_record, first_of(_NOTE, Way("hand over", always, _hand_over))),
+    # one write of the Workload at a time
+    Way("waits are over", *given(lambda seen: tuple(end_waits(seen)), lambda _, ended: Plan(ended))),
+    Way("record", _is_clear_to_record, first_of(_NOTE, Way("hand over", otherwise, _hand_over))),
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
-    Way("give up", always, _give_up),
-    Way("held up", always, _send_back_held_up),
-    Way("offer", always, _offer_it),
+    Way("give up", *given(_not_taken, lambda seen, end: Plan((give_up(seen, end),)))),
+    Way("held up", _is_held_up, _send_back),
+    Way("offer", otherwise, _offer_it),
 )
 """Record the first worker that admitted it, or offer it to more."""
 

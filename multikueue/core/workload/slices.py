@@ -14,6 +14,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
+from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
@@ -23,13 +24,13 @@ from multikueue.core.workload import effects
 from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.ending import sync_outcome, sync_status
-from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, following, send_back_refused
+from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, following, refused, send_back
 from multikueue.core.workload.removal import delete_workload, remove
 from multikueue.core.workload.seen.graces import SUCCESSOR, VANISHED
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.seen.worker_states import Unusable
-from multikueue.core.workload.ways import Way, always, wait
+from multikueue.core.workload.ways import Way, given, otherwise, wait
 
 
 def leave_to_successor(situation: Situation) -> Plan:
@@ -79,11 +80,11 @@ def _has_just_gone(situation: Situation) -> bool:
     return has_run and situation.snapshot.quiet_for < VANISHED
 
 
-def _starts_anew(situation: Situation) -> bool:
-    """Whether there is no job, and none has stood behind the slice: it was evicted."""
+def _refused_anew(situation: Situation) -> str:
+    """Why no job can be created where there is none, and none has stood behind the slice: it was evicted."""
     worker = situation.recorded
     offered = situation.this_copy(worker) is not None and not worker.copy_facts.has_had_owner
-    return offered and situation.any_job_on(worker) is None
+    return refused(worker) if offered and situation.any_job_on(worker) is None else ""
 
 
 def _gets_nothing_more(situation: Situation) -> bool:
@@ -91,12 +92,12 @@ def _gets_nothing_more(situation: Situation) -> bool:
     return worker.removed and worker.is_empty and situation.any_job_on(worker) is None
 
 
-def _end_at_old_size(situation: Situation) -> Plan | None:
-    """The job may end while the slice waits to be admitted there: that is this slice's end, too."""
+def _end_at_old_size(situation: Situation) -> tuple[Json, Outcome] | None:
+    """The job that ends while the slice waits to be admitted there, and how: that is this slice's end, too."""
     job = situation.any_job_on(situation.recorded)
     if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
         return None
-    return sync_outcome(situation, [job], outcome)
+    return job, outcome
 
 
 def _create_copy(situation: Situation) -> Plan:
@@ -110,19 +111,17 @@ def _is_stale(situation: Situation) -> bool:
     return situation.this_copy(worker) is None or worker.copy_facts.is_spent or situation.must_be_replaced(copy)
 
 
-def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
+def _of_fixed_size(situation: Situation) -> Json | None:
     """The job there that runs for an earlier slice and cannot change its size; None if there is none."""
-    job = situation.any_job_on(worker)
+    job = situation.any_job_on(situation.recorded)
     if job is None or situation.traits.resizable or prebuilt_workload(job) == situation.snapshot.key.name:
         return None
     return job
 
 
-def _keep_size(situation: Situation) -> Plan | None:
+def _keep_size(situation: Situation, job: Json) -> Plan:
     """Let it run on with the quota of the slice it was made for: more of it would not be used."""
     worker = situation.recorded
-    if (job := _of_fixed_size(situation, worker)) is None:
-        return None
     kind, name = situation.adapter.resource.gvk.kind, name_of(job)
     runs = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
     warning = effects.AnnounceWorkload(
@@ -161,14 +160,14 @@ follow_slice: Final = following(
         follow_end,
     ),
     Way("just gone", _has_just_gone, lambda _: Plan().within(VANISHED)),
-    Way("refused", _starts_anew, send_back_refused),
+    Way("refused", *given(_refused_anew, send_back)),
     Way("removed worker", _gets_nothing_more, begin_anew),
-    Way("has ended", always, _end_at_old_size),
-    Way("fixed size", always, _keep_size),
+    Way("has ended", *given(_end_at_old_size, lambda seen, end: sync_outcome(seen, [end[0]], end[1]))),
+    Way("fixed size", *given(_of_fixed_size, _keep_size)),
     Way("create copy", lambda seen: seen.recorded.copy is None, _create_copy),
     Way("stale copy", _is_stale, lambda seen: Plan(tuple(delete_workload(seen, seen.recorded, seen.recorded_copy)))),
     Way("copy goes", lambda seen: seen.recorded.copy_facts.is_leaving, wait),  # or its worker queues it again
     Way("take over", lambda seen: seen.recorded.copy_facts.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
-    Way("waits there", always, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
+    Way("waits there", otherwise, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
 )
 """Bring a slice to the worker that runs its job, and hand the job over to it."""

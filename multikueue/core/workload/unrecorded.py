@@ -17,7 +17,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.check_message import Message
-from multikueue.core.model.marks import Proof
+from multikueue.core.model.marks import Whose
 from multikueue.core.model.names import ClusterName
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import admit, note_worker, retry, say
@@ -25,7 +25,7 @@ from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.seen.runs import assumed_for
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.ways import Way, always, first_of, named
+from multikueue.core.workload.ways import Way, first_of, named, otherwise
 
 
 @once
@@ -78,7 +78,7 @@ find_recorded: Final = first_of(
     Way("may be out of sight", lambda seen: bool(_hidden(seen)), _wait_for_hidden),
     Way("several have it", lambda seen: len(_having_it(seen)) > 1, _wait_for_one),
     Way("nobody has it", lambda seen: not _having_it(seen), _try_again),
-    Way("record it", always, _record_it),
+    Way("record it", otherwise, _record_it),
 )
 """Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
 
@@ -104,8 +104,8 @@ def _unproven(situation: Situation, workers: list[Worker]) -> list[Worker]:
         for worker in workers
         if (copy := worker.copy) is not None
         and worker.copy_facts.has_had_owner
-        and situation.proof(worker, copy) is Proof.NONE
-        and any(situation.proof(worker, job) is Proof.NONE for job in situation.jobs_on(worker))
+        and situation.whose(worker, copy) is Whose.UNPROVEN
+        and any(situation.whose(worker, job) is Whose.UNPROVEN for job in situation.jobs_on(worker))
     ]
 
 

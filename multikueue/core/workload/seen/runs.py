@@ -27,12 +27,13 @@ import attrs
 from multikueue.core.model import giving_up, workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.grace import pod_grace
+from multikueue.core.model.marks import Whose
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating, uid, was_changed
 from multikueue.core.model.placements import last_place
 from multikueue.core.workload.seen import graces
 from multikueue.core.workload.seen import worker_states as states
-from multikueue.core.workload.seen.situation import Situation, Whose, once
+from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
 
 _ZERO: Final = timedelta(0)
@@ -119,8 +120,11 @@ def _hides_only_jobs(situation: Situation, worker: Worker) -> bool:
 
 
 def is_new(situation: Situation, worker: Worker) -> bool:
-    """Whether its copy was admitted for this attempt and no job is behind it: none is created before the record."""
-    facts, had_it = worker.copy_facts, worker.name == situation.last_worker
+    """Whether its copy was admitted for this attempt and no job is behind it: none is created before the record.
+
+    Of an attempt that is evicted the record may have been erased before anybody saw it.
+    """
+    facts, had_it = worker.copy_facts, situation.facts.is_evicted or worker.name == situation.last_worker
     return facts.is_admitted and situation.this_copy(worker) is not None and not (facts.has_had_owner or had_it)
 
 

@@ -23,7 +23,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import is_copy_of, prebuilt_workload
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Proof
-from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, name_of, uid
 from multikueue.core.model.worker_names import namespaces_on_workers
 from multikueue.core.model.workload_facts import may_have_siblings
@@ -172,15 +172,15 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
     recorded = {workloads.cluster_name(sibling) for sibling in sharing if workloads.is_live(sibling)}
     made_for = next((worker for worker in situation.workers if _was_made_for(situation, worker, copy)), None)
     lost = made_for is not None and not made_for.reachable and made_for.name not in recorded and worker.reachable
-    if made_for is not None and not (lost and _are_one(worker, made_for)):
+    if made_for is not None and not (lost and worker.is_one_with(made_for)):
         unknown = not (made_for.removed or (worker.identified and made_for.identified))
         goes_on = made_for.name in having and situation.snapshot.workload is not None and situation.facts.is_live
-        return made_for if unknown or goes_on or _are_one(worker, made_for) else None
+        return made_for if unknown or goes_on or worker.is_one_with(made_for) else None
 
     def rank(other: Worker) -> tuple[bool, ...]:
         return other.name not in recorded, not other.reachable, other.name not in having, bool(other.second_of)
 
-    first = min((other for other in situation.workers if _are_one(other, worker)), key=rank)
+    first = min((other for other in situation.workers if other.is_one_with(worker)), key=rank)
     shows = first.name in having or any(uid(shown) == uid(copy) for shown in first.copies)
     return first if shows and first is not worker else None
 
@@ -198,16 +198,6 @@ def _recorded_or_last(situation: Situation) -> Iterator[str | None]:
         ready = situation.snapshot.check is not None and situation.state is workloads.CheckState.READY
         if ready or situation.facts.is_evicted or not situation.facts.has_quota:
             yield from (situation.snapshot.last_worker, situation.facts.noted_worker)
-
-
-def names_of(situation: Situation, worker: Worker) -> set[ClusterName]:
-    """All names of a worker's cluster: what was made through any of them shows on it."""
-    return {worker.name, *(other.name for other in situation.workers if _are_one(other, worker))}
-
-
-def _are_one(worker: Worker, other: Worker) -> bool:
-    """Whether two workers are known to lead to one cluster, or are one."""
-    return (worker.second_of or worker.name) == (other.second_of or other.name)
 
 
 def _with_company(situation: Situation) -> Situation:

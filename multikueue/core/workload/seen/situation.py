@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from enum import Enum
 from functools import cached_property, partial, wraps
 from typing import Any, TypeVar
 
@@ -14,9 +13,10 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
 from multikueue.core.model.check_message import Message
+from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, with_worker_names, workload_copy
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
-from multikueue.core.model.marks import Marks, Proof, mark_of
+from multikueue.core.model.marks import Marks, Proof, Whose, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
@@ -27,26 +27,6 @@ from multikueue.errors import RuleError
 Answer = TypeVar("Answer")
 
 _UNREGISTERED = KindTraits(ends=False, workload_only=True)
-
-
-class Whose(Enum):
-    """Whose a copy on a worker is, as its mark tells: nobody else can make one."""
-
-    THIS = "this attempt's"
-    """We have made it there for this attempt. On the recorded worker what has no proof counts as that, too."""
-    SIBLINGS = "a sibling's"
-    """A job that another slice of it, or another part of its group, has there: it runs for this Workload as well."""
-    EARLIER = "an earlier attempt's"
-    """We have made it, and for no worker in this attempt."""
-    ELSEWHERE = "another worker's"
-    """It bears this attempt's mark, for another worker: somebody has carried it here."""
-    UNPROVEN = "unproven"
-    """Anybody may have made it; see `Proof.NONE`."""
-
-    @property
-    def runs_for_it(self) -> bool:
-        """Whether such a job is this Workload's, as it is now."""
-        return self in (Whose.THIS, Whose.SIBLINGS)
 
 
 @attrs.frozen(eq=False)
@@ -290,7 +270,7 @@ class Situation:
 
     def proof(self, worker: Worker, copy: Json) -> Proof:
         """What the mark of a copy on a worker says of this attempt."""
-        return self.marks.proof(copy, self.workload, worker.name, self.facts.attempt)
+        return self.marks.proof(copy, self.workload, worker.name)
 
     def whose(self, worker: Worker, copy: Json) -> Whose:
         """Whose a copy on a worker is: the one answer that all rows go by."""
@@ -308,6 +288,8 @@ class Situation:
         return {}
 
     def _by_mark(self, worker: Worker, copy: Json) -> Whose:
+        if self.facts.gives_quota_back:
+            return self._of_evicted(worker, copy)
         proof, is_recorded = self.proof(worker, copy), worker.name == self.recorded_on
         if proof is Proof.EXACT or (proof is Proof.NONE and is_recorded):
             return Whose.THIS
@@ -319,6 +301,30 @@ class Situation:
         if proof is Proof.NONE:
             return Whose.UNPROVEN
         return Whose.ELSEWHERE if mark_of(copy) in self._marks_of_attempt else Whose.EARLIER
+
+    def _of_evicted(self, worker: Worker, copy: Json) -> Whose:
+        """Whose it is while an eviction, which erases the record, is under way: any name of the cluster counts."""
+        names, siblings = self.names_of(worker), self.snapshot.siblings
+        proofs = {self.marks.proof(copy, self.workload, name) for name in names}
+        is_believed = Proof.EXACT in proofs or (Proof.NONE in proofs and self.last_worker in names)
+        if is_believed and self._ran_on in (None, *names):
+            return Whose.THIS
+        if any(self.marks.proof(copy, other, name) is Proof.EXACT for other in siblings for name in names):
+            return Whose.SIBLINGS
+        if Proof.NONE in proofs:
+            return Whose.UNPROVEN
+        return Whose.ELSEWHERE if Proof.EXACT in proofs else Whose.EARLIER
+
+    @cached_property
+    def _ran_on(self) -> ClusterName | None:
+        """The worker that was recorded for the attempt that is evicted; None: this process has not seen that."""
+        last, began = self.snapshot.placement, self.facts.reserved_at
+        since = parse_timestamp(last.since) if last is not None else None
+        return last.worker if last is not None and since is not None and began is not None and since >= began else None
+
+    def names_of(self, worker: Worker) -> set[ClusterName]:
+        """All names of a worker's cluster: what was made through any of them shows on it."""
+        return {worker.name, *(other.name for other in self.workers if other.is_one_with(worker))}
 
     @cached_property
     def _marks_of_attempt(self) -> frozenset[str]:
@@ -347,11 +353,10 @@ class Situation:
             return []
         # The job is made after its Workload copy: beside a proven copy, one without proof was there before.
         proven = worker.copy is not None and self.proof(worker, worker.copy) is Proof.EXACT
-        kept = (Proof.EXACT,) if proven else (Proof.EXACT, Proof.NONE)
         return [
-            copy
-            for copy in worker.jobs
-            if self.whose(worker, copy.object) is not Whose.THIS or self.proof(worker, copy.object) not in kept
+            job
+            for job in worker.jobs
+            if not self.is_this(worker, job.object) or (proven and self.proof(worker, job.object) is Proof.NONE)
         ]
 
 

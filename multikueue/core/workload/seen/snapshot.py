@@ -139,6 +139,10 @@ class Worker:
         """Why it gets nothing new; see `cordon_of`."""
         return cordon_of(self.annotations) or (held_as_second(self.second_of) if self.second_of else "")
 
+    def is_one_with(self, other: Worker) -> bool:
+        """Whether the two are known to lead to one cluster, or are one."""
+        return (self.second_of or self.name) == (other.second_of or other.name)
+
     @property
     def names(self) -> WorkerNames:
         """How namespaces and queues are called there."""
