@@ -145,7 +145,8 @@ def asked_again(situation: Situation) -> str:
     times = {at: text for text in texts if (at := parse_timestamp(text)) is not None}
     last, since = max(times, default=None), changed_at(situation.workload, "Evicted")
     noted = annotations_of(situation.workload).get(RETRY_ANNOTATION)
-    return "" if last is None or since is None or last < since or times[last] == noted else times[last]
+    asked = times.get(last) if last is not None and since is not None and last >= since else None
+    return "" if asked is None or asked == noted else asked
 
 
 def activate(situation: Situation, asked: str) -> Plan:

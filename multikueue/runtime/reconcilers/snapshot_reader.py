@@ -346,8 +346,8 @@ class SnapshotReader:
         copies = known.copies_of(key) if known is not None else []
         if known is None or (not shared and all(namespace_of(copy) == said for copy in copies)):
             return said
-        marks, of_attempt = Marks(self.settings.mark_key), WORKLOADS.of(workload).attempt
-        proofs = [(namespace_of(copy), marks.proof(copy, workload, cluster.name, of_attempt)) for copy in copies]
+        marks = Marks(self.settings.mark_key)
+        proofs = [(namespace_of(copy), marks.proof(copy, workload, cluster.name)) for copy in copies]
         exact = [place for place, proof in proofs if proof is Proof.EXACT]
         former = (namespace_of(copy) for copy in copies if marks.made_copy(copy, jobs.get(name_of(copy)), cluster.name))
         offered = (namespace_of(copy) for copy in copies if marks.made_under(copy, key, cluster.name))
