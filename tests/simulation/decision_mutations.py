@@ -256,7 +256,7 @@ def all_gates_open_at_once() -> AbstractContextManager[Any]:
             for worker in situation.workers
             if worker.can_run and worker.name in names and (copy := situation.this_copy(worker)) is not None
         ]
-        shut = [one for one in offered if one[0].copy_facts.is_blocked and one[0].copy_facts.opened_at is None]
+        shut = [one for one in offered if one[0].facts.is_blocked and one[0].facts.opened_at is None]
         return Plan(tuple(preemption_gates._open(situation, worker, copy) for worker, copy in shut))
 
     return mock.patch.object(pending, "open_next", open_all)
@@ -548,7 +548,7 @@ def only_a_finished_copy_is_kept() -> AbstractContextManager[Any]:
     original = ending.retention_left
 
     def left(situation: Situation, worker: Worker) -> timedelta:
-        return original(situation, worker) if worker.copy_facts.has_ended else timedelta(0)
+        return original(situation, worker) if worker.facts.has_ended else timedelta(0)
 
     return mock.patch.object(ending, "retention_left", left)
 

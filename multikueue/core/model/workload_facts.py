@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import condition, conditions, parse_timestamp
+from multikueue.core.model.conditions import changed_at, condition, conditions, parse_timestamp
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, PREEMPTION_GATE
 from multikueue.core.model.names import ClusterName, Json
@@ -59,6 +59,8 @@ class CopyFacts(CommonFacts):
     """Whether its Kueue has taken its quota, or given it none, and has not evicted it."""
     is_told_to_stop: bool
     """Whether somebody has asked its Kueue to deactivate it."""
+    stops_since: datetime | None
+    """Since when its Kueue is to stop the run, or has stopped it by itself; None: it is not."""
     is_blocked: bool
     """Whether its Kueue would have to preempt for it, and may not."""
     has_had_owner: bool
@@ -145,6 +147,11 @@ class WorkloadFacts(CommonFacts):
         """Whether it has quota, has not ended, and nobody has deleted it."""
         return self.has_quota and not self.is_finished and not self.is_terminating
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is live, and its Kueue is not evicting it."""
+        return self.is_live and not self.is_evicted
+
 
 def _true_ones(workload: Json) -> dict[str, Json]:
     """The conditions with status True, by type; of several of one type the first counts."""
@@ -158,6 +165,7 @@ def _named_gate(listed: list[Json] | None) -> Json | None:
 
 def _copy_facts(copy: Json) -> CopyFacts:
     true = _true_ones(copy)
+    stops = (changed_at(copy, kind) for kind in ("DeactivationTarget", "Evicted") if kind in true)
     gate = _named_gate(dig(copy, "status", "preemptionGates")) or {}
     return CopyFacts(
         has_quota="QuotaReserved" in true,
@@ -169,6 +177,7 @@ def _copy_facts(copy: Json) -> CopyFacts:
         finish_reason=str(dig(true, "Finished", "reason") or ""),
         is_on_hold="Evicted" not in true and dig(condition(copy, "QuotaReserved"), "status") == "False",
         is_told_to_stop="DeactivationTarget" in true,
+        stops_since=max(filter(None, stops), default=None),
         is_blocked="BlockedOnPreemptionGates" in true,
         has_had_owner=has_had_owner(copy),
         has_gate=_named_gate(dig(copy, "spec", "preemptionGates")) is not None,

@@ -34,7 +34,7 @@ def with_dependencies(situation: Situation, decided: Plan) -> Plan:
 def _needed(situation: Situation) -> tuple[Dependency, ...]:
     """What is copied or looked for, of what the job needs."""
     kinds = situation.settings.dependencies.get(situation.snapshot.config)
-    if not kinds or situation.snapshot.workload is None or not situation.facts.is_live or situation.facts.is_evicted:
+    if not kinds or situation.snapshot.workload is None or not situation.facts.goes_on:
         return ()
     job, adapter = situation.job, situation.snapshot.adapter
     named = adapter.config_maps(job) if job is not None and adapter is not None else ()

@@ -98,7 +98,7 @@ def earlier_end(situation: Situation) -> End | None:
     knows how the job ends.
     """
     shown = situation.workers if situation.snapshot.adapter is not None else ()
-    having = (worker for worker in shown if worker.all_jobs or worker.copy_facts.has_ended)
+    having = (worker for worker in shown if worker.all_jobs or worker.facts.has_ended)
     return next(filter(None, (_end_of_earlier_on(situation, worker) for worker in having)), None)
 
 
@@ -114,7 +114,7 @@ def _end_of_earlier_on(situation: Situation, worker: Worker) -> End | None:
     if not all(_is_former_job(situation, worker, job) for job in jobs):
         return None
     outcome, goes = own_end(situation, jobs), any(map(is_terminating, jobs))
-    copy, facts = worker.copy, worker.copy_facts
+    copy, facts = worker.copy, worker.facts
     gave_up = facts.is_finished and (not facts.is_finished_as_ended or facts.finish_reason == SLICE_REPLACED)
     stops = goes or facts.is_told_to_stop or facts.is_leaving or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
@@ -242,7 +242,7 @@ def retention_left(situation: Situation, worker: Worker) -> timedelta:
     somebody stopped on the manager may run on. A worker that was taken out of the config keeps nothing: it is let go.
     """
     kept, jobs = _retention(situation, worker), situation.jobs_on(worker)
-    over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.copy_facts.is_evicted
+    over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.facts.is_evicted
     if over or not kept or not worker.configured:
         return timedelta(0)
     copies = jobs if worker.copy is None else [*jobs, worker.copy]

@@ -49,7 +49,7 @@ def _stopping(situation: Situation) -> tuple[Json, ...]:
         job
         for worker, jobs in _jobs_by_worker(situation)
         for job in jobs
-        if worker.copy is None or worker.copy_facts.is_stopping or is_terminating(job)
+        if worker.copy is None or worker.facts.is_stopping or is_terminating(job)
     )
 
 
@@ -118,7 +118,7 @@ def _end_on(situation: Situation, worker: Worker) -> ending.End | None:
     """How its job ended there: its Workload copy says so, or the job alone was seen to end by itself."""
     copy, jobs = worker.copy, situation.jobs_on(worker)
     has_ended = (
-        worker.copy_facts.has_ended and worker.copy_facts.finish_reason != workloads.SLICE_REPLACED
+        worker.facts.has_ended and worker.facts.finish_reason != workloads.SLICE_REPLACED
     )  # else its job goes on
     if copy is not None and worker.reachable and has_ended and situation.whose(worker, copy).runs_for_it:
         # Its jobs are read after its Workloads.
@@ -204,7 +204,7 @@ def _take_away(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove what runs. A set that several Workloads share is another's as soon as this one has no quota."""
     if situation.facts.component_index is None:
         yield from remove(situation, worker)
-    elif not worker.copy_facts.is_stopping:
+    elif not worker.facts.is_stopping:
         yield from stop(situation, worker)
 
 

@@ -81,7 +81,7 @@ def _wait_for_its_worker(situation: Situation) -> Plan:
 
 
 def _is_evicted_unseen(situation: Situation) -> bool:
-    facts = situation.recorded.copy_facts
+    facts = situation.recorded.facts
     return situation.recorded.reachable and facts.is_evicted and not facts.is_finished
 
 
@@ -107,7 +107,7 @@ _wait_out_of_sight: Final[Decide] = first_of(
     Way("may run", *given(_may_run_for, lambda _, left: Plan().within(left))),
     Way(
         "has ended",
-        lambda seen: seen.recorded.reachable and seen.recorded.copy_facts.has_ended,
+        lambda seen: seen.recorded.reachable and seen.recorded.facts.has_ended,
         lambda seen: Plan((finish(seen, ending.outcome_told(seen.recorded_copy)),)),
     ),
     Way("lost", otherwise, lambda seen: Plan((retry(seen, "Admitting remote lost"),))),
@@ -121,7 +121,7 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
         return False
     alone = situation.facts.component_index is None
     known = situation.jobs_on(worker) or situation.shared_job_on(worker)  # a slice may join the job of the one before
-    return situation.state is CheckState.PENDING and alone and not (known or worker.copy_facts.has_had_owner)
+    return situation.state is CheckState.PENDING and alone and not (known or worker.facts.has_had_owner)
 
 
 _JUST_GONE: Final = Way(
@@ -136,13 +136,13 @@ begin_anew: Final = first_of(_JUST_GONE, Way("try again", otherwise, lambda seen
 def _ends_there(situation: Situation) -> bool:
     """Whether the recorded worker does not go on with it."""
     worker = situation.recorded
-    return worker.copy is None or not worker.copy_facts.goes_on or situation.must_be_replaced(worker.copy)
+    return worker.copy is None or not worker.facts.goes_on or situation.must_be_replaced(worker.copy)
 
 
 def _has_ended_unannounced(situation: Situation) -> bool:
     """Whether a short job ended before its check was Ready: it counts, too."""
     worker = situation.recorded
-    if not (worker.copy_facts.has_ended and awaits_ready(situation)):
+    if not (worker.facts.has_ended and awaits_ready(situation)):
         return False
     return all(leftover.worker.name == worker.name for leftover in leftovers.earlier_runs(situation))
 
@@ -166,14 +166,14 @@ def _end_with_job(situation: Situation, outcome: Outcome) -> Plan:
 
 
 def _is_out_of_sync(situation: Situation) -> bool:
-    return situation.recorded.copy_facts.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY
+    return situation.recorded.facts.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY
 
 
 follow_end: Final[Decide] = first_of(
     Way("ended before Ready", _has_ended_unannounced, lambda seen: Plan(tuple(_admit(seen)))),
-    Way("has ended", lambda seen: seen.recorded.copy_facts.has_ended, _end_with_copy),
+    Way("has ended", lambda seen: seen.recorded.facts.has_ended, _end_with_copy),
     Way("job has ended", *given(_own_end, _end_with_job)),
-    Way("evicted there", lambda seen: seen.recorded.copy_facts.is_evicted, _send_back_evicted),
+    Way("evicted there", lambda seen: seen.recorded.facts.is_evicted, _send_back_evicted),
     Way("out of sync", _is_out_of_sync, lambda seen: Plan(tuple(retry_out_of_sync(seen, seen.recorded.name)))),
     Way("gone", otherwise, lambda seen: Plan((retry_vanished(seen),))),
 )
@@ -193,7 +193,7 @@ def send_back(situation: Situation, why: str) -> Plan:
 
 
 def _refused(situation: Situation) -> str:
-    lacks_job = not situation.recorded.copy_facts.has_had_owner and bool(missing_on(situation, situation.recorded))
+    lacks_job = not situation.recorded.facts.has_had_owner and bool(missing_on(situation, situation.recorded))
     return refused(situation.recorded) if lacks_job else ""
 
 
@@ -225,7 +225,7 @@ def _may_create(situation: Situation) -> bool:
     worker = situation.recorded
     if situation.state is not CheckState.PENDING or situation.traits.workload_only or situation.jobs_on(worker):
         return False
-    if situation.this_copy(worker) is None or worker.copy_facts.has_had_owner:
+    if situation.this_copy(worker) is None or worker.facts.has_had_owner:
         return False
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
@@ -269,7 +269,7 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
 def _is_held_without_job(situation: Situation) -> bool:
     """Whether its Kueue holds it there, and no job of it is left: nothing comes of that."""
     worker = situation.recorded
-    return worker.copy_facts.is_on_hold and not situation.jobs_on(worker) and not situation.traits.workload_only
+    return worker.facts.is_on_hold and not situation.jobs_on(worker) and not situation.traits.workload_only
 
 
 def _is_followed(situation: Situation) -> bool:
@@ -278,7 +278,7 @@ def _is_followed(situation: Situation) -> bool:
 
 def _awaits_earlier_job(situation: Situation) -> bool:
     """Whether its job may have been created by an earlier process, and not be adopted yet."""
-    return situation.state is CheckState.PENDING and not situation.recorded.copy_facts.has_had_owner
+    return situation.state is CheckState.PENDING and not situation.recorded.facts.has_had_owner
 
 
 def _wait_for_job(situation: Situation) -> Plan:
@@ -360,7 +360,7 @@ _tell_gone: Final = first_of(_JUST_GONE, Way("tell it", otherwise, _tell_vanishe
 follow_unchecked: Final = first_of(
     Way("out of sight", _is_out_of_sight, wait),
     Way("vanished", lambda seen: seen.recorded.is_empty, _tell_gone),
-    Way("has ended", lambda seen: seen.recorded.copy_facts.has_ended, _end_with_copy),
+    Way("has ended", lambda seen: seen.recorded.facts.has_ended, _end_with_copy),
     Way("follow", otherwise, lambda seen: Plan(tuple(ending.sync_status(seen, seen.jobs_on(seen.recorded))))),
 )
 """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""

@@ -29,7 +29,7 @@ from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_updates import note_last_worker, retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
-from multikueue.core.workload.removal import remove_but, stops_since
+from multikueue.core.workload.removal import remove_but
 from multikueue.core.workload.seen import graces
 from multikueue.core.workload.seen.runs import is_given_up, may_be_ours, may_have_pods, stuck
 from multikueue.core.workload.seen.shown import has_its_name
@@ -72,34 +72,29 @@ def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
     return _not_given_up(situation, (run for worker in situation.workers for run in _earlier_on(situation, worker)))
 
 
-def worker_of_pods(situation: Situation) -> Worker | None:
-    """The worker that had it and may have pods of the attempt before, or nobody has looked: no job copy shows them,
-    only their label does, which can name no job of a longer name.
+def earlier_pods(situation: Situation) -> tuple[Worker, tuple[Leftover, ...]] | None:
+    """The worker that had it, with the pods of the attempt before that are known there; None: there are none.
+
+    No job copy shows them, only their label does, which can name no job of a longer name. Where nobody has looked for
+    them yet, there may be some.
     """
-    owner, worker = (
-        situation.facts.owner,
-        situation.snapshot.worker(last_place(situation.workload) or situation.last_worker or ""),
-    )
-    if not situation.traits.pods_label or owner is None or len(owner.name) > MAX_LABEL_VALUE:
+    owner, why = situation.facts.owner, "of an earlier attempt has not ended"
+    worker = situation.snapshot.worker(last_place(situation.workload) or situation.last_worker or "")
+    is_named = bool(situation.traits.pods_label) and owner is not None and len(owner.name) <= MAX_LABEL_VALUE
+    if not is_named or worker is None or not worker.in_sight:
         return None
-    if worker is None or not worker.in_sight:
-        return None
-    return worker if worker.pods is None or _earlier_pods(situation, worker) else None
+    pods = _not_given_up(situation, (Leftover(worker, POD.gvk.kind, pod, why) for pod in worker.pods or ()))
+    return (worker, pods) if pods or worker.pods is None else None
 
 
-def _earlier_pods(situation: Situation, worker: Worker) -> tuple[Leftover, ...]:
-    why = "of an earlier attempt has not ended"
-    return _not_given_up(situation, (Leftover(worker, POD.gvk.kind, pod, why) for pod in worker.pods or ()))
-
-
-def look_for_pods(situation: Situation, worker: Worker) -> Plan:
+def look_for_pods(situation: Situation, earlier: tuple[Worker, tuple[Leftover, ...]]) -> Plan:
     """Look for pods of the attempt before until there are none: nobody is offered this one before that."""
-    owner = situation.facts.owner
+    (worker, pods), owner = earlier, situation.facts.owner
     assert owner is not None, "their label names it"
     namespace, selector = situation.snapshot.namespace_for(worker), f"{situation.traits.pods_label}={owner.name}"
     look = LookForPods(worker.name, namespace, selector, situation.facts.attempt)
     again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)
-    return wait_for(situation, _earlier_pods(situation, worker), look).within(again)
+    return wait_for(situation, pods, look).within(again)
 
 
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
@@ -184,7 +179,7 @@ def _others_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     own = (job for job in jobs if situation.is_this(worker, job.object) and may_have_pods(situation, job.object))
     yield from (_leftover(worker, job, _state(job.object)) for job in own)
     # Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
-    copy = worker.copy if worker.in_sight and worker.copy_facts.has_had_owner and not unproven else None
+    copy = worker.copy if worker.in_sight and worker.facts.has_had_owner and not unproven else None
     if copy is not None and situation.whose(worker, copy) is Whose.UNPROVEN and may_be_ours(situation, worker, copy):
         yield Leftover(worker, WORKLOAD.gvk.kind, copy, _FOREIGN)
 
@@ -256,8 +251,8 @@ def is_stubborn(situation: Situation, leftovers: tuple[Leftover, ...]) -> bool:
     if situation.snapshot.quiet_for >= limit:
         return True
     since, patience = first.deleted, limit
-    if since is None and not first.worker.copy_facts.waits_for_quota:
-        since, patience = stops_since(first.worker), max(graces.STUBBORN, limit)
+    if since is None and not first.worker.facts.waits_for_quota:
+        since, patience = first.worker.facts.stops_since, max(graces.STUBBORN, limit)
     began = situation.facts.reserved_at
     return since is not None and began is not None and situation.now - max(since, began) >= patience
 

@@ -187,7 +187,7 @@ def _has_admitted(situation: Situation, worker: Worker) -> bool:
     """Whether it has admitted this attempt, and keeps it: the copy is neither evicted nor about to be removed."""
     if worker.copy is None:
         return _has_ended_on(situation, worker)
-    copy, facts = situation.this_copy(worker), worker.copy_facts
+    copy, facts = situation.this_copy(worker), worker.facts
     if copy is None or not facts.is_admitted:
         return False
     if facts.is_finished:  # OutOfSync with the job there: the user is told once it is recorded
@@ -230,7 +230,7 @@ def _candidates(situation: Situation) -> Candidates:
 def _keeps_copy(situation: Situation, worker: Worker) -> bool:
     if situation.this_copy(worker) is None:  # where none is, the status of one is written by its creation only
         return worker.is_empty and isinstance(worker.in_flight, WritingStatus)
-    return not isinstance(worker.in_flight, Removing) and not worker.copy_facts.is_terminating
+    return not isinstance(worker.in_flight, Removing) and not worker.facts.is_terminating
 
 
 def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
@@ -261,7 +261,7 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
     jobs = situation.jobs_on(chosen)
     if not all(situation.whose(chosen, job).runs_for_it for job in jobs):
         return False
-    has_run = chosen.copy is None or chosen.copy_facts.is_finished
+    has_run = chosen.copy is None or chosen.facts.is_finished
     return has_run or situation.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
 
 
@@ -298,8 +298,8 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
             yield CreateWorkload(worker.name, gated(made) if takes_turns(situation) else made)
     elif worker.copy is None:
         yield from _remove_this(situation, worker)  # a job without its Workload cannot run
-    elif (copy := situation.this_copy(worker)) is not None and not worker.copy_facts.is_terminating:
-        if worker.copy_facts.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
+    elif (copy := situation.this_copy(worker)) is not None and not worker.facts.is_terminating:
+        if worker.facts.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
             yield from _remove_this(situation, worker)  # so that a new one can be made
         else:
             yield from patch_copy(situation, worker)

@@ -208,10 +208,6 @@ def _acted_on(situation: Situation) -> str:
     return adapter.acted_on(job) if job is not None and adapter is not None and _may_be_rejected(situation) else ""
 
 
-def _reject_acted_on(situation: Situation, why: str) -> Plan:
-    return _rejected(situation, Rejection.ACTED_ON_HERE, why, why)
-
-
 def _refused(situation: Situation) -> str:
     """Why its copy would not do what the job says."""
     job, adapter = situation.job, situation.snapshot.adapter
@@ -322,7 +318,7 @@ TABLE: tuple[Row, ...] = (
         lambda seen: isinstance(seen.not_delegated, str) and _may_be_rejected(seen),
         _reject_undelegated,
     ),
-    Row("acted on here", *given(_acted_on, _reject_acted_on)),
+    Row("acted on here", *given(_acted_on, lambda seen, why: _rejected(seen, Rejection.ACTED_ON_HERE, why, why))),
     Row("refused", *given(_refused, _reject_refused)),
     Row("settled", *given(evicting.settled_end, evicting.end_settled), leftovers.ending_run),
     # it must not run now
@@ -348,7 +344,7 @@ TABLE: tuple[Row, ...] = (
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _for_delegation),
     Row("earlier run", *given(leftovers.earlier_runs, leftovers.wait_for), also=remove_stale),
-    Row("earlier pods", *given(leftovers.worker_of_pods, leftovers.look_for_pods), also=remove_stale),
+    Row("earlier pods", *given(leftovers.earlier_pods, leftovers.look_for_pods), also=remove_stale),
     Row("split group", lambda seen: len(seen.group_workers) > 1, groups.tell_split, lambda _: GROUP),
     Row("waiting group", groups.must_wait, wait, lambda _: GROUP, also=remove_stale),
     Row("pending", otherwise, dispatch, tells=tell_reasons, also=remove_stale),  # it says itself what it waits for

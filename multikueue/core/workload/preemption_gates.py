@@ -35,11 +35,7 @@ def awaits_turn(situation: Situation, worker: Worker) -> bool:
 
 def is_open(situation: Situation, worker: Worker) -> bool:
     """Whether the worker may preempt for the Workload by a gate of ours that was opened."""
-    return (
-        situation.this_copy(worker) is not None
-        and worker.copy_facts.has_gate
-        and worker.copy_facts.opened_at is not None
-    )
+    return situation.this_copy(worker) is not None and worker.facts.has_gate and worker.facts.opened_at is not None
 
 
 def open_next(situation: Situation, names: Sequence[str]) -> Plan:
@@ -53,16 +49,14 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
     in_turn = situation.settings.orchestrated_preemption
     copies = [(worker, copy) for worker in asked if (copy := situation.this_copy(worker)) is not None]
-    offered = [pair for pair in copies if (in_turn or pair[0].copy_facts.has_gate) and _stays(situation, *pair)]
-    closed = [
-        (worker, copy) for worker, copy in offered if worker.copy_facts.has_gate and worker.copy_facts.opened_at is None
-    ]
+    offered = [pair for pair in copies if (in_turn or pair[0].facts.has_gate) and _stays(situation, *pair)]
+    closed = [(worker, copy) for worker, copy in offered if worker.facts.has_gate and worker.facts.opened_at is None]
     if not in_turn:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
     if any(isinstance(flight := worker.in_flight, WritingStatus) and flight.may_preempt for worker in asked):
         return Plan()  # a turn that begins does not show yet: its answer brings us back
     turns: dict[str, Effect] = {
-        worker.name: _open(situation, worker, copy) for worker, copy in closed if worker.copy_facts.is_blocked
+        worker.name: _open(situation, worker, copy) for worker, copy in closed if worker.facts.is_blocked
     }
     gateless = [worker for worker in asked if awaits_turn(situation, worker)]
     unheard = _unheard_for(situation, asked) if gateless else None
@@ -71,10 +65,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     if not turns:
         return Plan(look_again=unheard)
     timeout, now = situation.settings.preemption_timeout, situation.now
-    began = [
-        worker.copy_facts.opened_at if worker.copy_facts.has_gate else worker.copy_facts.created_at
-        for worker, _ in offered
-    ]
+    began = [worker.facts.opened_at if worker.facts.has_gate else worker.facts.created_at for worker, _ in offered]
     running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
@@ -92,7 +83,7 @@ def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
 
 def _stays(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether it is not about to be removed."""
-    facts = worker.copy_facts
+    facts = worker.facts
     return not (facts.is_spent or facts.is_terminating or facts.is_finished or situation.must_be_replaced(copy))
 
 

@@ -152,7 +152,7 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
         if awaits_turn(situation, worker):
             return f"{worker.kueue.name} there has no preemption gates: it is asked when its turn to preempt has come"
         return "" if worker.is_empty else "what an earlier attempt has left there is being removed"
-    return _word_of(copy, worker.copy_facts)
+    return _word_of(copy, worker.facts)
 
 
 def _earlier_attempt(situation: Situation, worker: Worker) -> str:
@@ -209,9 +209,8 @@ def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
         Why it is, empty while there is nothing to tell; and after what time there may be.
     """
     if worker.in_sight:
-        return (
-            _REMOVED if worker.removed else _why_on_hold(situation, worker) if worker.copy_facts.is_on_hold else ""
-        ), None
+        on_hold = _why_on_hold(situation, worker) if worker.facts.is_on_hold else ""
+        return (_REMOVED if worker.removed else on_hold), None
     left, timeout = assumed_for(situation, worker), situation.settings.worker_lost_timeout
     if not left:
         return "", None

@@ -16,11 +16,11 @@ What never ran, or has ended by itself, goes at once and in the background.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import attrs
 
-from multikueue.core.model.conditions import changed_at, parse_timestamp
+from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import POD
@@ -95,7 +95,7 @@ def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
     One that has evicted it writes the copy itself: it is asked only where nothing comes of that.
     """
-    copy, facts = worker.copy, worker.copy_facts
+    copy, facts = worker.copy, worker.facts
     if copy is None or not facts.can_be_asked or not (worker.jobs or may_run_unseen(situation, worker, asked=False)):
         return
     is_gone, waited = situation.snapshot.workload is None, situation.snapshot.quiet_for >= HELD_UP
@@ -116,19 +116,12 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     What it has suspended, and holds quota for, has its pods' grace period: a RayCluster tells that they are gone, but
     not while it is deleted, and one that is cleaned up after that is seen for minutes.
     """
-    facts, adapter = worker.copy_facts, situation.snapshot.adapter
-    if not facts.has_quota or facts.is_finished or facts.is_terminating or (since := stops_since(worker)) is None:
+    facts, adapter = worker.facts, situation.snapshot.adapter
+    if not facts.has_quota or facts.is_finished or facts.is_terminating or (since := facts.stops_since) is None:
         return timedelta(0)
     suspended = adapter is not None and any(adapter.is_stopped_here(job.object) for job in worker.jobs)
     limit = STOP + suspended * min(pod_grace(worker.copy or {}), situation.settings.pod_grace_limit)
     return timedelta(0) if situation.snapshot.quiet_for >= limit else _left(limit, situation.now - since)
-
-
-def stops_since(worker: Worker) -> datetime | None:
-    """Since when its Kueue is to stop the run, or has stopped it by itself; None: it is not."""
-    stops = {"DeactivationTarget": worker.copy_facts.is_told_to_stop, "Evicted": worker.copy_facts.is_evicted}
-    times = (changed_at(worker.copy or {}, kind) for kind, lasts in stops.items() if lasts)
-    return max(filter(None, times), default=None)
 
 
 def steps_in(situation: Situation) -> Iterator[timedelta]:

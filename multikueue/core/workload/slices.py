@@ -74,16 +74,16 @@ def is_recorded_slice(situation: Situation) -> bool:
 def _has_just_gone(situation: Situation) -> bool:
     """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
     job, worker = situation.job, situation.recorded
-    if situation.any_job_on(worker) is not None or not worker.copy_facts.is_admitted or worker.copy_facts.is_evicted:
+    if situation.any_job_on(worker) is not None or not worker.facts.is_admitted or worker.facts.is_evicted:
         return False
-    has_run = worker.copy_facts.has_had_owner or (job is not None and is_started(job))
+    has_run = worker.facts.has_had_owner or (job is not None and is_started(job))
     return has_run and situation.snapshot.quiet_for < VANISHED
 
 
 def _refused_anew(situation: Situation) -> str:
     """Why no job can be created where there is none, and none has stood behind the slice: it was evicted."""
     worker = situation.recorded
-    offered = situation.this_copy(worker) is not None and not worker.copy_facts.has_had_owner
+    offered = situation.this_copy(worker) is not None and not worker.facts.has_had_owner
     return refused(worker) if offered and situation.any_job_on(worker) is None else ""
 
 
@@ -108,7 +108,7 @@ def _create_copy(situation: Situation) -> Plan:
 def _is_stale(situation: Situation) -> bool:
     """Whether another copy is made in place of the one that is there."""
     worker, copy = situation.recorded, situation.recorded_copy
-    return situation.this_copy(worker) is None or worker.copy_facts.is_spent or situation.must_be_replaced(copy)
+    return situation.this_copy(worker) is None or worker.facts.is_spent or situation.must_be_replaced(copy)
 
 
 def _of_fixed_size(situation: Situation) -> Json | None:
@@ -138,7 +138,7 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
     if local is None:
         return
     if job is None:
-        if worker.copy_facts.has_had_owner:
+        if worker.facts.has_had_owner:
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
         elif not isinstance(worker.kind, Unusable):
             yield effects.CreateJob(worker.name, situation.adapter.resource, situation.job_copy_for(worker, local))
@@ -156,7 +156,7 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
 follow_slice: Final = following(
     Way(
         "ends there",
-        lambda seen: seen.this_copy(seen.recorded) is not None and seen.recorded.copy_facts.is_finished,
+        lambda seen: seen.this_copy(seen.recorded) is not None and seen.recorded.facts.is_finished,
         follow_end,
     ),
     Way("just gone", _has_just_gone, lambda _: Plan().within(VANISHED)),
@@ -166,8 +166,8 @@ follow_slice: Final = following(
     Way("fixed size", *given(_of_fixed_size, _keep_size)),
     Way("create copy", lambda seen: seen.recorded.copy is None, _create_copy),
     Way("stale copy", _is_stale, lambda seen: Plan(tuple(delete_workload(seen, seen.recorded, seen.recorded_copy)))),
-    Way("copy goes", lambda seen: seen.recorded.copy_facts.is_leaving, wait),  # or its worker queues it again
-    Way("take over", lambda seen: seen.recorded.copy_facts.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
+    Way("copy goes", lambda seen: seen.recorded.facts.is_leaving, wait),  # or its worker queues it again
+    Way("take over", lambda seen: seen.recorded.facts.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
     Way("waits there", otherwise, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
 )
 """Bring a slice to the worker that runs its job, and hand the job over to it."""

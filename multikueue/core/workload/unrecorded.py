@@ -90,9 +90,7 @@ def _proven(situation: Situation, workers: list[Worker]) -> list[Worker]:
     """
     offered = [worker for worker in workers if situation.this_copy(worker) is not None]
     having = [
-        worker
-        for worker in workers
-        if situation.has_job(worker) or (worker in offered and worker.copy_facts.has_had_owner)
+        worker for worker in workers if situation.has_job(worker) or (worker in offered and worker.facts.has_had_owner)
     ]
     return having or (offered if len(offered) == 1 else [])
 
@@ -103,7 +101,7 @@ def _unproven(situation: Situation, workers: list[Worker]) -> list[Worker]:
         worker
         for worker in workers
         if (copy := worker.copy) is not None
-        and worker.copy_facts.has_had_owner
+        and worker.facts.has_had_owner
         and situation.whose(worker, copy) is Whose.UNPROVEN
         and any(situation.whose(worker, job) is Whose.UNPROVEN for job in situation.jobs_on(worker))
     ]

@@ -12,7 +12,7 @@ from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, namespace_of
-from multikueue.core.model.worker_names import may_be_where_recorded, origin_key, origin_namespace
+from multikueue.core.model.worker_names import origin_key, origin_namespace, record_counts
 from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
@@ -65,7 +65,7 @@ class WorkerCopies(Target):
     def marked_places(self, workloads: Sequence[Json], marks: Marks, worker: ClusterName) -> tuple[str, ...]:
         """The namespaces on that worker with copies, marked by us, of those of these Workloads whose job may run."""
         namespaces = list[str]()
-        for workload in filter(may_be_where_recorded, workloads):
+        for workload in filter(record_counts, workloads):
             key = ObjectKey.of(workload)
             for copy in self.copies_of(key):
                 if marks.proof(copy, workload, worker) is Proof.EXACT:

@@ -24,12 +24,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.labels import MAX_LABEL_VALUE, NAMESPACE_ON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
-from multikueue.core.model.worker_names import (
-    is_copy_elsewhere,
-    may_be_where_recorded,
-    namespace_on,
-    namespaces_on_workers,
-)
+from multikueue.core.model.worker_names import is_copy_elsewhere, namespace_on, namespaces_on_workers, record_counts
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Snapshot, Worker
@@ -95,15 +90,14 @@ def has_company(situation: Situation, worker: Worker) -> bool:
     if not situation.facts.is_elastic or situation.any_job_on(worker) is None:
         return False
     return any(
-        workloads.cluster_name(other) == worker.name
-        for other in filter(may_be_where_recorded, situation.snapshot.siblings)
+        workloads.cluster_name(other) == worker.name for other in filter(record_counts, situation.snapshot.siblings)
     )
 
 
 def is_misplaced(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether a copy without quota is where none would be made by now: in another namespace, or LocalQueue."""
     snapshot, names = situation.snapshot, worker.names
-    if names.flaw or worker.copy_facts.has_quota:
+    if names.flaw or worker.facts.has_quota:
         return False
     here, there = (dig(either, "spec", "queueName") for either in (snapshot.workload, copy))
     moved = names.namespace(snapshot.key.namespace) not in ("", worker.namespace or snapshot.key.namespace)

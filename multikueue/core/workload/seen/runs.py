@@ -96,14 +96,14 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
     if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return None
     # Kueue gives quota back once a job has stopped: its pods may still end.
-    ends = worker.copy_facts.gives_quota_back or _pods_end_within(situation, worker) > _ZERO
-    return copy if ends or not worker.copy_facts.is_stopping or may_start_unseen(worker) else None
+    ends = worker.facts.gives_quota_back or _pods_end_within(situation, worker) > _ZERO
+    return copy if ends or not worker.facts.is_stopping or may_start_unseen(worker) else None
 
 
 def _pods_end_within(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer pods of a job may end that its Kueue has stopped, where jobs do not show: their grace period
     from the last change of anything."""
-    stopped = worker.copy_facts.has_had_owner and worker.copy_facts.is_stopping and not (worker.in_sight or worker.jobs)
+    stopped = worker.facts.has_had_owner and worker.facts.is_stopping and not (worker.in_sight or worker.jobs)
     return max(_ZERO, pod_grace(worker.copy or {}) - situation.snapshot.quiet_for) if stopped else _ZERO
 
 
@@ -124,7 +124,7 @@ def is_new(situation: Situation, worker: Worker) -> bool:
 
     Of an attempt that is evicted the record may have been erased before anybody saw it.
     """
-    facts, had_it = worker.copy_facts, situation.facts.is_evicted or worker.name == situation.last_worker
+    facts, had_it = worker.facts, situation.facts.is_evicted or worker.name == situation.last_worker
     return facts.is_admitted and situation.this_copy(worker) is not None and not (facts.has_had_owner or had_it)
 
 
@@ -159,7 +159,7 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     was away. Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
     """
     left, quiet_for = assumed_for(situation, worker), situation.snapshot.quiet_for
-    if not (worker.reachable and worker.copy_facts.has_ended):
+    if not (worker.reachable and worker.facts.has_ended):
         return left
     return max(
         _ZERO, graces.FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, states.Opaque) else left
@@ -265,13 +265,13 @@ def may_run(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether a job copy may have pods, or get some: a Kueue starts what lies beside a copy that gets quota."""
     if may_have_pods(situation, job):
         return True
-    stopped = is_terminating(job) or (worker.copy_facts.is_stopping and not worker.copy_facts.waits_for_quota)
+    stopped = is_terminating(job) or (worker.facts.is_stopping and not worker.facts.waits_for_quota)
     return situation.adapter.outcome(job) is None and not stopped
 
 
 def may_start_unseen(worker: Worker) -> bool:
     """Whether a worker's Kueue may start the job again, and nobody would see it: the copy has had one."""
-    return not worker.in_sight and worker.copy_facts.has_had_owner and worker.copy_facts.waits_for_quota
+    return not worker.in_sight and worker.facts.has_had_owner and worker.facts.waits_for_quota
 
 
 def may_run_anywhere(situation: Situation) -> bool:
@@ -299,18 +299,10 @@ def may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> bool
     Where another controller moves the jobs, they never show: then the request to stop them has to do.
     """
     if situation.traits.workload_only and worker.in_sight:
-        if (
-            situation.snapshot.workload is None
-            or situation.snapshot.quiet_for >= graces.STOP
-            or not worker.copy_facts.runs
-        ):
+        if situation.snapshot.workload is None or situation.snapshot.quiet_for >= graces.STOP or not worker.facts.runs:
             return False
-        had_it = worker.copy_facts.has_had_owner or worker.name == situation.last_worker
-        return had_it and (asked or worker.copy_facts.can_be_asked)
-    hidden = not worker.in_sight and (
-        worker.copy_facts.has_had_owner or not isinstance(worker.creation, states.NothingSent)
-    )
+        had_it = worker.facts.has_had_owner or worker.name == situation.last_worker
+        return had_it and (asked or worker.facts.can_be_asked)
+    hidden = not worker.in_sight and (worker.facts.has_had_owner or not isinstance(worker.creation, states.NothingSent))
     hidden = hidden and (situation.snapshot.workload is None or not is_new(situation, worker))
-    return hidden and (
-        worker.copy_facts.runs or may_start_unseen(worker) or _pods_end_within(situation, worker) > _ZERO
-    )
+    return hidden and (worker.facts.runs or may_start_unseen(worker) or _pods_end_within(situation, worker) > _ZERO)

@@ -174,7 +174,7 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
     lost = made_for is not None and not made_for.reachable and made_for.name not in recorded and worker.reachable
     if made_for is not None and not (lost and worker.is_one_with(made_for)):
         unknown = not (made_for.removed or (worker.identified and made_for.identified))
-        goes_on = made_for.name in having and _goes_on(situation)
+        goes_on = made_for.name in having and situation.snapshot.workload is not None and situation.facts.goes_on
         return made_for if unknown or goes_on or worker.is_one_with(made_for) else None
 
     def rank(other: Worker) -> tuple[bool, ...]:
@@ -183,11 +183,6 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
     first = min((other for other in situation.workers if other.is_one_with(worker)), key=rank)
     shows = first.name in having or any(uid(shown) == uid(copy) for shown in first.copies)
     return first if shows and first is not worker else None
-
-
-def _goes_on(situation: Situation) -> bool:
-    """Whether the Workload goes on where it is: one that is evicted does not."""
-    return situation.snapshot.workload is not None and situation.facts.is_live and not situation.facts.is_evicted
 
 
 def _was_made_for(situation: Situation, worker: Worker, copy: Json) -> bool:
@@ -211,7 +206,7 @@ def _with_company(situation: Situation) -> Situation:
     One whose MultiKueueCluster is gone does not: it is kept for what it runs, and gets nothing more.
     """
     alone = situation.snapshot.workload is None or not situation.snapshot.siblings
-    if alone or not situation.facts.is_live or situation.facts.is_evicted:
+    if alone or not situation.facts.goes_on:
         return situation
     return situation.with_workers(_joined)
 

@@ -17,7 +17,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.placements import Placement
 from multikueue.core.model.second_names import held_as_second
 from multikueue.core.model.worker_kueue import WorkerKueue
-from multikueue.core.model.worker_names import WorkerNames, cordon_of, may_be_where_recorded
+from multikueue.core.model.worker_names import WorkerNames, cordon_of, record_counts
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
 from multikueue.core.model.workloads import cluster_name
 from multikueue.core.workload.seen import worker_states as states
@@ -119,7 +119,7 @@ class Worker:
     """What is known of its Kueue."""
 
     @cached_property
-    def copy_facts(self) -> CopyFacts:
+    def facts(self) -> CopyFacts:
         """What the Workload copy there says."""
         return COPIES.of(self.copy) if self.copy is not None else NO_COPY
 
@@ -273,7 +273,7 @@ class Snapshot:
     @cached_property
     def recorded_workers(self) -> frozenset[str]:
         """The workers that have the Workload, or others of its job."""
-        sharing = (self.workload or {}, *filter(may_be_where_recorded, self.siblings))
+        sharing = (self.workload or {}, *filter(record_counts, self.siblings))
         return frozenset(name for sharer in sharing if (name := cluster_name(sharer)) is not None)
 
     def namespace_for(self, worker: Worker) -> str:
