@@ -270,7 +270,7 @@ def given_up_is_tried_at_once() -> AbstractContextManager[Any]:
         at_once = timedelta(0) if given_up.requeue_after is not None else None
         return original(situation, attrs.evolve(given_up, requeue_after=at_once))
 
-    return mock.patch.object(pending, "give_up", give_up)
+    return mock.patch.object(check_updates, "give_up", give_up)
 
 
 def jobs_do_not_wait_for_what_they_need() -> AbstractContextManager[Any]:
@@ -350,7 +350,7 @@ def _unseen_runs(instead: Callable[[Situation], Any]) -> AbstractContextManager[
 
 def last_workers_are_not_noted() -> AbstractContextManager[Any]:
     """A restart forgets which worker out of sight may still have what was evicted."""
-    return _in((evicting, pending, leftovers), "note_last_worker", lambda *_: ())
+    return _in((check_updates, evicting, leftovers), "note_last_worker", lambda *_: ())
 
 
 def _left(forget: Callable[[Worker], bool]) -> AbstractContextManager[Any]:

@@ -326,6 +326,15 @@ def pod_counts(workload: Json) -> dict[str, int]:
     return {str(pod_set.get("name")): pod_set.get("count", 1) for pod_set in dig(workload, "spec", "podSets") or []}
 
 
+def has_lost_its_record(workload: Json) -> bool:
+    """Whether it had a worker, and nobody knows which any more: it may be any that was not read since.
+
+    Somebody has erased it, or it was evicted while nobody was there who could have noted it.
+    """
+    had_one = is_admitted(workload) or is_evicted(workload) or evictions(workload) > 0
+    return had_one and cluster_name(workload) is None and noted_worker(workload) is None
+
+
 def is_serving_pod(job: Json) -> bool:
     """Whether a job is a pod of a group that runs until somebody stops it."""
     return annotations_of(job).get(labels.POD_GROUP_SERVING_ANNOTATION) == "true"

@@ -117,9 +117,8 @@ def _own_jobs(situation: Situation, worker: Worker) -> list[Json]:
 def _end_on(situation: Situation, worker: Worker) -> ending.End | None:
     """How its job ended there: its Workload copy says so, or the job alone was seen to end by itself."""
     copy, jobs = worker.copy, situation.jobs_on(worker)
-    has_ended = (
-        worker.facts.has_ended and worker.facts.finish_reason != workloads.SLICE_REPLACED
-    )  # else its job goes on
+    # The job of a slice that was replaced goes on.
+    has_ended = worker.facts.has_ended and worker.facts.finish_reason != workloads.SLICE_REPLACED
     if copy is not None and worker.reachable and has_ended and situation.whose(worker, copy).runs_for_it:
         # Its jobs are read after its Workloads.
         left = timedelta(0) if worker.in_sight else until_end_counts(situation, worker)

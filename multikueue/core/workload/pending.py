@@ -14,18 +14,7 @@ from multikueue.core.model.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, M
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.names import ClusterName
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload import leftovers
-from multikueue.core.workload.check_updates import (
-    admit,
-    end_waits,
-    give_up,
-    nominate,
-    note_last_worker,
-    patch_copy,
-    record,
-    rejections,
-    say,
-)
+from multikueue.core.workload import check_updates, leftovers
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
 from multikueue.core.workload.groups import create_missing, missing_on
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
@@ -132,7 +121,7 @@ def _offer_it(situation: Situation) -> Plan:
     held_up = max((run.until for run in _runs_elsewhere(situation)), default=LEFTOVER_AGAIN if in_the_way else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
     unseen = min((run.until for run in runs.possible_runs(situation)), default=None) if hidden else None
-    nominations = note_last_worker(situation) or tuple(_nominate(situation, nomination))
+    nominations = check_updates.note_last_worker(situation) or tuple(_nominate(situation, nomination))
     effects = (*_warnings(situation), *opened.effects, *nominations, *_offer(situation, asked))
     problems = (nomination.problem,) if nomination.problem else ()
     offered = Plan(effects, opened.look_again, claim=nomination.claim, problems=problems)
@@ -140,24 +129,24 @@ def _offer_it(situation: Situation) -> Plan:
 
 
 _NOTE: Final = Way(
-    "note its last run", lambda seen: bool(note_last_worker(seen)), lambda seen: Plan(note_last_worker(seen))
+    "note its last run", *given(lambda seen: check_updates.note_last_worker(seen), lambda _, noted: Plan(noted))
 )
 """That write gives the Workload another resourceVersion: it is the only one of its decision."""
 
 _other_checks_first: Final = first_of(
     _NOTE,
     Way("said", lambda seen: seen.head == OTHER_CHECKS, wait),
-    Way("say so", otherwise, lambda seen: Plan((say(seen, Message(OTHER_CHECKS)),))),
+    Way("say so", otherwise, lambda seen: Plan((check_updates.say(seen, Message(OTHER_CHECKS)),))),
 )
 """Somebody else's check first: copies would only hold the workers' quota."""
 
 dispatch: Final = first_of(
     # one write of the Workload at a time
-    Way("waits are over", *given(lambda seen: tuple(end_waits(seen)), lambda _, ended: Plan(ended))),
+    Way("waits are over", *given(lambda seen: tuple(check_updates.end_waits(seen)), lambda _, ended: Plan(ended))),
     Way("record", _is_clear_to_record, first_of(_NOTE, Way("hand over", otherwise, _hand_over))),
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
-    Way("give up", *given(_not_taken, lambda seen, end: Plan((give_up(seen, end),)))),
+    Way("give up", *given(_not_taken, lambda seen, end: Plan((check_updates.give_up(seen, end),)))),
     Way("held up", _is_held_up, _send_back),
     Way("offer", otherwise, _offer_it),
 )
@@ -250,10 +239,10 @@ def _remove_this(situation: Situation, worker: Worker) -> Iterable[Effect]:
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
     if _needs_no_job(situation, chosen):
         state = CheckState.PENDING if situation.check_stays_pending else CheckState.READY
-        yield from admit(situation, chosen.name, state, chosen.copy)
+        yield from check_updates.admit(situation, chosen.name, state, chosen.copy)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
         # Else there is nothing to copy: the job is about to go, or the manager's Kueue has started its pods here.
-        yield from record(situation, chosen.name)
+        yield from check_updates.record(situation, chosen.name)
 
 
 def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
@@ -274,8 +263,8 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
         head = waits
     if nomination.names != before or head != situation.head:
         message = Message(head, tuple(reasons(situation, nomination.names)))
-        yield nominate(situation, nomination.names, message)
-        yield from rejections(nomination)
+        yield check_updates.nominate(situation, nomination.names, message)
+        yield from check_updates.rejections(nomination)
 
 
 def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
@@ -302,4 +291,4 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
         if worker.facts.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
             yield from _remove_this(situation, worker)  # so that a new one can be made
         else:
-            yield from patch_copy(situation, worker)
+            yield from check_updates.patch_copy(situation, worker)

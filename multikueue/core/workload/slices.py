@@ -154,11 +154,7 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
 
 
 follow_slice: Final = following(
-    Way(
-        "ends there",
-        lambda seen: seen.this_copy(seen.recorded) is not None and seen.recorded.facts.is_finished,
-        follow_end,
-    ),
+    Way("ends there", lambda seen: bool(seen.this_copy(seen.recorded)) and seen.recorded.facts.is_finished, follow_end),
     Way("just gone", _has_just_gone, lambda _: Plan().within(VANISHED)),
     Way("refused", *given(_refused_anew, send_back)),
     Way("removed worker", _gets_nothing_more, begin_anew),

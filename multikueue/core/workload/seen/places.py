@@ -89,9 +89,8 @@ def has_company(situation: Situation, worker: Worker) -> bool:
         return True
     if not situation.facts.is_elastic or situation.any_job_on(worker) is None:
         return False
-    return any(
-        workloads.cluster_name(other) == worker.name for other in filter(record_counts, situation.snapshot.siblings)
-    )
+    having = map(workloads.cluster_name, filter(record_counts, situation.snapshot.siblings))
+    return worker.name in having
 
 
 def is_misplaced(situation: Situation, worker: Worker, copy: Json) -> bool:

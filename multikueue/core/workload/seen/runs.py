@@ -203,7 +203,7 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     slices = _earlier_slices(situation)
     if any(worker.name in (workloads.cluster_name(other), workloads.noted_worker(other)) for other in slices):
         return True
-    if not worker.seen and any(map(_has_lost_its_record, slices)):
+    if not worker.seen and any(map(workloads.has_lost_its_record, slices)):
         return True
     last = situation.last_worker
     if last is not None:
@@ -244,15 +244,6 @@ def _earlier_slices(situation: Situation) -> list[Json]:
         return []
     others = situation.snapshot.siblings
     return [other for other in others if workloads.is_replaced(other) or not workloads.is_finished(other)]
-
-
-def _has_lost_its_record(other: Json) -> bool:
-    """Whether a slice was placed, and nobody knows where any more: it may be on any worker that was not read since.
-
-    Somebody has erased it, or it was evicted while nobody was there who could have noted it.
-    """
-    placed = workloads.is_admitted(other) or workloads.is_evicted(other) or workloads.evictions(other) > 0
-    return placed and workloads.cluster_name(other) is None and workloads.noted_worker(other) is None
 
 
 def may_have_pods(situation: Situation, job: Json) -> bool:
