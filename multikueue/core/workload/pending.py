@@ -129,7 +129,7 @@ def _offer_it(situation: Situation) -> Plan:
 
 
 _NOTE: Final = Way(
-    "note its last run", *given(lambda seen: check_updates.note_last_worker(seen), lambda _, noted: Plan(noted))
+    "note its last run", *given(lambda seen: tuple(check_updates.note_last_worker(seen)), lambda _, noted: Plan(noted))
 )
 """That write gives the Workload another resourceVersion: it is the only one of its decision."""
 

@@ -39,6 +39,7 @@ class Situation:
     now: datetime
     answers: dict[Callable[[Situation], Any], Any] = attrs.field(factory=dict, init=False, repr=False)
     """To questions that other modules ask `once`."""
+    _whose: dict[tuple[str, int], Whose] = attrs.field(factory=dict, init=False, repr=False)
 
     @cached_property
     def workload(self) -> Json:
@@ -282,10 +283,6 @@ class Situation:
     def is_this(self, worker: Worker, copy: Json) -> bool:
         """Whether it is this attempt's."""
         return self.whose(worker, copy) is Whose.THIS
-
-    @cached_property
-    def _whose(self) -> dict[tuple[str, int], Whose]:
-        return {}
 
     def _by_mark(self, worker: Worker, copy: Json) -> Whose:
         if self.facts.gives_quota_back:
