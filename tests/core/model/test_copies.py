@@ -370,3 +370,13 @@ def test_a_workload_copy_has_no_mark_of_jobs() -> None:
     stamp = Stamp("here", "job-train-1a2b3", MINE, job_mark=MARKS.of_job(LOCAL, "w1"))
     assert stamped_metadata(job(), stamp)["annotations"][JOB_MARK_ANNOTATION] == stamp.job_mark
     assert JOB_MARK_ANNOTATION not in workload_copy(LOCAL, stamp)["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("evictions", "expected"), [(0, Proof.EXACT), (1, Proof.EXACT), (8, Proof.EXACT), (9, Proof.OTHER)]
+)
+def test_an_attempt_that_is_evicted_keeps_its_marks_though_the_eviction_is_counted(
+    evictions: int, expected: Proof
+) -> None:
+    """Kueue counts an eviction as it begins, and may count several before the quota is free."""
+    assert proof(MINE, local=workload(evicted="preempted", evictions=evictions)) is expected
