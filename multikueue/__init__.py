@@ -32,7 +32,7 @@ from multikueue.core.machinery.connection import Health
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.workload.facts.snapshot import PlanSettings
+from multikueue.core.workload.seen.snapshot import PlanSettings
 from multikueue.errors import (
     AdapterError,
     AlreadyExists,

@@ -9,40 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
-from enum import Enum
 from typing import Final, Literal
 
 from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import POD
-from multikueue.core.model.marks import Marks, mark_of
+from multikueue.core.model.marks import Marks, Proof, Whose
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import controller_of, is_terminating, uid
 from multikueue.core.model.placements import placements
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, WORKLOADS
-from multikueue.core.model.workloads import CheckState, attempt, check_state, component_index, evictions, is_elastic
+from multikueue.core.model.workloads import CheckState, check_state, component_index, is_elastic
 from multikueue.core.workload.check_updates import deactivation
 from multikueue.core.workload.effects import ApplyStatus, DeleteJob
-from multikueue.core.workload.evicting import MOST_AT_ONCE
-from multikueue.core.workload.facts.snapshot import JobCopy
+from multikueue.core.workload.seen.snapshot import JobCopy
 
 BEFORE_LOSS: Final = timedelta(seconds=60)
 """How long before a loss a placement may have ended whose copies are looked for: what goes takes a while."""
 
 
-class AttemptThere(Enum):
-    """Of which attempt a copy is, by its mark."""
-
-    UNKNOWN = "unknown"
-    """Nothing proves that we have made it."""
-    PRESENT = "present"
-    ENDING = "ending"
-    """The manager's Kueue is evicting it: it must stop, and its last status still counts."""
-    OVER = "over"
-
-
-def attempt_there(copy: Json, workload: Json | None, marks: Marks, workers: Collection[str]) -> AttemptThere:
-    """Of which attempt at a Workload a copy is.
+def whose_there(copy: Json, workload: Json | None, marks: Marks, workers: Collection[str]) -> Whose:
+    """Whose a copy is, as `Situation.whose` says it of one on a worker that is read.
 
     Args:
         copy: of the Workload or of its job, on any worker.
@@ -51,17 +38,13 @@ def attempt_there(copy: Json, workload: Json | None, marks: Marks, workers: Coll
         workers: all that are known: one of them may lead to the same cluster, as may one that is gone and has it.
     """
     if not marks.are_on(copy):
-        return AttemptThere.UNKNOWN
+        return Whose.UNPROVEN
     if workload is None or is_terminating(workload):
-        return AttemptThere.OVER
+        return Whose.EARLIER
     facts = WORKLOADS.of(workload)
-    ends = facts.gives_quota_back
-    counted = min(evictions(workload), MOST_AT_ONCE) if ends else 0  # Kueue counts an eviction as it begins
-    attempts = [attempt(workload, evictions_ago=ago) for ago in range(counted + 1)]
     names = filter(None, {*workers, facts.cluster_name, facts.noted_worker})
-    if mark_of(copy) in {marks.of(workload, ended, name) for name in names for ended in attempts}:
-        return AttemptThere.ENDING if ends else AttemptThere.PRESENT
-    return AttemptThere.OVER
+    is_this = any(marks.proof(copy, workload, name) is Proof.EXACT for name in names)
+    return Whose.THIS if is_this else Whose.EARLIER
 
 
 def may_be_over(workload: Json | None, check: str, worker: ClusterName) -> bool:
@@ -124,7 +107,7 @@ def stop_over(
         workload: the manager's; None: it is gone. `may_be_over` holds for it.
         copy: the Workload copy there; None: there is none, or it cannot be read.
         jobs: the copies of its jobs there, with how to handle each.
-        marks: see `attempt_there`.
+        marks: see `whose_there`.
         workers: likewise.
         now: the manager's wall clock.
     """
@@ -133,16 +116,17 @@ def stop_over(
         return
     if any(is_elastic(job.object) for _, job in jobs) or _have_ended(jobs):
         return
-    of = {uid(obj): attempt_there(obj, workload, marks, workers) for obj in filter(None, (copy, *_objects(jobs)))}
-    if AttemptThere.PRESENT in of.values():
+    of = {uid(obj): whose_there(obj, workload, marks, workers) for obj in filter(None, (copy, *_objects(jobs)))}
+    goes_on = workload is not None and not WORKLOADS.of(workload).gives_quota_back
+    if goes_on and Whose.THIS in of.values():
         return
     may_run = facts.can_be_asked and (bool(jobs) or facts.has_had_owner)
-    if copy is not None and may_run and of[uid(copy)] is not AttemptThere.UNKNOWN:
+    if copy is not None and may_run and of[uid(copy)] is not Whose.UNPROVEN:
         yield deactivation(workload, worker, copy, now)
     for adapter, job in jobs:
         runs = not is_terminating(job.object) and adapter.outcome(job.object) is None
         may_go = runs and controller_of(job.object) is None
-        if may_go and of[uid(job.object)] is AttemptThere.OVER:
+        if may_go and of[uid(job.object)] is Whose.EARLIER:
             how: Literal["Background", "Foreground"] = "Background" if job.resource == POD else "Foreground"
             yield DeleteJob(worker, job.resource, ObjectKey.of(job.object), uid(job.object), how)
 

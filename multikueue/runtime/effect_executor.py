@@ -20,7 +20,7 @@ from multikueue.core.model.worker_kueue import told_dropped, topology_of
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import job_reference
 from multikueue.core.workload import effects
-from multikueue.core.workload.facts.worker_states import NAME_TAKEN
+from multikueue.core.workload.seen.worker_states import NAME_TAKEN
 from multikueue.errors import (
     AlreadyExists,
     ApiError,

@@ -21,7 +21,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload import ending
 from multikueue.core.workload.effects import MANAGER
-from multikueue.core.workload.facts.snapshot import PlanSettings
+from multikueue.core.workload.seen.snapshot import PlanSettings
 from multikueue.kube import KubeClient
 from multikueue.kube.http.response_limits import AnswerLimits
 from multikueue.kube.informers.list_pages import InitialList

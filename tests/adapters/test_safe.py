@@ -167,7 +167,7 @@ def test_one_that_has_a_worker_is_followed_all_the_same() -> None:
     """It was told when the worker was chosen; a package that is replaced ends no job that runs."""
     seen = running(UNDELEGATED)
     decided = decide(seen)
-    assert decided.row == "assigned: follow"
+    assert decided.row == "recorded: follow"
     assert "delete job on w1" not in in_words(seen, decided)
 
 

@@ -95,16 +95,16 @@ def _on_worker(seen: Snapshot, effect: Effect) -> Snapshot:
 def _changed(worker: Worker, effect: Effect) -> Worker:
     match effect:
         case CreateWorkload(object=body):
-            assert worker.workload is None, "409: a Workload of that name exists"
-            return attrs.evolve(worker, workload=_stored(body))
+            assert worker.copy is None, "409: a Workload of that name exists"
+            return attrs.evolve(worker, copy=_stored(body))
         case CreateJob(resource=resource, object=body):
             names = {job.object["metadata"]["name"] for job in (*worker.jobs, *worker.shared)}
             assert body["metadata"]["name"] not in names, "409"
             return attrs.evolve(worker, jobs=(*worker.jobs, JobCopy(resource, _stored(body))))
         case ApplyStatus():
-            return attrs.evolve(worker, workload=_applied(worker.workload or {}, effect))
+            return attrs.evolve(worker, copy=_applied(worker.copy or {}, effect))
         case PatchWorkload(patch=patch):
-            return attrs.evolve(worker, workload=merged(worker.workload, patch))
+            return attrs.evolve(worker, copy=merged(worker.copy, patch))
         case PatchJob(patch=patch):
             own, shared = (
                 tuple(
@@ -117,7 +117,7 @@ def _changed(worker: Worker, effect: Effect) -> Worker:
             )
             return attrs.evolve(worker, jobs=own, shared=shared)
         case DeleteWorkload():
-            return attrs.evolve(worker, workload=_deleted(worker.workload or {}))
+            return attrs.evolve(worker, copy=_deleted(worker.copy or {}))
         case DeleteJob(uid=wanted, propagation=propagation):
             own, shared = (
                 tuple(

@@ -300,7 +300,7 @@ def worker(name: str, workload: Json | None = None, *jobs: Json, shared: Json | 
     others = () if shared is None else (JobCopy(JOB, marked_on(name, shared)),)
     own = tuple(JobCopy(JOB, marked_on(name, job)) for job in jobs)
     copied = None if workload is None else marked_on(name, workload)
-    return Worker(ClusterName(name), workload=copied, jobs=own, shared=others, **facts)
+    return Worker(ClusterName(name), copy=copied, jobs=own, shared=others, **facts)
 
 
 def mark_on(cluster: str, local: Json) -> str:

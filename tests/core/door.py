@@ -39,7 +39,8 @@ from multikueue.core.workload.effects import (
     PatchWorkload,
     Plan,
 )
-from multikueue.core.workload.facts.graces import (
+from multikueue.core.workload.plan import TABLE, guarded_plan, plan
+from multikueue.core.workload.seen.graces import (
     END_SHOWN,
     FINALIZER,
     HELD_UP,
@@ -50,8 +51,8 @@ from multikueue.core.workload.facts.graces import (
     STOP,
     SYNC_GRACE,
 )
-from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker, hidden
-from multikueue.core.workload.facts.worker_states import (
+from multikueue.core.workload.seen.snapshot import JobCopy, Snapshot, Worker, hidden
+from multikueue.core.workload.seen.worker_states import (
     NAME_TAKEN,
     Connected,
     Connecting,
@@ -75,7 +76,6 @@ from multikueue.core.workload.facts.worker_states import (
     Unusable,
     WritingStatus,
 )
-from multikueue.core.workload.plan import TABLE, guarded_plan, plan
 
 __all__ = [
     "END_SHOWN",

@@ -66,7 +66,7 @@ def odd(draw: st.DrawFn, obj: Json) -> Json:
 
 def as_read(worker: Worker) -> Worker:
     """The worker as informers show it: without objects whose shape is wrong."""
-    if worker.workload is not None and workload_flaw(worker.workload):
+    if worker.copy is not None and workload_flaw(worker.copy):
         return hidden(worker, "Workload cannot be read")
     jobs = (*worker.jobs, *worker.shared)
     return (
@@ -79,11 +79,11 @@ def with_odd_objects(draw: st.DrawFn, seen: Snapshot) -> Snapshot:
     """The snapshot with odd objects on its workers, before anybody has checked them."""
 
     def made_odd(worker: Worker) -> Worker:
-        copy, first, others = worker.workload, worker.jobs[:1], worker.jobs[1:]
+        copy, first, others = worker.copy, worker.jobs[:1], worker.jobs[1:]
         if copy is not None and draw(st.booleans()):
             copy = draw(odd(copy))
         spoil_job = draw(st.booleans())
         jobs = [attrs.evolve(job, object=draw(odd(job.object))) if spoil_job else job for job in first]
-        return attrs.evolve(worker, workload=copy, jobs=(*jobs, *others))
+        return attrs.evolve(worker, copy=copy, jobs=(*jobs, *others))
 
     return attrs.evolve(seen, workers=tuple(map(made_odd, seen.workers)))

@@ -64,7 +64,7 @@ def copied(local: Json, job: Json, status: Json | None = None, *, deleting: bool
 def place(name: str, made: Json | None, *pods: Json, **facts: Any) -> Worker:
     """One worker and which pods lie there."""
     jobs = tuple(JobCopy(PODS, marked_on(name, pod)) for pod in pods)
-    return Worker(ClusterName(name), workload=None if made is None else marked_on(name, made), jobs=jobs, **facts)
+    return Worker(ClusterName(name), copy=None if made is None else marked_on(name, made), jobs=jobs, **facts)
 
 
 def seen(local: Json | None, pods: list[Json], *workers: Worker, **facts: Any) -> Snapshot:

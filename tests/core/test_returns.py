@@ -13,16 +13,15 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.kinds import POD as PODS
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
-from multikueue.core.model.marks import Marks
+from multikueue.core.model.marks import Marks, Whose
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import attempt
 from multikueue.core.returns import (
     BEFORE_LOSS,
-    AttemptThere,
-    attempt_there,
     has_left,
     may_be_over,
     stop_over,
+    whose_there,
 )
 from tests.core.building import ADAPTER, CHECK, UNMARKED, condition, copy_of, job_copy_of, marked_on, workload
 from tests.core.door import NOW, SETTINGS, ApplyStatus, DeleteJob, JobCopy, those
@@ -162,9 +161,9 @@ def test_who_may_have_something_on_a_lost_worker_that_a_mark_alone_tells(local: 
 
 def test_marks_of_each_attempt() -> None:
     job = on("w1", job_copy_of(BEFORE))
-    assert attempt_there(job, BEFORE, MARKS, BOTH) is AttemptThere.PRESENT
-    assert attempt_there(job, MOVED, MARKS, BOTH) is AttemptThere.OVER
-    assert attempt_there(job, MOVED, Marks(b"another"), BOTH) is AttemptThere.UNKNOWN
+    assert whose_there(job, BEFORE, MARKS, BOTH) is Whose.THIS
+    assert whose_there(job, MOVED, MARKS, BOTH) is Whose.EARLIER
+    assert whose_there(job, MOVED, Marks(b"another"), BOTH) is Whose.UNPROVEN
     assert attempt(BEFORE) != attempt(MOVED)
 
 

@@ -16,7 +16,7 @@ OF_KUEUE: Final = 50_404
 """Characters of its `workload.go`."""
 FOLDERS: Final = (
     DECISION,
-    f"{DECISION}/facts",
+    f"{DECISION}/seen",
     "core/machinery",
     "kube",
     "kube/informers",

@@ -132,11 +132,11 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
         "no quota: released, nothing follows": 54,
         "pending: offer": 122,
         "pending: record: hand over": 100,
-        "assigned: create": 100,
-        "assigned: follow": 225,
-        "assigned: follow, nothing follows": 100,
-        "assigned: over: has ended: Kueue finishes it": 75,
-        "assigned: over: has ended: Kueue finishes it, nothing follows": 1,
+        "recorded: create": 100,
+        "recorded: follow": 225,
+        "recorded: follow, nothing follows": 100,
+        "recorded: ends there: has ended: Kueue finishes it": 75,
+        "recorded: ends there: has ended: Kueue finishes it, nothing follows": 1,
         "finished: copies go": 128,
     }
     assert counted.reconciles == len(snapshots) == plans.total()

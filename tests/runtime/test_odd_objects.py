@@ -271,7 +271,7 @@ async def test_a_plan_that_raises_for_a_worker_is_told_and_another_one_gets_it()
 
     def shows_it(seen: Snapshot) -> bool:
         worker = seen.worker("worker1")
-        return worker is not None and worker.workload is not None
+        return worker is not None and worker.copy is not None
 
     with decisions_raise(shows_it), capture_logs() as logged:
         async with fleet.kueues(), fleet.running(fleet.build()):

@@ -16,17 +16,18 @@ from unittest import mock
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import GiveUp
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.worker_names import cordon_of
 from multikueue.core.model.workloads import CheckState, cluster_name, is_admitted, is_evicted, is_finished
 from multikueue.core.workload import (
-    assigned,
     check_updates,
     dependencies,
     ending,
     evicting,
+    following,
     leftovers,
     pending,
     preemption_gates,
@@ -36,13 +37,13 @@ from multikueue.core.workload import (
 )
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, DeleteJob, Effect, Plan
-from multikueue.core.workload.facts import graces, shown
-from multikueue.core.workload.facts import runs as earlier
-from multikueue.core.workload.facts.runs import Run
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque, Syncing, Unserved
 from multikueue.core.workload.leftovers import Leftover
+from multikueue.core.workload.seen import graces, shown
+from multikueue.core.workload.seen import runs as earlier
+from multikueue.core.workload.seen.runs import Run
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import Snapshot, Worker
+from multikueue.core.workload.seen.worker_states import Connecting, Lost, Opaque, Syncing, Unserved
 from multikueue.runtime.reconcilers import snapshot_reader as reading
 
 Decide: TypeAlias = Callable[[Situation], Plan | None]
@@ -104,17 +105,17 @@ def earliest_admission_wins() -> AbstractContextManager[Any]:
 
     def decided(seen: Situation, plan: Plan) -> Plan:
         admitted = [
-            (str((condition(worker.workload, "Admitted") or {}).get("lastTransitionTime")), worker.name, worker)
+            (str((condition(worker.copy, "Admitted") or {}).get("lastTransitionTime")), worker.name, worker)
             for worker in seen.workers
-            if worker.reachable and worker.workload is not None and is_admitted(worker.workload)
+            if worker.reachable and worker.copy is not None and is_admitted(worker.copy)
         ]
         winner = min(admitted)[-1] if admitted else None
-        if winner is None or winner.name == seen.assigned_to:
+        if winner is None or winner.name == seen.recorded_on:
             return plan
         created = (_create_job(seen, winner),) if seen.job_on(winner) is None else ()
         return Plan((*created, *removal.remove_all(seen, winner.name)))
 
-    return _decided("assigned", decided)
+    return _decided("recorded", decided)
 
 
 def stale_copies_are_believed() -> AbstractContextManager[Any]:
@@ -122,27 +123,27 @@ def stale_copies_are_believed() -> AbstractContextManager[Any]:
 
     def decided(seen: Situation, plan: Plan) -> Plan:
         for worker in seen.workers:
-            copy = worker.workload
+            copy = worker.copy
             if worker.reachable and copy is not None and is_finished(copy):
-                return ending.end_as(seen, copy, seen.jobs_on(worker))
+                return ending.sync_outcome(seen, seen.jobs_on(worker), ending.outcome_told(copy))
             if worker.reachable and copy is not None and is_evicted(copy):
-                return Plan(tuple(check_updates.send_back_evicted(seen, str(seen.assigned_to), copy)))
+                return Plan(tuple(check_updates.send_back_evicted(seen, str(seen.recorded_on), copy)))
         return plan
 
-    return _decided("assigned", decided)
+    return _decided("recorded", decided)
 
 
 def finished_jobs_are_made_again() -> AbstractContextManager[Any]:
     """14: where the Workload copy is Finished and its job is gone, synchronising makes the job again."""
 
     def decided(seen: Situation, plan: Plan) -> Plan:
-        worker = seen.snapshot.worker(seen.assigned_to) if seen.assigned_to else None
-        if worker is None or not worker.reachable or worker.workload is None or not is_finished(worker.workload):
+        worker = seen.snapshot.worker(seen.recorded_on) if seen.recorded_on else None
+        if worker is None or not worker.reachable or worker.copy is None or not is_finished(worker.copy):
             return plan
         again = () if seen.job_on(worker) is not None else (_create_job(seen, worker),)
         return attrs.evolve(plan, effects=(*again, *plan.effects))
 
-    return _decided("assigned", decided)
+    return _decided("recorded", decided)
 
 
 def every_admitted_worker_runs_it() -> AbstractContextManager[Any]:
@@ -152,7 +153,7 @@ def every_admitted_worker_runs_it() -> AbstractContextManager[Any]:
         ready = [
             worker
             for worker in seen.workers
-            if worker.can_run and seen.job_on(worker) is None and is_admitted(seen.current(worker) or {})
+            if worker.can_run and seen.job_on(worker) is None and is_admitted(seen.this_copy(worker) or {})
         ]
         asked = {effect.cluster for effect in plan.effects if isinstance(effect, CreateJob)}
         more = [_create_job(seen, worker) for worker in ready if worker.name not in asked and not worker.jobs]
@@ -243,7 +244,7 @@ def pods_become_ready() -> AbstractContextManager[Any]:
 
 def placed_pods_are_not_told() -> AbstractContextManager[Any]:
     """The manager's Kueue waits for ever for pods that a worker has placed."""
-    return mock.patch.object(check_updates, "_placed", return_value={})
+    return mock.patch.object(check_updates, "_topology", return_value={})
 
 
 def all_gates_open_at_once() -> AbstractContextManager[Any]:
@@ -253,9 +254,9 @@ def all_gates_open_at_once() -> AbstractContextManager[Any]:
         offered = [
             (worker, copy)
             for worker in situation.workers
-            if worker.can_run and worker.name in names and (copy := situation.current(worker)) is not None
+            if worker.can_run and worker.name in names and (copy := situation.this_copy(worker)) is not None
         ]
-        shut = [pair for pair in offered if pair[0].copy.is_blocked and pair[0].copy.opened_at is None]
+        shut = [pair for pair in offered if pair[0].facts.is_blocked and pair[0].facts.opened_at is None]
         return Plan(tuple(preemption_gates._open(situation, worker, copy) for worker, copy in shut))
 
     return mock.patch.object(pending, "open_next", open_all)
@@ -269,7 +270,7 @@ def given_up_is_tried_at_once() -> AbstractContextManager[Any]:
         at_once = timedelta(0) if given_up.requeue_after is not None else None
         return original(situation, attrs.evolve(given_up, requeue_after=at_once))
 
-    return mock.patch.object(pending, "give_up", give_up)
+    return mock.patch.object(check_updates, "give_up", give_up)
 
 
 def jobs_do_not_wait_for_what_they_need() -> AbstractContextManager[Any]:
@@ -311,7 +312,7 @@ def hidden_workers_are_not_waited_for() -> AbstractContextManager[Any]:
 
 def seen_leftovers_are_not_waited_for() -> AbstractContextManager[Any]:
     """A Workload is offered, recorded and Ready though a job copy of an earlier attempt is seen."""
-    return _in((assigned, leftovers), "earlier_runs", lambda *_: ())
+    return all_of(_never("earlier run"), mock.patch.object(leftovers, "earlier_runs", return_value=()))
 
 
 def unproven_jobs_are_not_waited_for() -> AbstractContextManager[Any]:
@@ -332,8 +333,8 @@ def _ignoring(passes: Callable[[Leftover], bool]) -> AbstractContextManager[Any]
 def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:
     """An evicted job is shown to have stopped though it may run where nobody sees it."""
 
-    def careless(decide: Callable[[Situation], Plan | None]) -> Callable[[Situation], Plan | None]:
-        def decided(situation: Situation) -> Plan | None:
+    def careless(decide: Callable[[Situation], Plan]) -> Callable[[Situation], Plan]:
+        def decided(situation: Situation) -> Plan:
             with _unseen_runs(lambda _: ()):
                 return decide(situation)
 
@@ -349,7 +350,7 @@ def _unseen_runs(instead: Callable[[Situation], Any]) -> AbstractContextManager[
 
 def last_workers_are_not_noted() -> AbstractContextManager[Any]:
     """A restart forgets which worker out of sight may still have what was evicted."""
-    return _in((evicting, pending, leftovers), "note_last_worker", lambda *_: ())
+    return _in((check_updates, evicting, leftovers), "note_last_worker", lambda *_: ())
 
 
 def _left(forget: Callable[[Worker], bool]) -> AbstractContextManager[Any]:
@@ -404,13 +405,13 @@ def stale_jobs_are_taken_over() -> AbstractContextManager[Any]:
 
 def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
     """Before a worker is recorded, a copy made for an earlier attempt counts as this attempt's, and so it stays."""
-    original = Situation.current
+    original = Situation.this_copy
 
     def current(self: Situation, worker: Worker) -> Json | None:
-        return worker.workload if self.assigned_to is None else original(self, worker)
+        return worker.copy if self.recorded_on is None else original(self, worker)
 
     return all_of(
-        mock.patch.object(Situation, "current", current),
+        mock.patch.object(Situation, "this_copy", current),
         _rows("pending", also=lambda _: ()),
     )
 
@@ -440,7 +441,7 @@ def _with_grace(share: float) -> AbstractContextManager[Any]:
 
 def an_attempt_is_evicted_once() -> AbstractContextManager[Any]:
     """A copy is not known whose attempt was evicted twice before anybody saw it."""
-    return mock.patch.object(evicting, "MOST_AT_ONCE", 1)
+    return mock.patch.object(workloads, "MOST_EVICTIONS_AT_ONCE", 1)
 
 
 def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
@@ -485,12 +486,12 @@ def losers_out_of_the_config_are_kept() -> AbstractContextManager[Any]:
     def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
         return original(situation, worker) if worker.configured else iter(())
 
-    return _in((removal, assigned), "remove", remove)
+    return _in((removal, following), "remove", remove)
 
 
 def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
     """Once a worker is recorded, nobody looks at the copies on the others any more."""
-    return _rows("unregistered kind", "slice replacement", "assigned", also=lambda _: ())
+    return _rows("unregistered kind", "slice replacement", "recorded", also=lambda _: ())
 
 
 def ends_are_not_shown() -> AbstractContextManager[Any]:
@@ -519,7 +520,7 @@ def earlier_ends_do_not_count() -> AbstractContextManager[Any]:
 def ends_without_a_workload_do_not_count() -> AbstractContextManager[Any]:
     """Where a Workload is gone nobody looks whether its job has ended: it is removed, and the next runs it again."""
 
-    def decide(seen: Situation) -> Plan | None:
+    def decide(seen: Situation) -> Plan:
         refused = attrs.evolve(seen.snapshot, refused_for=graces.SYNC_GRACE)
         return evicting.clean_up_gone(attrs.evolve(seen, snapshot=refused))
 
@@ -547,7 +548,7 @@ def only_a_finished_copy_is_kept() -> AbstractContextManager[Any]:
     original = ending.retention_left
 
     def left(situation: Situation, worker: Worker) -> timedelta:
-        return original(situation, worker) if worker.copy.has_ended else timedelta(0)
+        return original(situation, worker) if worker.facts.has_ended else timedelta(0)
 
     return mock.patch.object(ending, "retention_left", left)
 
@@ -559,7 +560,7 @@ def settled_ends_are_ignored() -> AbstractContextManager[Any]:
 
 def quota_is_held_until_pods_have_ended() -> AbstractContextManager[Any]:
     """A dead node keeps those that wait for the quota waiting."""
-    return mock.patch.object(evicting, "hold_left", return_value=timedelta(days=1))
+    return mock.patch.object(evicting, "quota_kept_for", return_value=timedelta(days=1))
 
 
 def stops_without_eviction_are_ignored() -> AbstractContextManager[Any]:

@@ -66,7 +66,7 @@ def refusals_are_final() -> AbstractContextManager[Any]:
 
 def holds_are_evictions() -> AbstractContextManager[Any]:
     """A copy that its Kueue holds counts as lost: its Workload is sent back."""
-    goes_on = property(lambda facts: facts.is_admitted and not (facts.is_finished or facts.goes))
+    goes_on = property(lambda facts: facts.is_admitted and not (facts.is_finished or facts.is_leaving))
     return mock.patch.object(CopyFacts, "goes_on", goes_on)
 
 

@@ -54,7 +54,7 @@ def removed_clusters_are_forgotten() -> AbstractContextManager[Any]:
 
     def workers(self: SnapshotReader, here: Any, config: Json | None) -> Iterator[Worker]:
         for worker in original(self, here, config):
-            yield worker if worker.configured or config is None else attrs.evolve(worker, workload=None, jobs=())
+            yield worker if worker.configured or config is None else attrs.evolve(worker, copy=None, jobs=())
 
     return mock.patch.object(SnapshotReader, "_workers", workers)
 

@@ -11,7 +11,7 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
-from multikueue.core.workload.facts.graces import LONGEST_GRACE
+from multikueue.core.workload.seen.graces import LONGEST_GRACE
 from multikueue.kube import AnswerLimits
 from multikueued.settings.inventory import InventorySettings, OcmSettings
 from multikueued.settings.profiles import ClusterProfileSettings

@@ -14,7 +14,7 @@ from multikueue.core.dispatchers.scored.profile import Profile, parse_profiles
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.core.model.quantities import exact
 from multikueue.core.model.written_values import is_label_selector
-from multikueue.core.workload.facts.graces import LONGEST_GRACE
+from multikueue.core.workload.seen.graces import LONGEST_GRACE
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.settings.frameworks import UNSUPPORTED, framework_names
 from multikueued.settings.values import SettingRule, advice, at_least, checked, duration, shown

@@ -17,7 +17,7 @@ from multikueue.adapters import AVAILABLE
 from multikueue.adapters.safe import SafeAdapter
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.copies import prebuilt_workload
-from multikueue.core.model.giving_up import holders_of
+from multikueue.core.model.giving_up import holding_finalizers
 from multikueue.core.model.grace import MARGIN, ends_by, longest_grace
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.labels import ORIGIN_LABEL
@@ -185,7 +185,7 @@ def ending_copy(job: Json, adapter: SafeAdapter) -> EndingCopy:
         created=made,
         deleted=deleted,
         due=None if deleted is None else ends_by(deleted, grace),
-        finalizers=tuple(holders_of(job)),
+        finalizers=tuple(holding_finalizers(job)),
         workload=ObjectKey(origin_namespace(job), named) if named else None,
         pods=() if pod is None else (pod,),
     )

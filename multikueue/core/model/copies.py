@@ -70,7 +70,7 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
     }
 
 
-def placed_workload(copy: Json, stamp: Stamp) -> Json:
+def with_worker_names(copy: Json, stamp: Stamp) -> Json:
     """A Workload copy, to be read only, under the names that its worker uses. It notes those that it comes from."""
     here = dig(copy, "spec", "queueName")
     there = stamp.queues.get(here, here)
@@ -315,7 +315,7 @@ def _resized(workload: Json, counts: dict[str, int]) -> list[Json]:
     return [{**clone(pod_set), "count": counts[str(pod_set.get("name"))]} for pod_set in pod_sets]
 
 
-def placed(workload: Json, remote: Json) -> Json | None:
+def topology_known(workload: Json, remote: Json) -> Json | None:
     """The manager's `status.admission`, with the topology of what the worker has placed no longer delayed.
 
     The placement itself stays the worker's: its nodes mean nothing to the manager. Kueue admits the Workload once no

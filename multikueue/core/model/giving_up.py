@@ -55,6 +55,6 @@ def detached_at(annotations: Mapping[str, str]) -> datetime | None:
     return parse_timestamp(annotations.get(DETACHED_ANNOTATION))
 
 
-def holders_of(left: Json) -> list[str]:
+def holding_finalizers(left: Json) -> list[str]:
     """The finalizers that hold an object and are not Kubernetes' own: those wait for what it owns."""
     return [name for name in finalizers_of(left) if name not in KUBERNETES_FINALIZERS]

@@ -30,7 +30,7 @@ _KEYED: Final = re.compile(r"[0-9a-f]{8}\.[0-9a-f]{32}")
 
 
 class Proof(Enum):
-    """What a copy's mark says of one attempt on one worker."""
+    """What a copy's mark says of the attempt that goes on, or is being evicted, and of one worker."""
 
     EXACT = "exact"
     """We have made it for this attempt, on this worker."""
@@ -39,6 +39,28 @@ class Proof(Enum):
     its mark is lost. Anybody on the worker could have made it."""
     OTHER = "other"
     """It is of an earlier attempt, or its mark was made for another worker."""
+
+
+class Whose(Enum):
+    """Whose a copy on a worker is, as its mark tells: nobody else can make one."""
+
+    THIS = "this attempt's"
+    """We have made it there for the attempt that goes on, or is being evicted. What has no proof counts as that, too,
+    on the recorded worker; while it is evicted, which erases the record, on the one that was recorded last."""
+    SIBLINGS = "a sibling's"
+    """A job that another slice of it, or another part of its group, has there: it runs for this Workload as well."""
+    EARLIER = "an earlier attempt's"
+    """We have made it, and for no worker in this attempt."""
+    ELSEWHERE = "another worker's"
+    """It bears this attempt's mark, for another worker: somebody has carried it here. Or this attempt ran on another
+    worker than this one, where it was offered: users there can read the mark of the offer."""
+    UNPROVEN = "unproven"
+    """Anybody may have made it; see `Proof.NONE`."""
+
+    @property
+    def runs_for_it(self) -> bool:
+        """Whether such a job is this Workload's, as it is now."""
+        return self in (Whose.THIS, Whose.SIBLINGS)
 
 
 @attrs.frozen
@@ -58,12 +80,15 @@ class Marks:
         """
         return _mark(self.key, uid(workload), of_attempt, cluster)
 
-    def proof(self, copy: Json, workload: Json, cluster: str, of_attempt: str = "") -> Proof:
-        """What the mark of a copy says of an attempt at a Workload, the present one unless told otherwise."""
-        mark, wanted = mark_of(copy), of_attempt or WORKLOADS.of(workload).attempt
-        if mark in ("", wanted):
+    def proof(self, copy: Json, workload: Json, cluster: str) -> Proof:
+        """Whether the mark of a copy is of a Workload's attempt that goes on or is being evicted, and of this worker.
+
+        The one place that says of which attempt a copy is.
+        """
+        mark, attempts = mark_of(copy), WORKLOADS.of(workload).attempts
+        if mark in ("", *attempts):
             return Proof.NONE
-        if mark == self.of(workload, wanted, cluster):
+        if any(mark == self.of(workload, attempt, cluster) for attempt in attempts):
             return Proof.EXACT
         ours = mark.startswith(_fingerprint(self.key)) or _PLAIN.fullmatch(mark)
         return Proof.OTHER if ours else Proof.NONE

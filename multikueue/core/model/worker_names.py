@@ -117,12 +117,12 @@ def namespace_on(workload: Json, worker: str, siblings: Sequence[Json] = ()) -> 
     if not siblings:
         return namespaces_on_workers(workload).get(worker) or namespace_of(workload)
     # A slice may be replaced before it has got a copy, and says nothing then.
-    sharing = (sibling for sibling in siblings if cluster_name(sibling) == worker and has_place(sibling))
+    sharing = (sibling for sibling in siblings if cluster_name(sibling) == worker and record_counts(sibling))
     said = (namespaces_on_workers(sharer).get(worker) for sharer in (*sharing, workload))
     return next(filter(None, said), namespace_of(workload))
 
 
-def has_place(workload: Json) -> bool:
+def record_counts(workload: Json) -> bool:
     """Whether the job of a Workload may be where that is recorded: a slice that was replaced leaves it to the next."""
     return is_live(workload) or is_replaced(workload)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import condition, conditions, parse_timestamp
+from multikueue.core.model.conditions import changed_at, condition, conditions, parse_timestamp
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, PREEMPTION_GATE
 from multikueue.core.model.names import ClusterName, Json
@@ -16,6 +16,7 @@ from multikueue.core.model.workloads import (
     ENDS,
     Owner,
     attempt,
+    attempts,
     cluster_name,
     cluster_queue,
     component_index,
@@ -58,6 +59,8 @@ class CopyFacts(CommonFacts):
     """Whether its Kueue has taken its quota, or given it none, and has not evicted it."""
     is_told_to_stop: bool
     """Whether somebody has asked its Kueue to deactivate it."""
+    stops_since: datetime | None
+    """Since when its Kueue is to stop the run, or has stopped it by itself; None: it is not."""
     is_blocked: bool
     """Whether its Kueue would have to preempt for it, and may not."""
     has_had_owner: bool
@@ -74,7 +77,7 @@ class CopyFacts(CommonFacts):
         return not self.has_ended if self.is_finished else not self.is_active
 
     @property
-    def is_over(self) -> bool:
+    def is_finished_as_ended(self) -> bool:
         """Whether its Kueue has finished it as one that is over, and not as one that has no job there."""
         return self.is_finished and self.finish_reason in ENDS
 
@@ -82,7 +85,7 @@ class CopyFacts(CommonFacts):
     def has_ended(self) -> bool:
         """Whether its job has run there to its end. Pods that are evicted may end well on their way out, and then its
         Kueue says so: of one that is evicted the job itself tells."""
-        return self.is_over and not self.is_evicted
+        return self.is_finished_as_ended and not self.is_evicted
 
     @property
     def is_stopping(self) -> bool:
@@ -92,7 +95,7 @@ class CopyFacts(CommonFacts):
     @property
     def goes_on(self) -> bool:
         """Whether its Kueue goes on with it: it runs, or has been put on hold, without an eviction."""
-        return (self.is_admitted or self.is_on_hold) and not (self.is_finished or self.goes)
+        return (self.is_admitted or self.is_on_hold) and not (self.is_finished or self.is_leaving)
 
     @property
     def runs(self) -> bool:
@@ -105,7 +108,7 @@ class CopyFacts(CommonFacts):
         return self.is_active and not (self.is_finished or self.is_terminating or self.is_told_to_stop)
 
     @property
-    def goes(self) -> bool:
+    def is_leaving(self) -> bool:
         """Whether it is being deleted, or evicted."""
         return self.is_terminating or self.is_evicted
 
@@ -131,6 +134,8 @@ class WorkloadFacts(CommonFacts):
     owner: Owner | None
     attempt: str
     """The one that new copies are made for."""
+    attempts: tuple[str, ...]
+    """That one and, while it is being evicted, what copies of the attempt that ends may be marked with."""
     reserved_at: datetime | None
     pod_grace: timedelta
     """The longest time that pods of it may take to end once they are told to."""
@@ -141,6 +146,11 @@ class WorkloadFacts(CommonFacts):
     def is_live(self) -> bool:
         """Whether it has quota, has not ended, and nobody has deleted it."""
         return self.has_quota and not self.is_finished and not self.is_terminating
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is live, and its Kueue is not evicting it."""
+        return self.is_live and not self.is_evicted
 
 
 def _true_ones(workload: Json) -> dict[str, Json]:
@@ -155,6 +165,7 @@ def _named_gate(listed: list[Json] | None) -> Json | None:
 
 def _copy_facts(copy: Json) -> CopyFacts:
     true = _true_ones(copy)
+    stops = (changed_at(copy, kind) for kind in ("DeactivationTarget", "Evicted") if kind in true)
     gate = _named_gate(dig(copy, "status", "preemptionGates")) or {}
     return CopyFacts(
         has_quota="QuotaReserved" in true,
@@ -166,6 +177,7 @@ def _copy_facts(copy: Json) -> CopyFacts:
         finish_reason=str(dig(true, "Finished", "reason") or ""),
         is_on_hold="Evicted" not in true and dig(condition(copy, "QuotaReserved"), "status") == "False",
         is_told_to_stop="DeactivationTarget" in true,
+        stops_since=max(filter(None, stops), default=None),
         is_blocked="BlockedOnPreemptionGates" in true,
         has_had_owner=has_had_owner(copy),
         has_gate=_named_gate(dig(copy, "spec", "preemptionGates")) is not None,
@@ -194,6 +206,7 @@ def _workload_facts(workload: Json) -> WorkloadFacts:
         nominated=nominated(workload),
         owner=owner(workload),
         attempt=attempt(workload),
+        attempts=attempts(workload),
         reserved_at=reserved_at(workload),
         pod_grace=pod_grace(workload),
         leaves=ClusterName(annotations_of(workload).get(MOVE_FROM_ANNOTATION) or "") or None,

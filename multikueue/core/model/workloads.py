@@ -51,6 +51,8 @@ STOPPED_FROM_MANAGER: Final = "EvictedOnManagerCluster"
 """Why we ask a worker's Kueue to deactivate a copy: the manager does not go on with that run."""
 SLICE_REPLACED: Final = "WorkloadSliceReplaced"
 """Kueue finished the Workload because a bigger slice of the same elastic job has quota."""
+MOST_EVICTIONS_AT_ONCE: Final = 8
+"""So many evictions back a copy's attempt is looked for, while one is under way."""
 ENDS: Final = ("Succeeded", "Failed", "FailedToStart", SLICE_REPLACED)
 """Why Kueue finishes a Workload that is over: its job has ended, cannot be started, or is another Workload's now."""
 
@@ -286,6 +288,17 @@ def attempt(workload: Json, *, evictions_ago: int = 0) -> str:
     return _attempt(uid(workload), evictions(workload) - evictions_ago, reserved.get("lastTransitionTime"))
 
 
+def attempts(workload: Json) -> tuple[str, ...]:
+    """What copies of the attempt that goes on, or that its Kueue is ending, may be marked with; the newest first.
+
+    Kueue counts an eviction as it begins, and may count several before the quota is free: a copy of the attempt that
+    they end is marked with so many less.
+    """
+    ends = is_evicted(workload) and has_quota(workload)
+    counted = min(evictions(workload), MOST_EVICTIONS_AT_ONCE) if ends else 0
+    return tuple(attempt(workload, evictions_ago=ago) for ago in range(counted + 1))
+
+
 @functools.lru_cache(maxsize=4096)
 def _attempt(of: str, evicted: int, reserved: str | None) -> str:
     """Every snapshot and every plan of a Workload asks for it several times."""
@@ -313,11 +326,20 @@ def pod_counts(workload: Json) -> dict[str, int]:
     return {str(pod_set.get("name")): pod_set.get("count", 1) for pod_set in dig(workload, "spec", "podSets") or []}
 
 
+def has_lost_its_record(workload: Json) -> bool:
+    """Whether it had a worker, and nobody knows which any more: it may be any that was not read since.
+
+    Somebody has erased it, or it was evicted while nobody was there who could have noted it.
+    """
+    had_one = is_admitted(workload) or is_evicted(workload) or evictions(workload) > 0
+    return had_one and cluster_name(workload) is None and noted_worker(workload) is None
+
+
 def is_serving_pod(job: Json) -> bool:
     """Whether a job is a pod of a group that runs until somebody stops it."""
     return annotations_of(job).get(labels.POD_GROUP_SERVING_ANNOTATION) == "true"
 
 
-def holds(workload: Json, cluster: str) -> bool:
+def is_on(workload: Json, cluster: str) -> bool:
     """Whether a Workload is on a worker, or about to be: while it is, the job of its group stays there."""
     return is_live(workload) and cluster in (cluster_name(workload), *nominated(workload))

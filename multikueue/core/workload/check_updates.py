@@ -17,9 +17,10 @@ from typing import Final
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
 from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
+from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.check_message import Message, admitted_on
 from multikueue.core.model.conditions import condition, is_true, new_condition, timestamp, updated
-from multikueue.core.model.copies import drift_patch, placed
+from multikueue.core.model.copies import drift_patch, topology_known
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.labels import (
@@ -37,10 +38,10 @@ from multikueue.core.model.status_apply import admission_status, check_entry, ch
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
-from multikueue.core.workload.facts.runs import possible_runs
-from multikueue.core.workload.facts.situation import Situation, once
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Lost, Unusable
+from multikueue.core.workload.seen.runs import possible_runs
+from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import Lost, Unusable
 
 _OFF_HOLD: Final = "The job has been changed: it is queued again"
 _AGAIN: Final = "Previously: "
@@ -156,7 +157,7 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
 
 def _webhook_accepts(situation: Situation, cluster: ClusterName) -> bool:
     """Whether Kueue's webhook accepts it as `clusterName`: it was nominated by an earlier write, or is recorded."""
-    return cluster in (*situation.facts.nominated, situation.assigned_to)
+    return cluster in (*situation.facts.nominated, situation.recorded_on)
 
 
 def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
@@ -173,7 +174,7 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
         return
     message = Message(admitted_on(cluster), tuple(beside_admitted(situation, state)))
     yield _recording(situation, cluster, state, message, copy)
-    if situation.assigned_to != cluster or not situation.traits.keeps_check_pending:
+    if situation.recorded_on != cluster or not situation.traits.keeps_check_pending:
         # Else it was announced, and counted, when it was recorded.
         yield effects.AnnounceWorkload("Normal", message.head)
         yield from _tell_unheeded(situation)
@@ -207,23 +208,23 @@ def _recording(
     `clusterName` beside any, so they are made an empty list of ours.
     """
     recorded: Json = {"clusterName": cluster, "nominatedClusterNames": [] if situation.facts.nominated else None}
-    return _admission(situation, _checked(situation, state, message) | recorded | _placed(situation, copy))
+    return _admission(situation, _checked(situation, state, message) | recorded | _topology(situation, copy))
 
 
-def tell_placed(situation: Situation, copy: Json) -> Iterator[Effect]:
-    """Record that the worker has placed pods whose topology the manager's Kueue awaits; see `placed`."""
-    if changes := _placed(situation, copy):
+def tell_topology(situation: Situation, copy: Json) -> Iterator[Effect]:
+    """Record that the worker has placed pods whose topology the manager's Kueue awaits; see `topology_known`."""
+    if changes := _topology(situation, copy):
         yield _admission(situation, changes)
 
 
-def _placed(situation: Situation, copy: Json | None) -> Json:
-    admission = placed(situation.workload, copy) if copy is not None else None
+def _topology(situation: Situation, copy: Json | None) -> Json:
+    admission = topology_known(situation.workload, copy) if copy is not None else None
     return {} if admission is None else {"admission": admission}
 
 
-def finish(situation: Situation, reason: str, message: str) -> Effect:
+def finish(situation: Situation, outcome: Outcome) -> Effect:
     """Record how the job ended."""
-    ended = _with_condition(situation.workload, situation.now, "Finished", reason, message)
+    ended = _with_condition(situation.workload, situation.now, "Finished", outcome.reason, outcome.message)
     return _admission(situation, ended, takes_away=True)
 
 
@@ -251,7 +252,7 @@ def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: d
 
 def patch_copy(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Change the Workload copy there where it differs, in what can be changed."""
-    copy = worker.workload
+    copy = worker.copy
     if copy is not None and (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
 
@@ -304,7 +305,7 @@ def rejections(nomination: Nomination) -> Iterator[Effect]:
 def _new_placements(situation: Situation) -> str | None:
     """The annotation to write, because a placement has ended; None: it says so, or none has."""
     ended = situation.snapshot.placement
-    if ended is None or situation.assigned_to is not None:
+    if ended is None or situation.recorded_on is not None:
         return None
     known = placements(situation.workload)
     if known and (known[-1].get("worker"), known[-1].get("since")) == (ended.worker, ended.since):
@@ -329,7 +330,7 @@ def _failed_it(worker: Worker, evicted: Json) -> bool:
     """Whether a placement ended by the worker's fault: its Kueue says so, or it was lost and our check sent it back."""
     sent_back = evicted.get("reason") == "AdmissionCheck"
     lost = isinstance(worker.reach, Lost) and sent_back
-    return lost or (worker.in_sight and worker.workload is not None and is_fault(worker.workload))
+    return lost or (worker.in_sight and worker.copy is not None and is_fault(worker.copy))
 
 
 @once
@@ -339,7 +340,7 @@ def note_last_worker(situation: Situation) -> tuple[Effect, ...]:
     The same write notes a placement that has ended.
     """
     annotations: dict[str, str | None] = {}
-    last = situation.last_worker if situation.assigned_to is None else None
+    last = situation.last_worker if situation.recorded_on is None else None
     is_in_doubt = last is not None and any(run.worker == last for run in possible_runs(situation))
     if situation.facts.noted_worker != (wanted := last if is_in_doubt else None):
         annotations[LAST_WORKER_ANNOTATION] = wanted

@@ -16,8 +16,8 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, namespace_of, reference_to, uid
 from multikueue.core.workload import effects
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import Worker
 
 _CHANGES: Final = (effects.CreateWorkload, effects.CreateJob, effects.DeleteWorkload, effects.DeleteJob)
 
@@ -34,7 +34,7 @@ def with_dependencies(situation: Situation, decided: Plan) -> Plan:
 def _needed(situation: Situation) -> tuple[Dependency, ...]:
     """What is copied or looked for, of what the job needs."""
     kinds = situation.settings.dependencies.get(situation.snapshot.config)
-    if not kinds or situation.snapshot.workload is None or not situation.facts.is_live or situation.facts.is_evicted:
+    if not kinds or situation.snapshot.workload is None or not situation.facts.goes_on:
         return ()
     job, adapter = situation.job, situation.snapshot.adapter
     named = adapter.config_maps(job) if job is not None and adapter is not None else ()
@@ -68,7 +68,7 @@ def _missing(
     copied = tuple(dependency for dependency in needed if dependency.is_copied)
     changed = {step.cluster for step in steps if isinstance(step, _CHANGES)}
     for worker in situation.workers if copied else ():
-        copy = situation.current(worker)
+        copy = situation.this_copy(worker)
         if copy is None or is_terminating(copy) or not worker.in_sight or worker.name in changed:
             continue
         key = ObjectKey.of(copy)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+import attrs
+
 from multikueue.core.model.adapter import JobAdapter, Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
@@ -19,26 +21,25 @@ from multikueue.core.model.placements import former_places
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
-from multikueue.core.workload.facts.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION, SYNC_GRACE
-from multikueue.core.workload.facts.runs import may_run_anywhere, until_end_counts
-from multikueue.core.workload.facts.shown import names_of
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Syncing
 from multikueue.core.workload.removal import keeps_job_alive, remove_all
+from multikueue.core.workload.seen.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION, SYNC_GRACE
+from multikueue.core.workload.seen.runs import may_run_anywhere, until_end_counts
+from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import Syncing
 from multikueue.core.workload.ways import named
 
 MOST_FAILED: Final = 100
 """Copies of failed jobs that are kept in one namespace of a worker: whoever submits jobs chooses how many fail."""
 
 
-def sync_end(situation: Situation, jobs: Sequence[Json], finished: Effect) -> Plan:
+def sync_end(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
     """It has ended on its worker: show that on the manager's job, then finish its Workload.
 
     Args:
         situation: the Workload.
         jobs: the job copies. One that is gone is not made again: it has run.
-        finished: what says on the Workload how it ended; see `finish_as`.
+        outcome: how it ended.
     """
     ends = bool(jobs) and situation.traits.ends
     patches = tuple(sync_status(situation, jobs))
@@ -48,7 +49,7 @@ def sync_end(situation: Situation, jobs: Sequence[Json], finished: Effect) -> Pl
         return Plan(patches, row="its job does not show it").within(left)
     if ends and (patches or situation.snapshot.quiet_for < KUEUE_GRACE):
         return Plan(patches, row="Kueue finishes it").within(KUEUE_GRACE)
-    return Plan((*patches, finished), row="finish")
+    return Plan((*patches, finish(situation, outcome)), row="finish")
 
 
 def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:
@@ -62,31 +63,47 @@ def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:
 
 
 def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
-    """The jobs show how they ended: finish the manager's Workload as they say."""
-    if situation.job is None:
+    """As `sync_end`, where the manager's job can be seen: without its status a Finished Workload tells too little."""
+    if situation.job is None and not situation.traits.workload_only:
         return Plan(row="cannot be shown")
-    return named("by itself", sync_end(situation, jobs, finish(situation, outcome.reason, outcome.message)))
+    return sync_end(situation, jobs, outcome)
 
 
-def end_of_earlier_attempt(situation: Situation) -> Plan | None:
-    """Show on the manager that an earlier attempt has run to its end; None: that is not seen.
+@attrs.frozen
+class End:
+    """How a job has ended on a worker: what has run is not run again."""
+
+    worker: Worker
+    jobs: Sequence[Json]
+    """Its copies there."""
+    outcome: Outcome
+    """As they show it, or its Workload copy tells."""
+    awaited: timedelta = timedelta(0)
+    """For how much longer they are waited for, as they cannot be seen yet: what they show counts."""
+
+
+def show_end(situation: Situation, end: End) -> Plan:
+    """Show on the manager how it has ended; then nothing of it is to be on any other worker."""
+    if end.awaited:
+        return Plan(row="job out of sight").within(end.awaited)
+    shown = sync_outcome(situation, end.jobs, end.outcome)
+    return shown.also(*(remove_all(situation, end.worker.name) if shown.effects else ()))
+
+
+@once
+def earlier_end(situation: Situation) -> End | None:
+    """How an earlier attempt has ended; None: that is not seen.
 
     It can be evicted, and get quota again, before the manager's job has shown that it runs: by then only the worker
-    knows how the job ends. What has run is not run again.
+    knows how the job ends.
     """
-    for worker in situation.workers if situation.snapshot.adapter is not None else ():
-        if (worker.all_jobs or worker.copy.has_ended) and (end := _end_of_earlier_on(situation, worker)) is not None:
-            return only_there(situation, worker, end)
-    return None
+    shown = situation.workers if situation.snapshot.adapter is not None else ()
+    having = (worker for worker in shown if worker.all_jobs or worker.facts.has_ended)
+    return next(filter(None, (_end_of_earlier_on(situation, worker) for worker in having)), None)
 
 
-def only_there(situation: Situation, worker: Worker, end: Plan) -> Plan:
-    """What shows how it ended on a worker; then nothing of it is to be anywhere else."""
-    return end.also(*(remove_all(situation, worker.name) if end.effects else ()))
-
-
-def _end_of_earlier_on(situation: Situation, worker: Worker) -> Plan | None:
-    """What shows how a job of an earlier attempt ended on one worker; None: it did not, or may have been stopped.
+def _end_of_earlier_on(situation: Situation, worker: Worker) -> End | None:
+    """How a job of an earlier attempt ended on one worker; None: it did not, or may have been stopped.
 
     One that was asked to stop, or is deleted, may have failed of that. Nor can the Workload copy tell it of pods that
     are gone: its Kueue takes those for failed that somebody has deleted.
@@ -97,27 +114,28 @@ def _end_of_earlier_on(situation: Situation, worker: Worker) -> Plan | None:
     if not all(_is_former_job(situation, worker, job) for job in jobs):
         return None
     outcome, goes = own_end(situation, jobs), any(map(is_terminating, jobs))
-    copy, facts = worker.workload, worker.copy
-    gave_up = facts.is_finished and (not facts.is_over or facts.finish_reason == SLICE_REPLACED)
-    stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
+    copy, facts = worker.copy, worker.facts
+    gave_up = facts.is_finished and (not facts.is_finished_as_ended or facts.finish_reason == SLICE_REPLACED)
+    stops = goes or facts.is_told_to_stop or facts.is_leaving or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
     former = copy is not None and situation.marks.are_on(copy) and not situation.whose(worker, copy).runs_for_it
     if copy is not None and former and worker.reachable and facts.has_ended:
         # It is known to have been recorded there: without a job, any user of a worker could say so.
-        had_it = names_of(situation, worker) & {situation.last_worker, *former_places(situation.workload)}
+        had_it = situation.names_of(worker) & {situation.last_worker, *former_places(situation.workload)}
         listed = had_it or isinstance(worker.kind, Syncing)  # its jobs are read after its Workloads
         if not worker.in_sight and listed and (left := until_end_counts(situation, worker)):
-            return Plan(row="job out of sight").within(left)
+            return End(worker, jobs, outcome_told(copy), left)
         if jobs or (had_it and not pods):
-            return end_as(situation, copy, jobs)
-    return None if outcome is None else sync_outcome(situation, jobs, outcome)
+            return End(worker, jobs, outcome_told(copy))
+    return None if outcome is None else End(worker, jobs, outcome)
 
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether we have made a job there, and not for the recorded attempt."""
-    stray = situation.assigned_to is None and not worker.can_run and situation.is_this(worker, job)
-    return _is_made_there(situation, worker, job) and (stray or not situation.whose(worker, job).runs_for_it)
+    """Whether we have made a job there, and this attempt does not go on there."""
+    is_nobodys = situation.recorded_on is None and (situation.facts.is_evicted or not worker.can_run)
+    goes_on = situation.whose(worker, job).runs_for_it and not (is_nobodys and situation.is_this(worker, job))
+    return not goes_on and _is_made_there(situation, worker, job)
 
 
 def _is_made_there(situation: Situation, worker: Worker, job: Json) -> bool:
@@ -128,20 +146,19 @@ def _is_made_there(situation: Situation, worker: Worker, job: Json) -> bool:
     """
     local, own, marks = situation.snapshot.jobs.get(name_of(job)), situation.snapshot.workload or {}, situation.marks
     known = {other.name for other in situation.workers if other.reachable or not other.removed}
-    names = names_of(situation, worker) | {*filter(None, (situation.last_worker, *former_places(own)))} - known
+    names = situation.names_of(worker) | {*filter(None, (situation.last_worker, *former_places(own)))} - known
     return any(marks.made_copy(job, local, name) or marks.made_job(job, own, name) for name in names)
 
 
-def end_of_gone(situation: Situation) -> Plan | None:
-    """Show how a job has ended whose Workload is gone, goes, or was finished as its copy told, before the job was seen:
-    nothing tells it once its copies are gone.
+def end_of_gone(situation: Situation) -> tuple[Effect, ...]:
+    """What shows how a job has ended whose Workload is gone, goes, or was finished as its copy told, before the job was
+    seen: nothing tells it once its copies are gone.
     """
     for worker in situation.workers if situation.snapshot.refused_for < SYNC_GRACE else ():
         made = [job.object for job in worker.jobs if _is_made_there(situation, worker, job.object)]
         if own_end(situation, made) is not None:
-            # of one worker: there is one write of a job at a time
-            return Plan(shown) if (shown := tuple(sync_status(situation, made))) else None
-    return None
+            return tuple(sync_status(situation, made))  # of one worker: there is one write of a job at a time
+    return ()
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
@@ -149,17 +166,10 @@ def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
     return bool(jobs) and all(situation.adapter.outcome(job) is not None for job in jobs)
 
 
-def end_as(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
-    """Sync the end that a Finished copy tells. Without the job's status a Finished Workload would tell too little."""
-    if situation.job is None and not situation.traits.workload_only:
-        return Plan(row="cannot be shown")
-    return named("by its copy", sync_end(situation, jobs, finish_as(situation, copy)))
-
-
-def finish_as(situation: Situation, copy: Json) -> Effect:
-    """Finish the manager's Workload in the words of a Finished copy."""
+def outcome_told(copy: Json) -> Outcome:
+    """How a job ended as its Finished Workload copy tells."""
     ended = condition(copy, "Finished") or {}
-    return finish(situation, str(ended.get("reason", "")), str(ended.get("message", "")))
+    return Outcome(str(ended.get("reason", "")), str(ended.get("message", "")))
 
 
 def clean_finished(situation: Situation) -> Plan:
@@ -168,10 +178,10 @@ def clean_finished(situation: Situation) -> Plan:
     The winner's are kept for `PlanSettings.finished_retention`, so that logs of the job can be read. A status that the
     manager refuses for what stands there is in vain, and nothing waits for it; the event of the refusal tells it.
     """
-    worker = situation.assigned_worker
+    worker = situation.recorded_or_none
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
-        late = None if situation.snapshot.adapter is None or situation.assigned_to else end_of_gone(situation)
-        return late or Plan(tuple(remove_all(situation)), row="nothing to sync")
+        late = () if situation.snapshot.adapter is None or situation.recorded_on else end_of_gone(situation)
+        return Plan(late or tuple(remove_all(situation)), row="nothing to sync")
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(sync_status(situation, ended))
     left = retention_left(situation, worker)
@@ -196,18 +206,22 @@ def shows_its_end(adapter: JobAdapter, jobs: Iterable[Json], now: datetime) -> b
     return all(adapter.settled_patch(job, now) is None for job in jobs)
 
 
-def delete_expired(situation: Situation) -> Plan | None:
-    """Delete the manager's job some time after its end, where it says so and nobody else does; None: it does not go.
+def expiring_job(situation: Situation) -> tuple[Json, datetime] | None:
+    """The manager's job that has ended and is to be deleted some time, and when; None: it is not, or not by us."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    if not situation.facts.is_finished or job is None or adapter is None or situation.not_delegated is not None:
+        return None
+    due = adapter.expires_at(job, changed_at(situation.workload, "Finished") or situation.now)
+    return None if due is None else (job, due)
+
+
+def delete_expired(situation: Situation, expiring: tuple[Json, datetime]) -> Plan:
+    """Delete the manager's job some time after its end.
 
     By then it shows its end, and nothing of it is on its worker, which is in sight: so what is retained has gone. No
     event of a finished Workload tells that its worker is in sight again.
     """
-    job, adapter, worker = situation.job, situation.snapshot.adapter, situation.assigned_worker
-    if job is None or adapter is None or situation.not_delegated is not None:
-        return None
-    due = adapter.expires_at(job, changed_at(situation.workload, "Finished") or situation.now)
-    if due is None:
-        return None
+    (job, due), worker = expiring, situation.recorded_or_none
     gone = (worker is None or worker.in_sight) and all(other.is_empty for other in situation.workers if other.reachable)
     left = due - situation.now
     # However many wait for one worker: the longer it is away, the more rarely each looks, a quarter too late at most.
@@ -216,7 +230,7 @@ def delete_expired(situation: Situation) -> Plan | None:
         return named("not yet", clean_finished(situation).within(again))
     key, version = ObjectKey.of(job), resource_version(job)
     note = "Its job is deleted: its time to live is over"
-    deleted = DeleteJob(MANAGER, adapter.resource, key, uid(job), "Background", version=version, note=note)
+    deleted = DeleteJob(MANAGER, situation.adapter.resource, key, uid(job), "Background", version=version, note=note)
     return Plan((deleted,), row="delete its job")
 
 
@@ -228,10 +242,10 @@ def retention_left(situation: Situation, worker: Worker) -> timedelta:
     somebody stopped on the manager may run on. A worker that was taken out of the config keeps nothing: it is let go.
     """
     kept, jobs = _retention(situation, worker), situation.jobs_on(worker)
-    over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.copy.is_evicted
+    over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.facts.is_evicted
     if over or not kept or not worker.configured:
         return timedelta(0)
-    copies = jobs if worker.workload is None else [*jobs, worker.workload]
+    copies = jobs if worker.copy is None else [*jobs, worker.copy]
     since = changed_at(situation.workload, "Finished")
     if since is None or not jobs or not all(situation.whose(worker, copy).runs_for_it for copy in copies):
         return timedelta(0)

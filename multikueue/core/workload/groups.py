@@ -7,7 +7,7 @@ A pod group is one Workload with several jobs, its pods. The copies on the worke
 gets a copy, one that is gone takes its copy along. What has ended, or is being deleted, is not run again; what the
 manager's Kueue has started on the manager itself is not copied.
 
-Which of several Workloads of one job carries its copy, says `facts/shown.py`.
+Which of several Workloads of one job carries its copy, says `seen/shown.py`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ from multikueue.core.model.started import runs_here
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import CheckState, cluster_name, component_index
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, Effect, Plan
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Unusable
 from multikueue.core.workload.removal import delete_job
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import Unusable
 
 
-def tell_split(situation: Situation) -> Plan | None:
+def tell_split(situation: Situation) -> Plan:
     """The rest of the group is on several workers: this Workload cannot follow all. Somebody must evict one part."""
-    if len(situation.group_workers) < 2:
-        return None
     where = " and ".join(f'"{name}"' for name in situation.group_workers)
     return Plan((AnnounceWorkload("Warning", f"Component workloads are assigned to different clusters: {where}"),))
 
@@ -54,7 +52,7 @@ def must_wait(situation: Situation) -> bool:
 def creates_for_group(situation: Situation) -> bool:
     """Whether this Workload is the one of its group that creates the job: the first of those on its worker."""
     index = situation.facts.component_index
-    here = (part for part in situation.group if cluster_name(part) == situation.assigned_to)
+    here = (part for part in situation.group if cluster_name(part) == situation.recorded_on)
     return index is None or all(index < (component_index(part) or 0) for part in here)
 
 

@@ -17,10 +17,11 @@ import attrs
 from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import changed_at, parse_timestamp
 from multikueue.core.model.earlier_run_facts import EarlierRun
-from multikueue.core.model.giving_up import given_up, holders_of
+from multikueue.core.model.giving_up import given_up, holding_finalizers
 from multikueue.core.model.grace import ends_by
 from multikueue.core.model.kinds import POD, WORKLOAD
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION, MAX_LABEL_VALUE
+from multikueue.core.model.marks import Whose
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
@@ -28,11 +29,11 @@ from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_updates import note_last_worker, retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
-from multikueue.core.workload.facts import graces
-from multikueue.core.workload.facts.runs import earlier_jobs, is_given_up, may_be_ours, may_have_pods, stuck
-from multikueue.core.workload.facts.situation import Situation, Whose
-from multikueue.core.workload.facts.snapshot import JobCopy, Worker
-from multikueue.core.workload.removal import remove_but, stops_since
+from multikueue.core.workload.removal import remove_but
+from multikueue.core.workload.seen import graces
+from multikueue.core.workload.seen.runs import earlier_jobs, is_given_up, may_be_ours, may_have_pods, stuck
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
 MOST_FINALIZERS: Final = 8
 """That are named of one object: whoever may write to a worker can set any number."""
@@ -70,24 +71,29 @@ def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
     return _not_given_up(situation, (run for worker in situation.workers for run in _earlier_on(situation, worker)))
 
 
-def look_for_pods(situation: Situation) -> Plan | None:
-    """Pods of the attempt before may be on the worker that had it: no job copy shows them, only their label does.
+def earlier_pods(situation: Situation) -> tuple[Worker, tuple[Leftover, ...]] | None:
+    """The worker that had it, with the pods of the attempt before that are known there; None: there are none.
 
-    They are looked for until there are none: nobody is offered this one before that.
+    No job copy shows them, only their label does, which can name no job of a longer name. Where nobody has looked for
+    them yet, there may be some.
     """
-    owner, label = situation.facts.owner, situation.traits.pods_label
+    owner, why = situation.facts.owner, "of an earlier attempt has not ended"
     worker = situation.snapshot.worker(last_place(situation.workload) or situation.last_worker or "")
-    if not label or owner is None or worker is None or not worker.in_sight or len(owner.name) > MAX_LABEL_VALUE:
-        return None  # no label can name a job of a longer name
-    why = "of an earlier attempt has not ended"
-    pods = (Leftover(worker, POD.gvk.kind, pod, why) for pod in worker.pods or ())
-    leftovers = _not_given_up(situation, pods)
-    if worker.pods is not None and not leftovers:
+    is_named = bool(situation.traits.pods_label) and owner is not None and len(owner.name) <= MAX_LABEL_VALUE
+    if not is_named or worker is None or not worker.in_sight:
         return None
-    namespace = situation.snapshot.namespace_for(worker)
-    look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
+    pods = _not_given_up(situation, (Leftover(worker, POD.gvk.kind, pod, why) for pod in worker.pods or ()))
+    return (worker, pods) if pods or worker.pods is None else None
+
+
+def look_for_pods(situation: Situation, earlier: tuple[Worker, tuple[Leftover, ...]]) -> Plan:
+    """Look for pods of the attempt before until there are none: nobody is offered this one before that."""
+    (worker, pods), owner = earlier, situation.facts.owner
+    assert owner is not None, "their label names it"
+    namespace, selector = situation.snapshot.namespace_for(worker), f"{situation.traits.pods_label}={owner.name}"
+    look = LookForPods(worker.name, namespace, selector, situation.facts.attempt)
     again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)
-    return _wait_for(situation, leftovers, look).within(again)
+    return wait_for(situation, pods, look).within(again)
 
 
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
@@ -107,7 +113,7 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     if worker.reachable and situation.facts.leaves == worker.name:  # a move: all of it goes first
         earlier = (job for job in worker.jobs if not situation.whose(worker, job.object).runs_for_it)
         yield from (_leftover(worker, job, "is not gone yet") for job in earlier)
-        if (copy := worker.workload) is not None and situation.current(worker) is None:
+        if (copy := worker.copy) is not None and situation.this_copy(worker) is None:
             yield Leftover(worker, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
     if worker.in_sight:
@@ -151,7 +157,7 @@ def _state(job: Json) -> str:
 
 
 def _holding_finalizers(job: Json) -> list[str]:
-    return [plain(name) for name in holders_of(job)[:MOST_FINALIZERS]]
+    return [plain(name) for name in holding_finalizers(job)[:MOST_FINALIZERS]]
 
 
 def _held_by(job: Json) -> str:
@@ -169,7 +175,7 @@ def _others_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     own = (job for job in jobs if situation.is_this(worker, job.object) and may_have_pods(situation, job.object))
     yield from (_leftover(worker, job, _state(job.object)) for job in own)
     # Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
-    copy = worker.workload if worker.in_sight and worker.copy.has_had_owner and not unproven else None
+    copy = worker.copy if worker.in_sight and worker.facts.has_had_owner and not unproven else None
     if copy is not None and situation.whose(worker, copy) is Whose.UNPROVEN and may_be_ours(situation, worker, copy):
         yield Leftover(worker, WORKLOAD.gvk.kind, copy, _FOREIGN)
 
@@ -218,17 +224,17 @@ def _whys_not_given_up(situation: Situation, leftovers: tuple[Leftover, ...]) ->
             yield f'{GIVE_UP_BEFORE_ANNOTATION} of worker cluster "{worker.name}" gives up nothing: it is not {wanted}'
 
 
-def hold_limit(situation: Situation) -> timedelta:
+def quota_kept_at_most(situation: Situation) -> timedelta:
     """How long quota is held for a run that ends, whatever its grace period, and though its node is dead."""
     grace = min(situation.facts.pod_grace, situation.settings.pod_grace_limit, graces.LONGEST_GRACE)
     return grace + graces.LEFTOVER_GRACE
 
 
-def hold_left(situation: Situation) -> timedelta:
+def quota_kept_for(situation: Situation) -> timedelta:
     """For how much longer an eviction holds quota while its run ends."""
     since = changed_at(situation.workload, "Evicted")
     passed = situation.now - since if since is not None else timedelta(0)
-    return max(timedelta(0), hold_limit(situation) - passed)
+    return max(timedelta(0), quota_kept_at_most(situation) - passed)
 
 
 def is_stubborn(situation: Situation, leftovers: tuple[Leftover, ...]) -> bool:
@@ -237,12 +243,12 @@ def is_stubborn(situation: Situation, leftovers: tuple[Leftover, ...]) -> bool:
     For long enough nothing has changed; or it was deleted that long ago, and the quota is held as long. What was to
     stop, and is not deleted, is waited for `STUBBORN`.
     """
-    limit, first = hold_limit(situation), leftovers[0]
+    limit, first = quota_kept_at_most(situation), leftovers[0]
     if situation.snapshot.quiet_for >= limit:
         return True
     since, patience = first.deleted, limit
-    if since is None and not first.worker.copy.waits_for_quota:
-        since, patience = stops_since(first.worker), max(graces.STUBBORN, limit)
+    if since is None and not first.worker.facts.waits_for_quota:
+        since, patience = first.worker.facts.stops_since, max(graces.STUBBORN, limit)
     began = situation.facts.reserved_at
     return since is not None and began is not None and situation.now - max(since, began) >= patience
 
@@ -258,29 +264,24 @@ def _for_programs(situation: Situation, leftovers: Iterable[Leftover]) -> list[E
     return [leftover.for_programs(situation.facts.pod_grace) for leftover in leftovers]
 
 
-def wait_for_earlier_run(situation: Situation) -> Plan | None:
-    """A job of an earlier attempt is seen: nobody is offered this one before it is gone, the same worker included.
+def wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effect) -> Plan:
+    """An earlier run is seen, or looked for: nobody is offered this one before it is gone, the same worker included.
 
     It waits with quota, for the pods' grace period as a rule; after a while it is sent back, each time for longer.
     """
-    leftovers = earlier_runs(situation)
-    return _wait_for(situation, leftovers) if leftovers else None
-
-
-def _wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effect) -> Plan:
     if noted := note_last_worker(situation):
         return Plan((*noted, *looks), row="note its last run")
     if not leftovers:
-        return Plan(looks, row="look").within(hold_limit(situation))
+        return Plan(looks, row="look").within(quota_kept_at_most(situation))
     if is_stubborn(situation, leftovers):
         back = [send_back(situation, leftovers)] if situation.facts.is_active else []
         return Plan((*tell_held_up(situation, leftovers), *back, *looks), row="send back")
     why = f"Waiting for {leftovers[0]}"
     said = [] if situation.head == why else [say_waits(situation, Message(why), _for_programs(situation, leftovers))]
-    return Plan((*said, *looks), row="wait").within(hold_limit(situation))
+    return Plan((*said, *looks), row="wait").within(quota_kept_at_most(situation))
 
 
-def clean_stale(situation: Situation) -> Iterator[Effect]:
+def remove_stale(situation: Situation) -> Iterator[Effect]:
     """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
     for worker in situation.workers:
         yield from remove_but(situation, worker, partial(situation.is_this, worker))

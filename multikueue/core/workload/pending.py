@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model import workloads
@@ -14,30 +14,19 @@ from multikueue.core.model.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, M
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.names import ClusterName
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload import leftovers
-from multikueue.core.workload.check_updates import (
-    admit,
-    end_waits,
-    give_up,
-    nominate,
-    note_last_worker,
-    patch_copy,
-    record,
-    rejections,
-    say,
-)
+from multikueue.core.workload import check_updates, leftovers
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
-from multikueue.core.workload.facts import runs
-from multikueue.core.workload.facts.graces import FIRST_ANSWER, LEFTOVER_AGAIN
-from multikueue.core.workload.facts.places import is_misplaced, withheld
-from multikueue.core.workload.facts.situation import Situation, once
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.groups import create_missing, missing_on
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
 from multikueue.core.workload.removal import remove_but
-from multikueue.core.workload.ways import Way, always, first_of, wait
+from multikueue.core.workload.seen import runs
+from multikueue.core.workload.seen.graces import FIRST_ANSWER, LEFTOVER_AGAIN
+from multikueue.core.workload.seen.places import is_misplaced, withheld
+from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import Removing, Served, WritingStatus
+from multikueue.core.workload.ways import Way, first_of, given, otherwise, wait
 
 
 @once
@@ -64,7 +53,7 @@ def _nomination(situation: Situation) -> Nomination:
 
 
 @once
-def _held_up_by(situation: Situation) -> tuple[leftovers.Leftover, ...]:
+def _in_the_way(situation: Situation) -> tuple[leftovers.Leftover, ...]:
     """What is seen elsewhere, and must be gone before the worker that has admitted it gets it."""
     chosen = winner(situation)
     return leftovers.left_over(situation, chosen) if chosen is not None else ()
@@ -83,12 +72,7 @@ def _warnings(situation: Situation) -> Iterator[Effect]:
         f'Waiting for worker cluster "{run.worker}": {run.why}' for run in _runs_elsewhere(situation) if run.why
     )
     yield from (AnnounceWorkload("Warning", text) for text in unseen_runs)
-    yield from leftovers.tell_held_up(situation, _held_up_by(situation))
-
-
-def _end_waits(situation: Situation) -> Plan | None:
-    over = tuple(end_waits(situation))
-    return Plan(over) if over else None  # one write of the Workload at a time
+    yield from leftovers.tell_held_up(situation, _in_the_way(situation))
 
 
 def _is_clear_to_record(situation: Situation) -> bool:
@@ -96,7 +80,7 @@ def _is_clear_to_record(situation: Situation) -> bool:
     nominated that. A worker that has the job keeps it.
     """
     chosen = winner(situation)
-    if chosen is None or _runs_elsewhere(situation) or _held_up_by(situation):
+    if chosen is None or _runs_elsewhere(situation) or _in_the_way(situation):
         return False
     nomination = _nomination(situation)
     return not nomination.binding or chosen.name in nomination.names or situation.has_job(chosen)
@@ -108,25 +92,28 @@ def _hand_over(situation: Situation) -> Plan:
     assert chosen is not None, "only what somebody has admitted is recorded"
     recorded = tuple(_record(situation, chosen))
     losers = [worker for worker in situation.workers if recorded and worker.name != chosen.name]
-    removed = (effect for worker in losers for effect in _clean_current(situation, worker))
+    removed = (effect for worker in losers for effect in _remove_this(situation, worker))
     return Plan((*recorded, *removed))
 
 
-def _give_up(situation: Situation) -> Plan | None:
-    given_up = _nomination(situation).give_up if winner(situation) is None else None
-    return None if given_up is None else Plan((give_up(situation, given_up),))
+def _not_taken(situation: Situation) -> GiveUp | None:
+    """That no worker takes it in time, as the dispatcher says."""
+    return _nomination(situation).give_up if winner(situation) is None else None
 
 
-def _send_back_held_up(situation: Situation) -> Plan | None:
-    in_the_way = _held_up_by(situation)
-    if not in_the_way or not leftovers.is_stubborn(situation, in_the_way):
-        return None
-    return Plan((leftovers.send_back(situation, in_the_way), *_warnings(situation)))
+def _is_held_up(situation: Situation) -> bool:
+    """Whether what is in the way has been waited for with quota in hand for long enough."""
+    in_the_way = _in_the_way(situation)
+    return bool(in_the_way) and leftovers.is_stubborn(situation, in_the_way)
+
+
+def _send_back(situation: Situation) -> Plan:
+    return Plan((leftovers.send_back(situation, _in_the_way(situation)), *_warnings(situation)))
 
 
 def _offer_it(situation: Situation) -> Plan:
     """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
-    nomination, in_the_way = _nomination(situation), _held_up_by(situation)
+    nomination, in_the_way = _nomination(situation), _in_the_way(situation)
     # Those that are withheld stay nominated.
     asked = tuple(name for name in nomination.names if name not in withheld(situation))
     opened = open_next(situation, asked)
@@ -134,7 +121,7 @@ def _offer_it(situation: Situation) -> Plan:
     held_up = max((run.until for run in _runs_elsewhere(situation)), default=LEFTOVER_AGAIN if in_the_way else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
     unseen = min((run.until for run in runs.possible_runs(situation)), default=None) if hidden else None
-    nominations = note_last_worker(situation) or tuple(_nominate(situation, nomination))
+    nominations = check_updates.note_last_worker(situation) or tuple(_nominate(situation, nomination))
     effects = (*_warnings(situation), *opened.effects, *nominations, *_offer(situation, asked))
     problems = (nomination.problem,) if nomination.problem else ()
     offered = Plan(effects, opened.look_again, claim=nomination.claim, problems=problems)
@@ -142,25 +129,26 @@ def _offer_it(situation: Situation) -> Plan:
 
 
 _NOTE: Final = Way(
-    "note its last run", lambda seen: bool(note_last_worker(seen)), lambda seen: Plan(note_last_worker(seen))
+    "note its last run", *given(lambda seen: tuple(check_updates.note_last_worker(seen)), lambda _, noted: Plan(noted))
 )
 """That write gives the Workload another resourceVersion: it is the only one of its decision."""
 
 _other_checks_first: Final = first_of(
     _NOTE,
     Way("said", lambda seen: seen.head == OTHER_CHECKS, wait),
-    Way("say so", always, lambda seen: Plan((say(seen, Message(OTHER_CHECKS)),))),
+    Way("say so", otherwise, lambda seen: Plan((check_updates.say(seen, Message(OTHER_CHECKS)),))),
 )
 """Somebody else's check first: copies would only hold the workers' quota."""
 
 dispatch: Final = first_of(
-    Way("waits are over", always, _end_waits),
-    Way("record", _is_clear_to_record, first_of(_NOTE, Way("hand over", always, _hand_over))),
+    # one write of the Workload at a time
+    Way("waits are over", *given(lambda seen: tuple(check_updates.end_waits(seen)), lambda _, ended: Plan(ended))),
+    Way("record", _is_clear_to_record, first_of(_NOTE, Way("hand over", otherwise, _hand_over))),
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
-    Way("give up", always, _give_up),
-    Way("held up", always, _send_back_held_up),
-    Way("offer", always, _offer_it),
+    Way("give up", *given(_not_taken, lambda seen, end: Plan((check_updates.give_up(seen, end),)))),
+    Way("held up", _is_held_up, _send_back),
+    Way("offer", otherwise, _offer_it),
 )
 """Record the first worker that admitted it, or offer it to more."""
 
@@ -186,15 +174,15 @@ def winner(situation: Situation) -> Worker | None:
 
 def _has_admitted(situation: Situation, worker: Worker) -> bool:
     """Whether it has admitted this attempt, and keeps it: the copy is neither evicted nor about to be removed."""
-    if worker.workload is None:
+    if worker.copy is None:
         return _has_ended_on(situation, worker)
-    copy, facts = situation.current(worker), worker.copy
+    copy, facts = situation.this_copy(worker), worker.facts
     if copy is None or not facts.is_admitted:
         return False
     if facts.is_finished:  # OutOfSync with the job there: the user is told once it is recorded
         out_of_sync = facts.finish_reason == workloads.OUT_OF_SYNC
         return facts.has_ended or (out_of_sync and situation.job_on(worker) is not None)
-    goes = isinstance(worker.in_flight, Removing) or facts.goes or facts.is_spent
+    goes = isinstance(worker.in_flight, Removing) or facts.is_leaving or facts.is_spent
     return not goes and not situation.must_be_replaced(copy)
 
 
@@ -207,7 +195,7 @@ def _has_ended_on(situation: Situation, worker: Worker) -> bool:
 
 
 def _candidates(situation: Situation) -> Candidates:
-    names, known = situation.facts.nominated, situation.snapshot.facts
+    names, known = situation.facts.nominated, situation.snapshot.dispatcher_facts
     workers = tuple(
         Candidate(
             worker.name,
@@ -217,7 +205,7 @@ def _candidates(situation: Situation) -> Candidates:
             nominated=worker.name in names,
             awaited=worker.name in _awaited(situation),
             has_copy=_keeps_copy(situation, worker),
-            conditions=tuple(conditions(situation.current(worker) or {})),
+            conditions=tuple(conditions(situation.this_copy(worker) or {})),
             gate_open=is_open(situation, worker),
             obstacle=_obstacle(situation, worker),
             facts=known.workers.get(worker.name),
@@ -229,9 +217,9 @@ def _candidates(situation: Situation) -> Candidates:
 
 
 def _keeps_copy(situation: Situation, worker: Worker) -> bool:
-    if situation.current(worker) is None:  # where none is, the status of one is written by its creation only
+    if situation.this_copy(worker) is None:  # where none is, the status of one is written by its creation only
         return worker.is_empty and isinstance(worker.in_flight, WritingStatus)
-    return not isinstance(worker.in_flight, Removing) and not worker.copy.is_terminating
+    return not isinstance(worker.in_flight, Removing) and not worker.facts.is_terminating
 
 
 def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
@@ -243,18 +231,18 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
     return Reason(Why.REFUSED, worker.refusal.why) if worker.refusal is not None else None
 
 
-def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
-    """Remove what `clean_stale` leaves, so that no object is deleted by both."""
+def _remove_this(situation: Situation, worker: Worker) -> Iterable[Effect]:
+    """Remove what `remove_stale` leaves, so that no object is deleted by both."""
     return remove_but(situation, worker, lambda copy: not situation.is_this(worker, copy))
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
     if _needs_no_job(situation, chosen):
         state = CheckState.PENDING if situation.check_stays_pending else CheckState.READY
-        yield from admit(situation, chosen.name, state, chosen.workload)
+        yield from check_updates.admit(situation, chosen.name, state, chosen.copy)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
         # Else there is nothing to copy: the job is about to go, or the manager's Kueue has started its pods here.
-        yield from record(situation, chosen.name)
+        yield from check_updates.record(situation, chosen.name)
 
 
 def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
@@ -262,7 +250,7 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
     jobs = situation.jobs_on(chosen)
     if not all(situation.whose(chosen, job).runs_for_it for job in jobs):
         return False
-    has_run = chosen.workload is None or chosen.copy.is_finished
+    has_run = chosen.copy is None or chosen.facts.is_finished
     return has_run or situation.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
 
 
@@ -275,19 +263,19 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
         head = waits
     if nomination.names != before or head != situation.head:
         message = Message(head, tuple(reasons(situation, nomination.names)))
-        yield nominate(situation, nomination.names, message)
-        yield from rejections(nomination)
+        yield check_updates.nominate(situation, nomination.names, message)
+        yield from check_updates.rejections(nomination)
 
 
 def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
     """Make copies on these workers, patch those that differ, remove those of all others."""
     for worker in situation.workers:
         if not worker.configured or worker.refusal is not None:
-            yield from _clean_current(situation, worker)
+            yield from _remove_this(situation, worker)
         elif worker.name not in names:
             # One with this attempt's job was recorded, and somebody has erased that: it is about to be recorded again.
             if not (_has_admitted(situation, worker) and situation.has_job(worker)):
-                yield from _clean_current(situation, worker)
+                yield from _remove_this(situation, worker)
         elif worker.can_run:
             yield from _offer_to(situation, worker)
 
@@ -297,10 +285,10 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
         made = situation.copy_for(worker)
         if not awaits_turn(situation, worker):
             yield CreateWorkload(worker.name, gated(made) if takes_turns(situation) else made)
-    elif worker.workload is None:
-        yield from _clean_current(situation, worker)  # a job without its Workload cannot run
-    elif (copy := situation.current(worker)) is not None and not worker.copy.is_terminating:
-        if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
-            yield from _clean_current(situation, worker)  # so that a new one can be made
+    elif worker.copy is None:
+        yield from _remove_this(situation, worker)  # a job without its Workload cannot run
+    elif (copy := situation.this_copy(worker)) is not None and not worker.facts.is_terminating:
+        if worker.facts.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
+            yield from _remove_this(situation, worker)  # so that a new one can be made
         else:
-            yield from patch_copy(situation, worker)
+            yield from check_updates.patch_copy(situation, worker)

@@ -19,22 +19,22 @@ from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.names import ClusterName
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
-from multikueue.core.workload import assigned, ending, evicting, groups, leftovers, removal, slices
-from multikueue.core.workload.assigned import remove_others
+from multikueue.core.workload import ending, evicting, following, groups, leftovers, removal, slices
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.facts.places import is_own_copy, with_places_written
-from multikueue.core.workload.facts.runs import possible_runs
-from multikueue.core.workload.facts.shown import situation_of
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, hidden
-from multikueue.core.workload.leftovers import clean_stale
+from multikueue.core.workload.following import remove_others
+from multikueue.core.workload.leftovers import remove_stale
 from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import remove_all
+from multikueue.core.workload.seen.places import is_own_copy, with_places_written
+from multikueue.core.workload.seen.runs import possible_runs
+from multikueue.core.workload.seen.shown import situation_of
+from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, hidden
 from multikueue.core.workload.unrecorded import find_recorded
-from multikueue.core.workload.ways import Way, always, named, wait
+from multikueue.core.workload.ways import Way, given, named, otherwise, wait
 from multikueue.errors import RuleError
 
 
@@ -77,13 +77,12 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         dispatcher: chooses the workers it is offered to.
     """
     situation = situation_of(snapshot, now, settings, dispatcher)
-    row, decided = next(_decisions(situation))
-    return _completed(situation, row, decided)
+    return _completed(situation, *_decide(situation))
 
 
 def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
     """The plan, with what belongs to each, whatever has been decided."""
-    decided = assigned.with_last_status(situation, decided)
+    decided = following.with_last_status(situation, decided)
     decided = with_places_written(situation, decided)
     decided = with_dependencies(situation, decided)
     decided = decided.within(*_spans(situation))
@@ -107,17 +106,16 @@ def _show_waiting(situation: Situation, decided: Plan) -> Iterator[Effect]:
             yield from ending.patch_status(situation, job, situation.adapter.waiting_patch(job, situation.now))
 
 
-def _decisions(situation: Situation) -> Iterator[tuple[Row, Plan]]:
-    """What the rows that apply decide, with what is removed meanwhile; the first one counts."""
+def _decide(situation: Situation) -> tuple[Row, Plan]:
+    """The first row that applies, and what it decides, with what is removed meanwhile."""
     for row in TABLE:
-        if not row.applies(situation):
-            continue
         try:
-            if (decided := row.decide(situation)) is not None:
-                yield row, decided.also(*row.also(situation))
+            if row.applies(situation):
+                return row, row.decide(situation).also(*row.also(situation))
         except RuleError as error:
             why = f"The job cannot be copied: {error}"
-            yield row, _rejected(situation, Rejection.NOT_COPIED, why)
+            return row, _rejected(situation, Rejection.NOT_COPIED, why)
+    raise AssertionError("the last row always applies")
 
 
 def _troubles(situation: Situation) -> Iterator[str]:
@@ -171,14 +169,16 @@ def _check_was_taken_off(situation: Situation) -> bool:
         return False
     if situation.facts.is_finished or not situation.facts.has_quota:
         return False
-    return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
+    return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.recorded_on is not None
 
 
-def _tell_held(situation: Situation) -> Plan | None:
-    """Our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
+def _is_held_unchecked(situation: Situation) -> bool:
+    """Whether our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
     starts_here = situation.facts.is_admitted and not situation.facts.is_finished
-    if situation.snapshot.check is not None or not situation.held_here or not starts_here:
-        return None
+    return situation.snapshot.check is None and situation.held_here and starts_here
+
+
+def _tell_held(situation: Situation) -> Plan:
     advice = "its queue does not lead to worker clusters any more: delete it and create it again to have it run here"
     warning = AnnounceWorkload("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
     return ending.clean_up(situation).also(warning)
@@ -186,13 +186,14 @@ def _tell_held(situation: Situation) -> Plan | None:
 
 def _may_run_already(situation: Situation) -> bool:
     """Whether a worker has it, or may still run what an eviction has not stopped yet: what runs is never taken."""
-    if situation.assigned_to is not None or situation.state is CheckState.READY:
+    if situation.recorded_on is not None or situation.state is CheckState.READY:
         return True
     if situation.facts.has_quota and not situation.facts.is_evicted:
         return False  # at most it is offered
     return bool(possible_runs(situation)) or not all(worker.is_empty for worker in situation.workers)
 
 
+@once
 def _may_be_rejected(situation: Situation) -> bool:
     """Whether a verdict is due. Kueue follows none on a Workload that is evicted, and takes none back that comes then.
 
@@ -201,37 +202,40 @@ def _may_be_rejected(situation: Situation) -> bool:
     return situation.facts.is_active and not situation.facts.is_evicted and not _may_run_already(situation)
 
 
-def _acted_on(situation: Situation) -> Plan | None:
-    """A controller of the manager acts on the job although it is delegated: it would run there, too."""
+def _acted_on(situation: Situation) -> str:
+    """Which controller of the manager acts on the job although it is delegated: it would run there, too."""
     job, adapter = situation.job, situation.snapshot.adapter
-    why = adapter.acted_on(job) if job is not None and adapter is not None else ""
-    return _rejected(situation, Rejection.ACTED_ON_HERE, why, why) if why else None
+    return adapter.acted_on(job) if job is not None and adapter is not None and _may_be_rejected(situation) else ""
 
 
-def _refused(situation: Situation) -> Plan | None:
-    """Its copy would not do what the job says."""
+def _refused(situation: Situation) -> str:
+    """Why its copy would not do what the job says."""
     job, adapter = situation.job, situation.snapshot.adapter
-    why = adapter.refused(job) if job is not None and adapter is not None else ""
-    return _rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {why}", why) if why else None
+    return adapter.refused(job) if job is not None and adapter is not None and _may_be_rejected(situation) else ""
 
 
-def _unknown_kind(situation: Situation) -> Plan | None:
-    """Nobody handles its kind; its user is told which setting does."""
-    if situation.snapshot.adapter is not None and not situation.traits.draining:
-        return None
+def _reject_refused(situation: Situation, why: str) -> Plan:
+    return _rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {why}", why)
+
+
+def _is_not_dispatched(situation: Situation) -> bool:
+    """Whether nobody handles its kind, or no more of it."""
+    return situation.snapshot.adapter is None or situation.traits.draining
+
+
+def _reject_kind(situation: Situation) -> Plan:
+    """Its user is told which setting handles its kind."""
     owner, setting = situation.facts.owner, situation.snapshot.missing_setting
     verdict = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
     advice = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
     return _rejected(situation, Rejection.KIND_NOT_ENABLED, verdict, advice if setting else "")
 
 
-def _undelegated(situation: Situation) -> Plan | None:
+def _reject_undelegated(situation: Situation) -> Plan:
     """The manager's own controllers would run it.
 
     The verdict is in Kueue's words, which tools know; what a person can do about it is told beside it, once.
     """
-    if not isinstance(situation.not_delegated, str):
-        return None
     advice = f"{situation.not_delegated}: create the job again with that value, or enable the webhook that fills it in"
     verdict = f"The owner is not managed by Kueue: {situation.not_delegated}"
     return _rejected(situation, Rejection.NOT_DELEGATED, verdict, advice)
@@ -245,7 +249,7 @@ def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str =
 
 def _is_nobodys(situation: Situation) -> bool:
     """Whether nobody has it: an eviction that is under way has a row of its own."""
-    has_none = situation.assigned_to is None and situation.state is not CheckState.READY
+    has_none = situation.recorded_on is None and situation.state is not CheckState.READY
     return has_none and not situation.facts.gives_quota_back
 
 
@@ -264,9 +268,9 @@ def _for_delegation(situation: Situation) -> str:
 
 def _for_worker(situation: Situation) -> str:
     """What was said when it was recorded, if we did that."""
-    worker = situation.assigned_worker
+    worker = situation.recorded_or_none
     why = worker.unreadable if worker is not None else ""
-    waits = f'Waiting for worker cluster "{situation.assigned_to}"'
+    waits = f'Waiting for worker cluster "{situation.recorded_on}"'
     return situation.head or ": ".join(filter(None, (waits, why)))
 
 
@@ -296,43 +300,52 @@ TABLE: tuple[Row, ...] = (
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, wait),
     # Kueue takes it off running ones, too
     Row("evicted unchecked", lambda seen: _check_was_taken_off(seen) and seen.facts.is_evicted, evicting.stop_evicted),
-    Row("check taken off", _check_was_taken_off, assigned.follow_unchecked, also=remove_others),
-    Row("held without check", always, _tell_held),
+    Row("check taken off", _check_was_taken_off, following.follow_unchecked, also=remove_others),
+    Row("held without check", _is_held_unchecked, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
-    Row("pods deleted", always, evicting.end_deleted_by_pods),
+    Row("pods deleted", evicting.are_pods_deleted, evicting.end_deleted_by_pods),
     Row(
         "rejected", lambda seen: seen.state is CheckState.REJECTED and not seen.facts.gives_quota_back, ending.clean_up
     ),
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
-    Row("expired", lambda seen: seen.facts.is_finished, ending.delete_expired),
+    Row("expired", *given(ending.expiring_job, ending.delete_expired)),
     Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished, also=ending.show_settled),
-    Row("has ended", _is_nobodys, ending.end_of_earlier_attempt),
+    Row("has ended", *given(lambda seen: ending.earlier_end(seen) if _is_nobodys(seen) else None, ending.show_end)),
     # it can never run through us: say so, once
-    Row("unknown kind", _may_be_rejected, _unknown_kind),
-    Row("not delegated", _may_be_rejected, _undelegated),
-    Row("acted on here", _may_be_rejected, _acted_on),
-    Row("refused", _may_be_rejected, _refused),
-    Row("settled", always, evicting.end_settled, leftovers.ending_run),
+    Row("unknown kind", lambda seen: _is_not_dispatched(seen) and _may_be_rejected(seen), _reject_kind),
+    Row(
+        "not delegated",
+        lambda seen: isinstance(seen.not_delegated, str) and _may_be_rejected(seen),
+        _reject_undelegated,
+    ),
+    Row("acted on here", *given(_acted_on, lambda seen, why: _rejected(seen, Rejection.ACTED_ON_HERE, why, why))),
+    Row("refused", *given(_refused, _reject_refused)),
+    Row("settled", *given(evicting.settled_end, evicting.end_settled), leftovers.ending_run),
     # it must not run now
-    Row("asked again", always, evicting.activate),
+    Row("asked again", *given(evicting.asked_again, evicting.activate)),
     Row("no quota", lambda seen: not seen.facts.has_quota, evicting.clean_up_unadmitted),
     Row("evicted", lambda seen: seen.facts.is_evicted, evicting.stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, wait),  # Kueue is about to evict it
     # it may run
-    Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
-    Row("unregistered kind", _is_of_unknown_kind, assigned.follow_copy, tells=tell_recorded, also=remove_others),
+    Row("unrecorded", lambda seen: seen.recorded_on is None and seen.state is CheckState.READY, find_recorded),
+    Row("unregistered kind", _is_of_unknown_kind, following.follow_copy, tells=tell_recorded, also=remove_others),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _for_job),
-    Row("stopped here", always, evicting.stop_here),  # by its Kueue, without an eviction
-    Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _for_worker, tell_recorded, remove_others),
+    Row("stopped here", *given(evicting.job_stopped_here, evicting.stop_here)),  # by its Kueue, without an eviction
+    Row("slice replacement", slices.is_recorded_slice, slices.follow_slice, _for_worker, tell_recorded, remove_others),
     Row(
-        "assigned", lambda seen: bool(seen.assigned_to), assigned.follow_job, _for_worker, tell_recorded, remove_others
+        "recorded",
+        lambda seen: bool(seen.recorded_on),
+        following.follow_job,
+        _for_worker,
+        tell_recorded,
+        remove_others,
     ),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _for_delegation),
-    Row("earlier run", always, leftovers.wait_for_earlier_run, also=clean_stale),
-    Row("earlier pods", always, leftovers.look_for_pods, also=clean_stale),
-    Row("split group", always, groups.tell_split, lambda _: GROUP),
-    Row("waiting group", groups.must_wait, wait, lambda _: GROUP, also=clean_stale),
-    Row("pending", always, dispatch, tells=tell_reasons, also=clean_stale),  # it says itself what it waits for
+    Row("earlier run", *given(leftovers.earlier_runs, leftovers.wait_for), also=remove_stale),
+    Row("earlier pods", *given(leftovers.earlier_pods, leftovers.look_for_pods), also=remove_stale),
+    Row("split group", lambda seen: len(seen.group_workers) > 1, groups.tell_split, lambda _: GROUP),
+    Row("waiting group", groups.must_wait, wait, lambda _: GROUP, also=remove_stale),
+    Row("pending", otherwise, dispatch, tells=tell_reasons, also=remove_stale),  # it says itself what it waits for
 )

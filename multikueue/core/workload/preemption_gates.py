@@ -13,9 +13,9 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Lost, WritingStatus
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import Lost, WritingStatus
 
 
 def gated(workload: Json) -> Json:
@@ -35,7 +35,7 @@ def awaits_turn(situation: Situation, worker: Worker) -> bool:
 
 def is_open(situation: Situation, worker: Worker) -> bool:
     """Whether the worker may preempt for the Workload by a gate of ours that was opened."""
-    return situation.current(worker) is not None and worker.copy.has_gate and worker.copy.opened_at is not None
+    return situation.this_copy(worker) is not None and worker.facts.has_gate and worker.facts.opened_at is not None
 
 
 def open_next(situation: Situation, names: Sequence[str]) -> Plan:
@@ -48,14 +48,14 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     """
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
     in_turn = situation.settings.orchestrated_preemption
-    gates = ((worker, copy) for worker, copy in _offered(situation, asked) if worker.copy.has_gate)
-    closed = [(worker, copy) for worker, copy in gates if worker.copy.opened_at is None]
+    gates = ((worker, copy) for worker, copy in _offered(situation, asked) if worker.facts.has_gate)
+    closed = [(worker, copy) for worker, copy in gates if worker.facts.opened_at is None]
     if not in_turn:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
     if any(isinstance(flight := worker.in_flight, WritingStatus) and flight.may_preempt for worker in asked):
         return Plan()  # a turn that begins does not show yet: its answer brings us back
     turns: dict[str, Effect] = {
-        worker.name: _open(situation, worker, copy) for worker, copy in closed if worker.copy.is_blocked
+        worker.name: _open(situation, worker, copy) for worker, copy in closed if worker.facts.is_blocked
     }
     gateless = [worker for worker in asked if awaits_turn(situation, worker)]
     unheard = _unheard_for(situation, asked) if gateless else None
@@ -65,8 +65,8 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
         return Plan(look_again=unheard)
     timeout, now = situation.settings.preemption_timeout, situation.now
     heard = [worker for worker in situation.workers if not isinstance(worker.reach, Lost)]  # or being connected to
-    turns_of = (worker.copy for worker, _ in _offered(situation, heard))
-    began = (copy.opened_at if copy.has_gate else copy.created_at for copy in turns_of)
+    turns_of = (worker.facts for worker, _ in _offered(situation, heard))
+    began = (facts.opened_at if facts.has_gate else facts.created_at for facts in turns_of)
     running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
@@ -77,7 +77,7 @@ def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
     """For how many seconds to wait for the word of those that have room, or a gate; None: for nobody any more."""
     reserved = situation.facts.reserved_at or situation.now
     left = situation.settings.preemption_timeout - (situation.now - reserved)
-    copies = (situation.current(worker) or {} for worker in asked if not worker.kueue.drops_gates)
+    copies = (situation.this_copy(worker) or {} for worker in asked if not worker.kueue.drops_gates)
     silent = any(condition(copy, "QuotaReserved") is None for copy in copies)
     return left.total_seconds() if silent and left.total_seconds() > 0 else None
 
@@ -85,9 +85,9 @@ def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
 def _offered(situation: Situation, workers: Iterable[Worker]) -> Iterator[tuple[Worker, Json]]:
     """The copies there of this attempt that are not about to be removed."""
     for worker in workers:
-        copy, facts = situation.current(worker), worker.copy
-        goes = facts.is_spent or facts.is_terminating or facts.is_finished
-        if copy is not None and not goes and not situation.must_be_replaced(copy):
+        copy, facts = situation.this_copy(worker), worker.facts
+        leaves = facts.is_spent or facts.is_terminating or facts.is_finished
+        if copy is not None and not leaves and not situation.must_be_replaced(copy):
             yield worker, copy
 
 

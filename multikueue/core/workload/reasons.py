@@ -23,13 +23,13 @@ from multikueue.core.model.workload_facts import CopyFacts
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts import worker_states as states
-from multikueue.core.workload.facts.graces import SHORT_LOSS
-from multikueue.core.workload.facts.places import withheld
-from multikueue.core.workload.facts.runs import assumed_for, left_of_short_loss, possible_runs, unstopped
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.preemption_gates import awaits_turn
+from multikueue.core.workload.seen import worker_states as states
+from multikueue.core.workload.seen.graces import SHORT_LOSS
+from multikueue.core.workload.seen.places import withheld
+from multikueue.core.workload.seen.runs import assumed_for, left_of_short_loss, possible_runs, unstopped
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import Worker
 
 
 @attrs.frozen
@@ -110,7 +110,7 @@ def tell_reasons(situation: Situation) -> Tail:
 
 def tell_recorded(situation: Situation) -> Tail:
     """What its user should know of a Workload that a worker has: that it cannot be seen, and when the job moves."""
-    worker = situation.assigned_worker
+    worker = situation.recorded_or_none
     if worker is None or not worker.answered:
         return Tail(None)
     why, again = loss(situation, worker)
@@ -118,10 +118,10 @@ def tell_recorded(situation: Situation) -> Tail:
     return Tail((*beside_admitted(situation, situation.state), *lost), warning=warning, again=again)
 
 
-def _hold(situation: Situation, worker: Worker) -> str:
+def _why_on_hold(situation: Situation, worker: Worker) -> str:
     """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
     said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
-    return ": ".join(filter(None, ("holds it", message(worker.workload or {}, "QuotaReserved"), *said)))
+    return ": ".join(filter(None, ("holds it", message(worker.copy or {}, "QuotaReserved"), *said)))
 
 
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
@@ -146,13 +146,13 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
         does = "has no room for it" if isinstance(worker.refusal, states.ShareUsedUp) else "refuses it"
         return f"{does}, is asked again at {again}: {worker.refusal.why}"
     if worker.name not in names:
-        return "" if worker.name in situation.snapshot.facts.workers else "not nominated yet"
-    copy = situation.current(worker)
+        return "" if worker.name in situation.snapshot.dispatcher_facts.workers else "not nominated yet"
+    copy = situation.this_copy(worker)
     if copy is None:
         if awaits_turn(situation, worker):
             return f"{worker.kueue.name} there has no preemption gates: it is asked when its turn to preempt has come"
         return "" if worker.is_empty else "what an earlier attempt has left there is being removed"
-    return _word_of(copy, worker.copy)
+    return _word_of(copy, worker.facts)
 
 
 def _earlier_attempt(situation: Situation, worker: Worker) -> str:
@@ -209,7 +209,8 @@ def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
         Why it is, empty while there is nothing to tell; and after what time there may be.
     """
     if worker.in_sight:
-        return (_REMOVED if worker.removed else _hold(situation, worker) if worker.copy.is_on_hold else ""), None
+        on_hold = _why_on_hold(situation, worker) if worker.facts.is_on_hold else ""
+        return (_REMOVED if worker.removed else on_hold), None
     left, timeout = assumed_for(situation, worker), situation.settings.worker_lost_timeout
     if not left:
         return "", None

@@ -16,11 +16,11 @@ What never ran, or has ended by itself, goes at once and in the background.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import attrs
 
-from multikueue.core.model.conditions import changed_at, parse_timestamp
+from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import POD
@@ -30,17 +30,17 @@ from multikueue.core.model.objects import finalizers_of, is_terminating, resourc
 from multikueue.core.model.workloads import has_members, is_elastic, is_finished
 from multikueue.core.workload.check_updates import deactivation
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
-from multikueue.core.workload.facts.graces import FINALIZER, HELD_UP, STOP
-from multikueue.core.workload.facts.runs import may_have_pods, may_run_unseen, may_start_unseen
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.seen.graces import FINALIZER, HELD_UP, STOP
+from multikueue.core.workload.seen.runs import may_have_pods, may_run_unseen, may_start_unseen
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
 
 def remove_but(situation: Situation, worker: Worker, keep: Callable[[Json], bool]) -> Iterator[Effect]:
     """Remove all copies on a worker but those to keep."""
     jobs = tuple(job for job in worker.jobs if not keep(job.object))
-    workload = None if worker.workload is None or keep(worker.workload) else worker.workload
-    return remove(situation, attrs.evolve(worker, jobs=jobs, workload=workload)) if jobs or workload else iter(())
+    workload = None if worker.copy is None or keep(worker.copy) else worker.copy
+    return remove(situation, attrs.evolve(worker, jobs=jobs, copy=workload)) if jobs or workload else iter(())
 
 
 def remove_all(situation: Situation, keep: ClusterName | None = None) -> Iterator[Effect]:
@@ -62,12 +62,12 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """
     if not worker.reachable or worker.is_empty:
         return
-    copy = None if keeps_job_alive(worker) else worker.workload
+    copy = None if keeps_job_alive(worker) else worker.copy
     if copy is not None and _lacks_finalizer(worker, copy):  # an older daemon made it
         yield _patch_finalizers(worker, copy, [*finalizers_of(copy), WORKLOAD_FINALIZER])
         return
     runs = [job for job in worker.jobs if may_have_pods(situation, job.object)]
-    request = tuple(stop(situation, attrs.evolve(worker, workload=copy, jobs=tuple(runs))))
+    request = tuple(stop(situation, attrs.evolve(worker, copy=copy, jobs=tuple(runs))))
     yield from request
     waits = bool(request) or stop_left(situation, worker) > timedelta(0)
     for job in worker.jobs:
@@ -95,7 +95,7 @@ def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
     One that has evicted it writes the copy itself: it is asked only where nothing comes of that.
     """
-    copy, facts = worker.workload, worker.copy
+    copy, facts = worker.copy, worker.facts
     if copy is None or not facts.can_be_asked or not (worker.jobs or may_run_unseen(situation, worker, asked=False)):
         return
     is_gone, waited = situation.snapshot.workload is None, situation.snapshot.quiet_for >= HELD_UP
@@ -116,27 +116,20 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     What it has suspended, and holds quota for, has its pods' grace period: a RayCluster tells that they are gone, but
     not while it is deleted, and one that is cleaned up after that is seen for minutes.
     """
-    facts, adapter = worker.copy, situation.snapshot.adapter
-    if not facts.has_quota or facts.is_finished or facts.is_terminating or (since := stops_since(worker)) is None:
+    facts, adapter = worker.facts, situation.snapshot.adapter
+    if not facts.has_quota or facts.is_finished or facts.is_terminating or (since := facts.stops_since) is None:
         return timedelta(0)
     suspended = adapter is not None and any(adapter.is_stopped_here(job.object) for job in worker.jobs)
-    limit = STOP + suspended * min(pod_grace(worker.workload or {}), situation.settings.pod_grace_limit)
+    limit = STOP + suspended * min(pod_grace(worker.copy or {}), situation.settings.pod_grace_limit)
     return timedelta(0) if situation.snapshot.quiet_for >= limit else _left(limit, situation.now - since)
-
-
-def stops_since(worker: Worker) -> datetime | None:
-    """Since when its Kueue is to stop the run, or has stopped it by itself; None: it is not."""
-    stops = {"DeactivationTarget": worker.copy.is_told_to_stop, "Evicted": worker.copy.is_evicted}
-    times = (changed_at(worker.workload or {}, kind) for kind, lasts in stops.items() if lasts)
-    return max(filter(None, times), default=None)
 
 
 def steps_in(situation: Situation) -> Iterator[timedelta]:
     """In what time removals take their next step without an event."""
     for worker in situation.workers:
-        if worker.reachable and worker.workload is not None:
+        if worker.reachable and worker.copy is not None:
             stops = bool(worker.jobs) or situation.traits.workload_only
-            left = stop_left(situation, worker) if stops else finalizer_left(situation, worker.workload)
+            left = stop_left(situation, worker) if stops else finalizer_left(situation, worker.copy)
             if left:
                 yield left
 
@@ -189,5 +182,5 @@ def keeps_job_alive(worker: Worker) -> bool:
 
     The worker's Kueue would stop the job without it. The newer slice soon gives the job its own name.
     """
-    name = worker.workload["metadata"]["name"] if worker.workload is not None else None
+    name = worker.copy["metadata"]["name"] if worker.copy is not None else None
     return any(prebuilt_workload(copy.object) == name and is_elastic(copy.object) for copy in worker.shared)

@@ -14,22 +14,23 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
+from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
-from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_over, following, send_back_refused
 from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.ending import sync_outcome, sync_status
-from multikueue.core.workload.facts.graces import SUCCESSOR, VANISHED
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Unusable
+from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, following, refused, send_back
 from multikueue.core.workload.removal import delete_workload, remove
-from multikueue.core.workload.ways import Way, always, wait
+from multikueue.core.workload.seen.graces import SUCCESSOR, VANISHED
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import Unusable
+from multikueue.core.workload.ways import Way, given, otherwise, wait
 
 
 def leave_to_successor(situation: Situation) -> Plan:
@@ -39,7 +40,7 @@ def leave_to_successor(situation: Situation) -> Plan:
     """
     removed: list[Effect] = []
     for worker in situation.workers:
-        copy, over = worker.workload, _is_over_on(situation, worker)
+        copy, over = worker.copy, _no_slice_runs_on(situation, worker)
         if worker.in_sight and over:
             removed += remove(situation, attrs.evolve(worker, jobs=worker.all_jobs, shared=()))
         elif copy is not None and worker.in_sight and not _leads_to(situation, worker):
@@ -47,7 +48,7 @@ def leave_to_successor(situation: Situation) -> Plan:
     return Plan(tuple(removed))
 
 
-def _is_over_on(situation: Situation, worker: Worker) -> bool:
+def _no_slice_runs_on(situation: Situation, worker: Worker) -> bool:
     """Whether no slice runs any more, and the last one did not end on this worker, which may have status to sync."""
     siblings = situation.snapshot.siblings
     if not siblings:  # its successor may just not be known yet, or be about to be made again
@@ -63,9 +64,9 @@ def _leads_to(situation: Situation, worker: Worker) -> bool:
     return any(prebuilt_workload(copy.object) == named for copy in worker.all_jobs)
 
 
-def is_placed_slice(situation: Situation) -> bool:
+def is_recorded_slice(situation: Situation) -> bool:
     """Whether a slice that takes another's place has a worker that has not taken it yet. A first slice is a new job."""
-    if situation.traits.workload_only or situation.assigned_to is None:
+    if situation.traits.workload_only or situation.recorded_on is None:
         return False
     return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 
@@ -73,17 +74,17 @@ def is_placed_slice(situation: Situation) -> bool:
 def _has_just_gone(situation: Situation) -> bool:
     """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
     job, worker = situation.job, situation.recorded
-    if situation.any_job_on(worker) is not None or not worker.copy.is_admitted or worker.copy.is_evicted:
+    if situation.any_job_on(worker) is not None or not worker.facts.is_admitted or worker.facts.is_evicted:
         return False
-    has_run = worker.copy.has_had_owner or (job is not None and is_started(job))
+    has_run = worker.facts.has_had_owner or (job is not None and is_started(job))
     return has_run and situation.snapshot.quiet_for < VANISHED
 
 
-def _starts_anew(situation: Situation) -> bool:
-    """Whether there is no job, and none has stood behind the slice: it was evicted."""
+def _refused_anew(situation: Situation) -> str:
+    """Why no job can be created where there is none, and none has stood behind the slice: it was evicted."""
     worker = situation.recorded
-    offered = situation.current(worker) is not None and not worker.copy.has_had_owner
-    return offered and situation.any_job_on(worker) is None
+    offered = situation.this_copy(worker) is not None and not worker.facts.has_had_owner
+    return refused(worker) if offered and situation.any_job_on(worker) is None else ""
 
 
 def _gets_nothing_more(situation: Situation) -> bool:
@@ -91,12 +92,12 @@ def _gets_nothing_more(situation: Situation) -> bool:
     return worker.removed and worker.is_empty and situation.any_job_on(worker) is None
 
 
-def _end_at_old_size(situation: Situation) -> Plan | None:
-    """The job may end while the slice waits to be admitted there: that is this slice's end, too."""
+def _end_at_old_size(situation: Situation) -> tuple[Json, Outcome] | None:
+    """The job that ends while the slice waits to be admitted there, and how: that is this slice's end, too."""
     job = situation.any_job_on(situation.recorded)
     if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
         return None
-    return sync_outcome(situation, [job], outcome)
+    return job, outcome
 
 
 def _create_copy(situation: Situation) -> Plan:
@@ -107,28 +108,26 @@ def _create_copy(situation: Situation) -> Plan:
 def _is_stale(situation: Situation) -> bool:
     """Whether another copy is made in place of the one that is there."""
     worker, copy = situation.recorded, situation.recorded_copy
-    return situation.current(worker) is None or worker.copy.is_spent or situation.must_be_replaced(copy)
+    return situation.this_copy(worker) is None or worker.facts.is_spent or situation.must_be_replaced(copy)
 
 
-def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
+def _of_fixed_size(situation: Situation) -> Json | None:
     """The job there that runs for an earlier slice and cannot change its size; None if there is none."""
-    job = situation.any_job_on(worker)
+    job = situation.any_job_on(situation.recorded)
     if job is None or situation.traits.resizable or prebuilt_workload(job) == situation.snapshot.key.name:
         return None
     return job
 
 
-def _keep_size(situation: Situation) -> Plan | None:
+def _keep_size(situation: Situation, job: Json) -> Plan:
     """Let it run on with the quota of the slice it was made for: more of it would not be used."""
     worker = situation.recorded
-    if (job := _of_fixed_size(situation, worker)) is None:
-        return None
     kind, name = situation.adapter.resource.gvk.kind, name_of(job)
     runs = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
     warning = effects.AnnounceWorkload(
         "Warning", f"{runs}, which this kind cannot change: create it again to have another"
     )
-    removed = delete_workload(situation, worker, worker.workload) if worker.workload is not None else ()
+    removed = delete_workload(situation, worker, worker.copy) if worker.copy is not None else ()
     return Plan((warning, *removed, *sync_status(situation, [job])))
 
 
@@ -139,7 +138,7 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
     if local is None:
         return
     if job is None:
-        if worker.copy.has_had_owner:
+        if worker.facts.has_had_owner:
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
         elif not isinstance(worker.kind, Unusable):
             yield effects.CreateJob(worker.name, situation.adapter.resource, situation.job_copy_for(worker, local))
@@ -155,16 +154,16 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
 
 
 follow_slice: Final = following(
-    Way("over", lambda seen: seen.current(seen.recorded) is not None and seen.recorded.copy.is_finished, follow_over),
+    Way("ends there", lambda seen: bool(seen.this_copy(seen.recorded)) and seen.recorded.facts.is_finished, follow_end),
     Way("just gone", _has_just_gone, lambda _: Plan().within(VANISHED)),
-    Way("refused", _starts_anew, send_back_refused),
+    Way("refused", *given(_refused_anew, send_back)),
     Way("removed worker", _gets_nothing_more, begin_anew),
-    Way("has ended", always, _end_at_old_size),
-    Way("fixed size", always, _keep_size),
-    Way("create copy", lambda seen: seen.recorded.workload is None, _create_copy),
+    Way("has ended", *given(_end_at_old_size, lambda seen, end: sync_outcome(seen, [end[0]], end[1]))),
+    Way("fixed size", *given(_of_fixed_size, _keep_size)),
+    Way("create copy", lambda seen: seen.recorded.copy is None, _create_copy),
     Way("stale copy", _is_stale, lambda seen: Plan(tuple(delete_workload(seen, seen.recorded, seen.recorded_copy)))),
-    Way("copy goes", lambda seen: seen.recorded.copy.goes, wait),  # or its worker queues it again
-    Way("take over", lambda seen: seen.recorded.copy.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
-    Way("waits there", always, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
+    Way("copy goes", lambda seen: seen.recorded.facts.is_leaving, wait),  # or its worker queues it again
+    Way("take over", lambda seen: seen.recorded.facts.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
+    Way("waits there", otherwise, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
 )
 """Bring a slice to the worker that runs its job, and hand the job over to it."""

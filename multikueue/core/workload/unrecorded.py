@@ -17,15 +17,15 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.check_message import Message
-from multikueue.core.model.marks import Proof
+from multikueue.core.model.marks import Whose
 from multikueue.core.model.names import ClusterName
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import admit, note_worker, retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.facts.runs import assumed_for
-from multikueue.core.workload.facts.situation import Situation, once
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.ways import Way, always, first_of, named
+from multikueue.core.workload.seen.runs import assumed_for
+from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.ways import Way, first_of, named, otherwise
 
 
 @once
@@ -69,16 +69,16 @@ def _try_again(situation: Situation) -> Plan:
     return Plan((retry(situation, base),))
 
 
-def _record_holder(situation: Situation) -> Plan:
+def _record_it(situation: Situation) -> Plan:
     having = _having_it(situation)[0]
-    return Plan(tuple(admit(situation, having.name, CheckState.READY, having.workload)))
+    return Plan(tuple(admit(situation, having.name, CheckState.READY, having.copy)))
 
 
 find_recorded: Final = first_of(
     Way("may be out of sight", lambda seen: bool(_hidden(seen)), _wait_for_hidden),
     Way("several have it", lambda seen: len(_having_it(seen)) > 1, _wait_for_one),
     Way("nobody has it", lambda seen: not _having_it(seen), _try_again),
-    Way("record it", always, _record_holder),
+    Way("record it", otherwise, _record_it),
 )
 """Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
 
@@ -88,9 +88,9 @@ def _proven(situation: Situation, workers: list[Worker]) -> list[Worker]:
 
     Several Workload copies that no job has ever stood behind are offers: nothing runs there.
     """
-    offered = [worker for worker in workers if situation.current(worker) is not None]
+    offered = [worker for worker in workers if situation.this_copy(worker) is not None]
     having = [
-        worker for worker in workers if situation.has_job(worker) or (worker in offered and worker.copy.has_had_owner)
+        worker for worker in workers if situation.has_job(worker) or (worker in offered and worker.facts.has_had_owner)
     ]
     return having or (offered if len(offered) == 1 else [])
 
@@ -100,10 +100,10 @@ def _unproven(situation: Situation, workers: list[Worker]) -> list[Worker]:
     return [
         worker
         for worker in workers
-        if (copy := worker.workload) is not None
-        and worker.copy.has_had_owner
-        and situation.proof(worker, copy) is Proof.NONE
-        and any(situation.proof(worker, job) is Proof.NONE for job in situation.jobs_on(worker))
+        if (copy := worker.copy) is not None
+        and worker.facts.has_had_owner
+        and situation.whose(worker, copy) is Whose.UNPROVEN
+        and any(situation.whose(worker, job) is Whose.UNPROVEN for job in situation.jobs_on(worker))
     ]
 
 

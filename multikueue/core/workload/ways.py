@@ -1,24 +1,27 @@
 """The ways out of one row of the plan's table, as a table again: the first that applies decides, and has a name.
 
-So a row's function is as long as its own idea, and the log says which way was taken: `assigned: moves`.
+So a row's function is as long as its own idea, and the log says which way was taken: `recorded: moves`. When a row or a
+way applies stands in it, and its decision declines nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import attrs
 
 from multikueue.core.workload.effects import Plan
-from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.seen.situation import Situation, once
 
-Decide: TypeAlias = Callable[[Situation], Plan | None]
-"""What is decided; None: it does not apply after all."""
+Answer = TypeVar("Answer")
+Question: TypeAlias = Callable[[Situation], object]
+"""When a row or a way applies: where the answer is true, or not empty."""
+Decide: TypeAlias = Callable[[Situation], Plan]
 
 
-def always(_: object) -> bool:
-    """The question of a way whose decision says by None that it does not apply, and of the last one."""
+def otherwise(_: object) -> bool:
+    """The question of the last way."""
     return True
 
 
@@ -27,23 +30,35 @@ def wait(_: object) -> Plan:
     return Plan()
 
 
+def given(
+    asks: Callable[[Situation], Answer | None], decide: Callable[[Situation, Answer], Plan]
+) -> tuple[Question, Decide]:
+    """The question and the decision of a way that needs the answer: it applies where there is one that is not empty."""
+    answer = once(asks)
+
+    def decided(seen: Situation) -> Plan:
+        known = answer(seen)
+        assert known is not None, "a way was taken that does not apply"
+        return decide(seen, known)
+
+    return answer, decided
+
+
 @attrs.frozen
 class Way:
     """One line: when it applies, and what is decided then."""
 
     name: str
-    applies: Callable[[Situation], bool]
+    applies: Question
     decide: Decide
 
 
 def first_of(*ways: Way) -> Decide:
-    """Decide by the first way that applies; None: none does."""
+    """Decide by the first way that applies; the last one always does."""
 
-    def decide(seen: Situation) -> Plan | None:
-        for way in ways:
-            if way.applies(seen) and (decided := way.decide(seen)) is not None:
-                return named(way.name, decided)
-        return None
+    def decide(seen: Situation) -> Plan:
+        way = next(way for way in ways if way.applies(seen))
+        return named(way.name, way.decide(seen))
 
     return decide
 

@@ -8,7 +8,7 @@ from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.facts.snapshot import Snapshot
+from multikueue.core.workload.seen.snapshot import Snapshot
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 
 

@@ -33,7 +33,7 @@ from multikueue.core.workload.effects import (
     PatchWorkload,
     Plan,
 )
-from multikueue.core.workload.facts.snapshot import Snapshot
+from multikueue.core.workload.seen.snapshot import Snapshot
 from multikueue.protocols import Reader, read
 from multikueue.runtime.loop import loop_time
 

@@ -20,9 +20,9 @@ from multikueue.core.model.objects import annotations_of, dig, is_terminating, l
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, cluster_name, has_quota
-from multikueue.core.workload.facts.graces import LATE_CREATION
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker, hidden
-from multikueue.core.workload.facts.worker_states import (
+from multikueue.core.workload.seen.graces import LATE_CREATION
+from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, Worker, hidden
+from multikueue.core.workload.seen.worker_states import (
     Connecting,
     Idle,
     Lost,
@@ -119,7 +119,7 @@ class SnapshotReader:
             quiet_for=self.memory.quiet_for(key),
             unchanged_here_for=self.memory.unchanged_here_for(key),
             siblings=siblings,
-            facts=self._facts(key, workload, check, config, jobs, workers),
+            dispatcher_facts=self._facts(key, workload, check, config, jobs, workers),
             workers=workers,
         )
 
@@ -292,7 +292,7 @@ class SnapshotReader:
             refusal=there.refusal,
             namespace=there.namespace,
             namespace_proven=place in shared,
-            workload=there.workload,
+            copy=there.workload,
             supplied=self.memory.supplied(name, key),
             jobs=there.jobs,
             shared=there.shared,
@@ -348,8 +348,8 @@ class SnapshotReader:
         copies = known.copies_of(key) if known is not None else []
         if known is None or (not shared and all(namespace_of(copy) == said for copy in copies)):
             return said
-        marks, of_attempt = Marks(self.settings.mark_key), WORKLOADS.of(workload).attempt
-        proofs = [(namespace_of(copy), marks.proof(copy, workload, cluster.name, of_attempt)) for copy in copies]
+        marks = Marks(self.settings.mark_key)
+        proofs = [(namespace_of(copy), marks.proof(copy, workload, cluster.name)) for copy in copies]
         exact = [place for place, proof in proofs if proof is Proof.EXACT]
         former = (namespace_of(copy) for copy in copies if marks.made_copy(copy, jobs.get(name_of(copy)), cluster.name))
         offered = (namespace_of(copy) for copy in copies if marks.made_under(copy, key, cluster.name))

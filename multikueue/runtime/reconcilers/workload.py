@@ -13,8 +13,8 @@ from multikueue.core.effect_words import describe
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.plan import guarded_plan
+from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.job_event_handlers import log_problems

@@ -12,11 +12,11 @@ from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, namespace_of
-from multikueue.core.model.worker_names import has_place, origin_key, origin_namespace
+from multikueue.core.model.worker_names import origin_key, origin_namespace, record_counts
 from multikueue.core.model.workloads import Owner, has_quota, is_elastic, owner
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.core.workload.facts.snapshot import JobCopy, Worker
-from multikueue.core.workload.facts.worker_states import Refusal, ShareUsedUp
+from multikueue.core.workload.seen.snapshot import JobCopy, Worker
+from multikueue.core.workload.seen.worker_states import Refusal, ShareUsedUp
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.caches.workload_indexes import FAILED, ORIGIN
 from multikueue.runtime.target import Target
@@ -65,7 +65,7 @@ class WorkerCopies(Target):
     def marked_places(self, workloads: Sequence[Json], marks: Marks, worker: ClusterName) -> tuple[str, ...]:
         """The namespaces on that worker with copies, marked by us, of those of these Workloads whose job may run."""
         namespaces = list[str]()
-        for workload in filter(has_place, workloads):
+        for workload in filter(record_counts, workloads):
             key = ObjectKey.of(workload)
             for copy in self.copies_of(key):
                 if marks.proof(copy, workload, worker) is Proof.EXACT:
@@ -112,7 +112,7 @@ class WorkerCopies(Target):
         """Note what was read of a Workload here: when it is looked at again, and which refusals are over by that."""
         self.shares.wait(key, held_back=isinstance(worker.refusal, ShareUsedUp))
         if self.create_conflicts:
-            for resource, own in self._asked_for(gvk, worker.workload, worker.all_jobs):
+            for resource, own in self._asked_for(gvk, worker.copy, worker.all_jobs):
                 self.create_conflicts.settle(resource, key, own=own)
 
     def _asked_for(

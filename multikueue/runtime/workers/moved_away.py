@@ -25,7 +25,7 @@ from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import has_had_owner, is_finished, owner_names
 from multikueue.core.returns import has_left, may_be_over, stop_over
 from multikueue.core.workload.effects import ApplyStatus, DeleteJob
-from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings
+from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_indexes import LEFT, RUNNING, check_names
 from multikueue.runtime.workers.copies import WorkerCopies

@@ -17,8 +17,8 @@ from multikueue.core.model.second_names import ClusterNames
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.facts.snapshot import JobCopy
-from multikueue.core.workload.facts.worker_states import (
+from multikueue.core.workload.seen.snapshot import JobCopy
+from multikueue.core.workload.seen.worker_states import (
     Connected,
     Connecting,
     Kind,

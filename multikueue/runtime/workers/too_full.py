@@ -23,7 +23,7 @@ from multikueue.core.model.objects import namespace_of
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.worker_names import origin_key, origin_namespace
 from multikueue.core.model.workloads import Owner, has_members, owner, owner_names
-from multikueue.core.workload.facts.snapshot import JobCopy
+from multikueue.core.workload.seen.snapshot import JobCopy
 from multikueue.errors import ApiError, NotFound, Unreadable
 from multikueue.logs import get_logger
 from multikueue.protocols import ListOptions, ObjectList, WatchEvent, WatchOptions

@@ -14,11 +14,11 @@ import pytest
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.copies import (
     differs_in_spec,
-    placed_workload,
     prebuilt_workload,
     priority_patch,
     spec_digest,
     stamped_metadata,
+    with_worker_names,
     workload_copy,
 )
 from multikueue.core.model.labels import (
@@ -58,7 +58,7 @@ def test_the_slice_that_a_copy_replaces_is_one_of_its_own_namespace(replaced: st
     """Whoever may write the annotation names what he wants; the worker's Kueue would end a slice of somebody else."""
     local = with_value(workload(elastic=True), ("metadata", "annotations", SLICE_REPLACEMENT_ANNOTATION), replaced)
     stamp = attrs.evolve(STAMP, namespace=there)
-    made = placed_workload(workload_copy(local, stamp), stamp)
+    made = with_worker_names(workload_copy(local, stamp), stamp)
     named = made["metadata"]["annotations"][SLICE_REPLACEMENT_ANNOTATION]
     assert named == f"{made['metadata']['namespace']}/job-x-1" == f"{there or 'team'}/job-x-1"
 
@@ -370,3 +370,13 @@ def test_a_workload_copy_has_no_mark_of_jobs() -> None:
     stamp = Stamp("here", "job-train-1a2b3", MINE, job_mark=MARKS.of_job(LOCAL, "w1"))
     assert stamped_metadata(job(), stamp)["annotations"][JOB_MARK_ANNOTATION] == stamp.job_mark
     assert JOB_MARK_ANNOTATION not in workload_copy(LOCAL, stamp)["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("evictions", "expected"), [(0, Proof.EXACT), (1, Proof.EXACT), (8, Proof.EXACT), (9, Proof.OTHER)]
+)
+def test_an_attempt_that_is_evicted_keeps_its_marks_though_the_eviction_is_counted(
+    evictions: int, expected: Proof
+) -> None:
+    """Kueue counts an eviction as it begins, and may count several before the quota is free."""
+    assert proof(MINE, local=workload(evicted="preempted", evictions=evictions)) is expected

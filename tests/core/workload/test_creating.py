@@ -154,7 +154,7 @@ class TestCreatingOnce:
         """Only a replacement has a job to take over; its annotation tells."""
         local = workload(cluster="w1", elastic=True)
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=job(elastic=True))
-        assert decide(seen).row == "assigned: create"
+        assert decide(seen).row == "recorded: create"
         assert words(seen) == ["create job on w1"]
 
     def test_of_a_group_the_first_on_the_worker_creates_the_job(self) -> None:

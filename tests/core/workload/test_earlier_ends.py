@@ -80,7 +80,7 @@ class TestItsEndCounts:
     @pytest.mark.parametrize("gone", [True, False])
     def test_the_job_alone_tells(self, gone: bool) -> None:
         """The worker's Kueue removes Workloads that have finished, or has not seen the end yet."""
-        there = attrs.evolve(ended(), workload=None) if gone else ended(finished=None)
+        there = attrs.evolve(ended(), copy=None) if gone else ended(finished=None)
         assert end_counts(there)
 
     def test_the_workload_copy_alone_tells(self) -> None:
@@ -109,7 +109,7 @@ class TestItsEndCounts:
 
     def test_a_job_that_shows_after_its_workload_copy_has_told_the_end_is_shown_before_it_goes(self) -> None:
         """The watch of the jobs was behind: the manager's job never showed how it ended."""
-        over, late = workload(finished="Succeeded", evictions=1), attrs.evolve(ended(), workload=None)
+        over, late = workload(finished="Succeeded", evictions=1), attrs.evolve(ended(), copy=None)
         assert words(snapshot(over, late, worker("w2"))) == ["copy job status"]
         assert words(snapshot(over, late, worker("w2"), job=SHOWN)) == ["delete job on w1"]
 

@@ -78,5 +78,5 @@ def test_its_copies_stay_until_its_kueue_has_put_it_on_hold(check: str) -> None:
     there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
     there = attrs.evolve(there, jobs=tuple(attrs.evolve(job, resource=RAY_JOB.resource) for job in there.jobs))
     shown = seen(local, ray_job("ValidationFailed", generation=2), there)
-    assert decide(shown).row == "assigned: follow"
+    assert decide(shown).row == "recorded: follow"
     assert not any(word.startswith(("stop", "delete")) for word in words(shown))

@@ -97,8 +97,8 @@ class TestWaiting:
         """Its Kueue had stopped the job for want of quota, admitted the copy and started the job (seeds 0, 8567)."""
         stopped = left(status={"active": 0})
         waits = copy_of(AGAIN, attempt=EARLIER, admitted=admitted, evicted=evicted)
-        assert not recorded(beside(attrs.evolve(stopped, workload=waits)))
-        assert not recorded(beside(attrs.evolve(stopped, workload=waits, reach=Lost(NOW))))
+        assert not recorded(beside(attrs.evolve(stopped, copy=waits)))
+        assert not recorded(beside(attrs.evolve(stopped, copy=waits, reach=Lost(NOW))))
 
     def test_it_is_told_with_its_name_and_uid(self) -> None:
         (note,) = notes(decide(beside(left(), quiet_for=LATE)))
@@ -138,7 +138,7 @@ class TestSendingBack:
         """Evicted half an hour ago; while it is active that was its Kueue's own doing, and it is only now asked."""
         asked = copy_of(AGAIN, attempt=EARLIER, evicted=True, spec={"active": active})
         assert asked["status"]["conditions"][-1]["lastTransitionTime"] == RESERVED_AT
-        other = attrs.evolve(left(), workload=asked)
+        other = attrs.evolve(left(), copy=asked)
         assert (self.entry(beside(other)) or {}).get("state") == state
 
     @pytest.mark.parametrize(("tried", "seconds"), [(1, 120), (3, 480), (50, MAX_DELAY.total_seconds())])
@@ -160,7 +160,7 @@ class TestStopping:
     """The worker's Kueue is asked to stop what its API server may refuse to delete."""
 
     def test_its_workload_copy_is_deactivated_before_the_job_is_deleted(self) -> None:
-        running = attrs.evolve(left(), workload=copy_of(AGAIN, attempt=EARLIER, admitted=True))
+        running = attrs.evolve(left(), copy=copy_of(AGAIN, attempt=EARLIER, admitted=True))
         seen = beside(running)
         assert words(seen)[-2:] == ["stop on w1", "delete job on w1 unless it is stopped"]
 
@@ -168,14 +168,14 @@ class TestStopping:
     def test_so_is_that_of_a_stopped_job_which_may_be_started_again(self, evicted: bool) -> None:
         """Beside a job that cannot be deleted the copy would wait for quota there, and get it some day."""
         waits = copy_of(AGAIN, attempt=EARLIER, evicted=evicted)
-        stopped = attrs.evolve(left(status={"active": 0}), workload=waits)
+        stopped = attrs.evolve(left(status={"active": 0}), copy=waits)
         seen = beside(stopped, quiet_for=HELD_UP)
         assert words(seen)[-2:] == ["stop on w1", "delete job on w1 unless it is stopped"]
         # A Kueue there that starts and evicts it all the time would refuse the question each time, and nothing went.
         assert words(beside(stopped))[-1:] == ["delete job on w1"]
 
     def test_it_keeps_its_quota_until_the_job_is_gone(self) -> None:
-        going = attrs.evolve(left(deleting=True), workload=copy_of(AGAIN, attempt=EARLIER, evicted=True))
+        going = attrs.evolve(left(deleting=True), copy=copy_of(AGAIN, attempt=EARLIER, evicted=True))
         assert "delete workload on w1" not in in_words(beside(going), decide(beside(going)))
         gone = worker("w1", copy_of(AGAIN, attempt=EARLIER, evicted=True))
         assert "delete workload on w1" in in_words(beside(gone), decide(beside(gone)))

@@ -161,7 +161,7 @@ def guarded(seen: Snapshot) -> Plan:
 
 def broken(there: Worker) -> Worker:
     """With a Workload copy that makes every plan raise."""
-    return attrs.evolve(there, workload=Raising(there.workload or {}))
+    return attrs.evolve(there, copy=Raising(there.copy or {}))
 
 
 def test_a_plan_that_raises_is_made_without_the_workers_it_raises_for() -> None:

@@ -92,7 +92,7 @@ def place_of(seen: Snapshot) -> str:
 @pytest.mark.parametrize(
     ("local", "facts"),
     [
-        (RECORDED, {"workload": copy_of(RECORDED, admitted=True)}),
+        (RECORDED, {"copy": copy_of(RECORDED, admitted=True)}),
         (OFFERED, {"in_flight": Creating()}),
         (OFFERED, {"creation": Unanswered(timedelta(seconds=1))}),
     ],
@@ -143,9 +143,9 @@ def test_a_queue_of_another_name_is_no_difference_and_a_new_name_remakes_what_is
     assert made.object["spec"]["queueName"] == "theirs"
 
     copy = {**made.object, "metadata": {**made.object["metadata"], "uid": "u"}, "status": {"conditions": []}}
-    kept = decide(snapshot(OFFERED, attrs.evolve(there, workload=copy)))
+    kept = decide(snapshot(OFFERED, attrs.evolve(there, copy=copy)))
     assert not kept.effects
-    remade = decide(snapshot(OFFERED, attrs.evolve(worker("w1"), workload=copy)))
+    remade = decide(snapshot(OFFERED, attrs.evolve(worker("w1"), copy=copy)))
     assert [type(effect).__name__ for effect in remade.effects] == ["DeleteWorkload"]
 
 
@@ -157,12 +157,12 @@ def test_a_worker_that_has_no_namespace_for_it_gets_nothing() -> None:
 def test_unproven_copies_under_the_name_here_count_only_where_the_workload_has_been() -> None:
     """Elsewhere the namespace of that name is somebody else's; a job that an eviction left unseen is waited for."""
     copy = copy_of(OFFERED, attempt=UNMARKED, admitted=True)
-    stranger = of(OFFERED, workload=copy)
+    stranger = of(OFFERED, copy=copy)
     assert words(stranger) == words(of(OFFERED))
     evicted = clone(OFFERED)
     evicted["metadata"]["annotations"] = {LAST_WORKER_ANNOTATION: "w1"}
     for seen in (attrs.evolve(stranger, last_worker=W1), attrs.evolve(stranger, workload=evicted)):
         assert "delete workload on w1" in words(seen)
-    assert words(of(RECORDED, workload=copy)) == ["create job on w1"]
-    ours = of(OFFERED, workload=copy_of(OFFERED, attempt=EARLIER))
+    assert words(of(RECORDED, copy=copy)) == ["create job on w1"]
+    ours = of(OFFERED, copy=copy_of(OFFERED, attempt=EARLIER))
     assert words(ours) == ["delete workload on w1"]

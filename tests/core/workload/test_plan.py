@@ -63,7 +63,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "job unknown",
         "stopped here",
         "slice replacement",
-        "assigned",
+        "recorded",
         "delegation unknown",
         "earlier run",
         "earlier pods",
@@ -91,19 +91,19 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         (UNKNOWN, {"adapter": None}, "unknown kind"),
         (workload(), {"job": FOREIGN}, "not delegated"),
         (workload(), {"adapter": REFUSING}, "refused"),
-        (workload(cluster="w1"), {"adapter": REFUSING}, "assigned: out of sight: unknown worker"),
+        (workload(cluster="w1"), {"adapter": REFUSING}, "recorded: out of sight: unknown worker"),
         (workload(quota=False, evicted="Preempted"), {}, "no quota: released"),
         (workload(evicted="Preempted", check="Retry"), {}, "evicted: ends"),
         (workload(check="Retry"), {}, "retrying"),
         (workload(check="Ready", cluster="w1"), {"job": {}}, "job unknown"),
-        (workload(check="Pending", cluster="w1"), {}, "assigned: out of sight: unknown worker"),
+        (workload(check="Pending", cluster="w1"), {}, "recorded: out of sight: unknown worker"),
         (workload(check="Ready"), {}, "unrecorded: nobody has it"),
         (workload(), {}, "pending: offer"),
         (workload(finished="WorkloadSliceReplaced", elastic=True), {}, "replaced"),
         (workload(finished="WorkloadSliceReplaced"), {}, "finished: nothing to sync"),
-        (workload(cluster="w1", elastic=True), {}, "assigned: out of sight: unknown worker"),
+        (workload(cluster="w1", elastic=True), {}, "recorded: out of sight: unknown worker"),
         (workload(cluster="w1", elastic=True, replaces="older"), {}, "slice replacement: out of sight: unknown worker"),
-        (workload(cluster="w1", check="Ready", elastic=True), {}, "assigned: out of sight: unknown worker"),
+        (workload(cluster="w1", check="Ready", elastic=True), {}, "recorded: out of sight: unknown worker"),
         (workload(index="1"), {"siblings": (workload(name="a", index="0"),)}, "waiting group"),
     ],
 )
@@ -122,11 +122,11 @@ EVICTED = workload(cluster="w1", check="Ready", evicted="Preempted", evictions=1
         (OFFERED, worker("w1", copy_of(OFFERED)), "pending: offer"),
         (OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), "pending: record: hand over"),
         (workload(other_checks={"theirs": "Pending"}), worker("w1"), "pending: other checks: say so"),
-        (LIVE, worker("w1", reach=Lost(NOW)), "assigned: out of sight: may run"),
-        (LIVE, worker("w1", reach=Lost(NOW - timedelta(days=1))), "assigned: out of sight: lost"),
-        (LIVE, worker("w1", copy_of(LIVE, admitted=True, owned=True), job_copy_of(LIVE)), "assigned: follow"),
-        (LIVE, worker("w1", copy_of(LIVE, admitted=True, owned=True)), "assigned: vanished: a moment ago"),
-        (LIVE, worker("w1", copy_of(LIVE, finished="Succeeded")), "assigned: over: has ended: finish"),
+        (LIVE, worker("w1", reach=Lost(NOW)), "recorded: out of sight: may run"),
+        (LIVE, worker("w1", reach=Lost(NOW - timedelta(days=1))), "recorded: out of sight: lost"),
+        (LIVE, worker("w1", copy_of(LIVE, admitted=True, owned=True), job_copy_of(LIVE)), "recorded: follow"),
+        (LIVE, worker("w1", copy_of(LIVE, admitted=True, owned=True)), "recorded: vanished: a moment ago"),
+        (LIVE, worker("w1", copy_of(LIVE, finished="Succeeded")), "recorded: ends there: has ended: finish"),
         (EVICTED, worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE)), "evicted: is to stop"),
         (EVICTED, worker("w1", reach=Lost(NOW, seen=False)), "evicted: may run unseen"),
     ],
@@ -159,7 +159,7 @@ class TestACopyOnTheManager:
     def test_what_runs_is_followed_though_somebody_makes_a_copy_of_it(self) -> None:
         shown = self.seen()
         shown["status"]["clusterName"] = "w1"
-        assert decide(snapshot(shown, worker("w1"))).row == "assigned: over: gone"
+        assert decide(snapshot(shown, worker("w1"))).row == "recorded: ends there: gone"
 
     @pytest.mark.parametrize("marks", [{"origin": "of-a-manager-above"}, {"key": "of another manager"}])
     def test_the_copy_of_a_manager_above_is_dispatched(self, marks: dict[str, str]) -> None:
@@ -222,7 +222,7 @@ class TestRejection:
         """What runs is never taken."""
         local = workload(check="Ready", cluster="w1")
         there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
-        assert decide(snapshot(local, there, job=written_by("kube-controller-manager"))).row == "assigned: follow"
+        assert decide(snapshot(local, there, job=written_by("kube-controller-manager"))).row == "recorded: follow"
 
     def test_a_job_that_its_kind_refuses_is_never_offered(self) -> None:
         """Its user learns which field it is before a worker has it."""

@@ -84,7 +84,7 @@ def worker_of(seen: Snapshot, cluster: str) -> Worker | None:
 def copies_on(seen: Snapshot, cluster: str) -> list[Json]:
     worker = worker_of(seen, cluster)
     assert worker is not None, "an effect names a worker that is not in the snapshot"
-    return [copy.object for copy in (*worker.jobs, *worker.shared)] + ([worker.workload] if worker.workload else [])
+    return [copy.object for copy in (*worker.jobs, *worker.shared)] + ([worker.copy] if worker.copy else [])
 
 
 @slow
@@ -272,7 +272,7 @@ def is_left_over(seen: Snapshot, worker: Worker, copy: JobCopy) -> bool:
     """Whether a job is of an earlier attempt by its mark, or has none beside a Workload copy of this one."""
     assert seen.workload is not None
     proofs = [
-        Marks(SETTINGS.mark_key).proof(obj, seen.workload, worker.name) for obj in (copy.object, worker.workload or {})
+        Marks(SETTINGS.mark_key).proof(obj, seen.workload, worker.name) for obj in (copy.object, worker.copy or {})
     ]
     return proofs[0] is Proof.OTHER or proofs == [Proof.NONE, Proof.EXACT]
 
@@ -282,7 +282,7 @@ def is_left_over(seen: Snapshot, worker: Worker, copy: JobCopy) -> bool:
 def test_what_runs_on_the_assigned_worker_is_never_deleted_while_it_is_assigned(seen: Snapshot) -> None:
     """Only an end, an eviction or the loss of quota lets it go. What an earlier attempt has left behind goes first."""
     decided = decide(seen)
-    if decided.row.startswith("assigned: ") and seen.workload is not None:
+    if decided.row.startswith("recorded: ") and seen.workload is not None:
         left = {uid(copy.object) for worker in seen.workers for copy in worker.jobs if is_left_over(seen, worker, copy)}
         deletes = [effect for effect in decided.effects if isinstance(effect, DeleteJob | DeleteWorkload)]
         deleted = {effect.cluster for effect in deletes if effect.uid not in left}
@@ -336,8 +336,8 @@ def test_a_job_is_created_once(seen: Snapshot) -> None:
     for effect in created:
         worker = worker_of(seen, effect.cluster)
         assert worker is not None
-        assert worker.workload is not None
+        assert worker.copy is not None
         replaces = seen.workload is not None and replaces_slice(seen.workload)
-        assert replaces or not (has_had_owner(worker.workload) or isinstance(worker.creation, Created))
-        assert is_admitted(worker.workload)
-        assert not is_finished(worker.workload)
+        assert replaces or not (has_had_owner(worker.copy) or isinstance(worker.creation, Created))
+        assert is_admitted(worker.copy)
+        assert not is_finished(worker.copy)

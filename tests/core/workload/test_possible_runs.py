@@ -154,7 +154,7 @@ class TestLastWorker:
         later = words(beside(left, local, last_worker=W2, quiet_for=timedelta(seconds=5)))
         assert [word for word in later if " on w2" in word] == ["stop on w2", "delete job on w2 unless it is stopped"]
         stopped = copy_of(AGAIN, attempt=EARLIER, owned=True, evicted=True, spec={"active": False})
-        over = words(beside(attrs.evolve(left, workload=stopped), local, last_worker=W2))
+        over = words(beside(attrs.evolve(left, copy=stopped), local, last_worker=W2))
         assert [word for word in over if word.endswith("w2")] == ["delete job on w2"]
 
     @pytest.mark.parametrize(

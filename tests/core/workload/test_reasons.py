@@ -196,7 +196,7 @@ class TestRounds:
 
     def test_a_dispatcher_that_says_itself_why_is_not_contradicted(self) -> None:
         facts = Facts(workers={ClusterName("w2"): "its figures"})
-        seen = attrs.evolve(offered(worker("w1"), worker("w2"), worker("w3")), facts=facts)
+        seen = attrs.evolve(offered(worker("w1"), worker("w2"), worker("w3")), dispatcher_facts=facts)
         assert new_message(seen, External()) == "Offered to w1 — w3: not nominated yet"
 
     @pytest.mark.parametrize("tail", ["", " — w1: no room", " — w1: unreachable since 2026-11-21T11:55:00Z"])

@@ -75,9 +75,9 @@ class TestPodGroups:
     def test_the_copy_of_an_older_daemon_gets_kueues_finalizer_before_anything_is_deleted(self, status: Json) -> None:
         shown = self.seen(status)
         (there,) = shown.workers
-        made_before = with_value(there.workload or {}, ("metadata", "finalizers"), [])
+        made_before = with_value(there.copy or {}, ("metadata", "finalizers"), [])
         effect = sole(
-            PatchWorkload, decide(attrs.evolve(shown, workers=(attrs.evolve(there, workload=made_before),))).effects
+            PatchWorkload, decide(attrs.evolve(shown, workers=(attrs.evolve(there, copy=made_before),))).effects
         )
         assert effect.patch["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
 
@@ -95,10 +95,10 @@ class TestPodGroups:
         shown = self.seen(status, deleting=True, held=True)
         (there,) = shown.workers
         deleted = with_value(
-            there.workload or {}, ("metadata", "deletionTimestamp"), timestamp(NOW - timedelta(seconds=ago))
+            there.copy or {}, ("metadata", "deletionTimestamp"), timestamp(NOW - timedelta(seconds=ago))
         )
         copy = with_value(deleted, ("metadata", "finalizers"), [WORKLOAD_FINALIZER])
-        shown = attrs.evolve(shown, workers=(attrs.evolve(there, workload=copy),))
+        shown = attrs.evolve(shown, workers=(attrs.evolve(there, copy=copy),))
         assert words(shown) == expected
         if not (status or expected):
             assert decide(shown).look_again == FINALIZER.total_seconds() - ago

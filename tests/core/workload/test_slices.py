@@ -134,7 +134,7 @@ class TestGrowing:
         """From quota to Ready without anything else than the worker's admission in between."""
         seen = carry_out(seen := growing(worker("w1", shared=OLD_JOB)), decide(seen))
         (where,) = seen.workers
-        admitted = attrs.evolve(where, workload=copy_of(NEW, admitted=True))
+        admitted = attrs.evolve(where, copy=copy_of(NEW, admitted=True))
         seen = attrs.evolve(seen, workers=(admitted,))
         seen = carry_out(seen, decide(seen))
         seen = carry_out(seen, decide(seen))
@@ -493,7 +493,7 @@ class TestShrinking:
         assert in_words(seen, decided) == ["patch workload on w1"]
         seen = carry_out(seen, decided)
         assert words(seen) == []
-        assert SPEC_ANNOTATION in dig(seen.workers[0].workload, "metadata", "annotations")
+        assert SPEC_ANNOTATION in dig(seen.workers[0].copy, "metadata", "annotations")
 
     def test_a_new_priority_goes_with_it(self) -> None:
         """One write for both."""

@@ -89,7 +89,7 @@ class TestSettledEnds:
     def test_a_copy_that_ends_is_followed_to_its_end(self, copy: str) -> None:
         """Mostly the condition is the copy's own; and what completes meanwhile is shown as failed."""
         status = {"active": 0, "conditions": [{**TARGET, "type": copy}]}
-        assert decide(snapshot(READY, runs(status), job=TERMINATED)).row == "assigned: follow"
+        assert decide(snapshot(READY, runs(status), job=TERMINATED)).row == "recorded: follow"
 
     def test_the_workload_is_finished_where_the_managers_server_takes_no_end(self) -> None:
         """Its quota is free then."""
@@ -240,7 +240,7 @@ class TestStoppedHere:
         kind = KINDS[name]
         goes_on = {**suspended(kind), "spec": {}}
         seen = attrs.evolve(of_kind(kind, worker("w1"), gone=False), jobs={JOB_NAME: goes_on})
-        assert decide(seen).row == "assigned: over: gone"
+        assert decide(seen).row == "recorded: ends there: gone"
 
     @pytest.mark.parametrize("name", ["PipelineRun", "Workflow"])
     def test_what_waits_for_its_first_start_is_not_stopped(self, name: str) -> None:

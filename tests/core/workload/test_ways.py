@@ -12,7 +12,7 @@ import pytest
 import multikueue
 
 DECISIONS: Final = Path(multikueue.__file__).parent / "core/workload"
-COMPLETING: Final = {"also", "within", "only_there", "_stop_first"} | {
+COMPLETING: Final = {"also", "within", "show_end", "_stop_first"} | {
     "with_words",
     "with_places_written",
     "with_dependencies",
@@ -54,7 +54,7 @@ def _is_named(way: ast.expr) -> bool:
     return any(keyword.arg == "row" for call in calls for keyword in call.keywords) or bool(called & NAMING)
 
 
-NAMING: Final = {"named", "sync_end", "sync_outcome", "end_as", "_stop_first"}
+NAMING: Final = {"named", "sync_end", "sync_outcome", "_stop_first"}
 """What gives a name."""
 
 

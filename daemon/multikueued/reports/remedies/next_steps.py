@@ -15,7 +15,7 @@ from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import was_rejected
-from multikueue.core.workload.facts.snapshot import PlanSettings
+from multikueue.core.workload.seen.snapshot import PlanSettings
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects

@@ -24,10 +24,10 @@ from multikueue.core.model import workloads
 from multikueue.core.model.labels import MAX_LABEL_VALUE, NAMESPACE_ON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
-from multikueue.core.model.worker_names import has_place, is_copy_elsewhere, namespace_on, namespaces_on_workers
+from multikueue.core.model.worker_names import is_copy_elsewhere, namespace_on, namespaces_on_workers, record_counts
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
-from multikueue.core.workload.facts.situation import Situation, once
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.snapshot import Snapshot, Worker
 
 _CREATIONS: Final = (CreateWorkload, CreateJob)
 
@@ -39,7 +39,7 @@ def is_own_copy(situation: Situation) -> bool:
     followed, whatever somebody has put on it since.
     """
     workload = situation.snapshot.workload
-    if workload is None or situation.assigned_to is not None:
+    if workload is None or situation.recorded_on is not None:
         return False
     elsewhere = is_copy_elsewhere(workload, situation.snapshot.key.namespace, situation.settings.origin)
     return elsewhere and situation.marks.are_on(workload)
@@ -60,8 +60,8 @@ def withheld(situation: Situation) -> Mapping[ClusterName, Reason]:
 def _why_withheld(situation: Situation, worker: Worker) -> Reason | None:
     if situation.facts.leaves == worker.name:
         return Reason(Why.BEING_MOVED)
-    if worker.hold:
-        return Reason(Why.SECOND_NAME if worker.second_of else Why.CORDONED, worker.hold)
+    if worker.cordon:
+        return Reason(Why.SECOND_NAME if worker.second_of else Why.CORDONED, worker.cordon)
     if nowhere := worker.names.why_none(situation.snapshot.key.namespace):
         return Reason(Why.NO_NAMESPACE, nowhere)
     return _why_not_found(situation, worker)
@@ -89,17 +89,18 @@ def has_company(situation: Situation, worker: Worker) -> bool:
         return True
     if not situation.facts.is_elastic or situation.any_job_on(worker) is None:
         return False
-    return any(workloads.cluster_name(other) == worker.name for other in filter(has_place, situation.snapshot.siblings))
+    having = map(workloads.cluster_name, filter(record_counts, situation.snapshot.siblings))
+    return worker.name in having
 
 
 def is_misplaced(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether a copy without quota is where none would be made by now: in another namespace, or LocalQueue."""
     snapshot, names = situation.snapshot, worker.names
-    if names.flaw or worker.copy.has_quota:
+    if names.flaw or worker.facts.has_quota:
         return False
     here, there = (dig(either, "spec", "queueName") for either in (snapshot.workload, copy))
     moved = names.namespace(snapshot.key.namespace) not in ("", worker.namespace or snapshot.key.namespace)
-    return (moved and worker.name not in snapshot.holders) or there != names.queues.get(here or "", here)
+    return (moved and worker.name not in snapshot.recorded_workers) or there != names.queues.get(here or "", here)
 
 
 def with_places_written(situation: Situation, decided: Plan) -> Plan:

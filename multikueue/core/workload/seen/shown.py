@@ -23,14 +23,14 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import is_copy_of, prebuilt_workload
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Proof
-from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, name_of, uid
 from multikueue.core.model.worker_names import namespaces_on_workers
 from multikueue.core.model.workload_facts import may_have_siblings
-from multikueue.core.workload.facts.places import has_company
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import NAME_TAKEN
+from multikueue.core.workload.seen.places import has_company
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.core.workload.seen.worker_states import NAME_TAKEN
 
 
 def situation_of(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
@@ -59,7 +59,7 @@ def _without_others_marks(situation: Situation, worker: Worker) -> Worker:
 def _without_unproven(situation: Situation, worker: Worker) -> Worker:
     """A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere."""
     own, names = situation.snapshot.key.namespace, worker.names
-    had = {situation.assigned_to, situation.snapshot.last_worker, situation.facts.noted_worker}
+    had = {situation.recorded_on, situation.snapshot.last_worker, situation.facts.noted_worker}
     had_it = worker.name in {*had, *namespaces_on_workers(situation.workload)}
     if had_it or names.flaw or names.namespace(own) == (worker.namespace or own):
         return worker
@@ -68,9 +68,9 @@ def _without_unproven(situation: Situation, worker: Worker) -> Worker:
 
 def _with_copies(worker: Worker, counts: Callable[[Json], bool]) -> Worker:
     """The worker with those copies that count."""
-    kept = worker.workload if worker.workload is not None and counts(worker.workload) else None
+    kept = worker.copy if worker.copy is not None and counts(worker.copy) else None
     jobs, shared = (tuple(job for job in listed if counts(job.object)) for listed in (worker.jobs, worker.shared))
-    return attrs.evolve(worker, workload=kept, jobs=jobs, shared=shared)
+    return attrs.evolve(worker, copy=kept, jobs=jobs, shared=shared)
 
 
 def _with_carried_jobs(situation: Situation) -> Situation:
@@ -110,7 +110,7 @@ def _carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
         return _of_group(members, worker, named)
     if any(workloads.is_elastic(member) for member in members):
         return _of_slices(members, named)
-    if not members and worker.workload is not None and workloads.component_index(worker.workload) is not None:
+    if not members and worker.copy is not None and workloads.component_index(worker.copy) is not None:
         return snapshot.key.name  # the last of a deleted group, as its copy tells: no other one removes the job
     return named or snapshot.key.name
 
@@ -120,7 +120,7 @@ def _of_group(members: list[Json], worker: Worker, named: str) -> str:
 
     A member that has quota again after its own eviction joins the job that the others run, and does not replace it.
     """
-    held = [member for member in members if workloads.holds(member, worker.name)]
+    held = [member for member in members if workloads.is_on(member, worker.name)]
     pool = [member for member in held if workloads.cluster_name(member) == worker.name] or held or members
     if any(name_of(member) == named for member in pool):
         return named
@@ -168,19 +168,19 @@ def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker
     """On which other worker a copy shows; None: on this one."""
     if _was_made_for(situation, worker, copy):
         return None
-    having, sharing = {*_holders_or_last(situation)}, (situation.snapshot.workload or {}, *situation.snapshot.siblings)
+    having, sharing = {*_recorded_or_last(situation)}, (situation.snapshot.workload or {}, *situation.snapshot.siblings)
     recorded = {workloads.cluster_name(sibling) for sibling in sharing if workloads.is_live(sibling)}
     made_for = next((worker for worker in situation.workers if _was_made_for(situation, worker, copy)), None)
     lost = made_for is not None and not made_for.reachable and made_for.name not in recorded and worker.reachable
-    if made_for is not None and not (lost and _are_one(worker, made_for)):
+    if made_for is not None and not (lost and worker.is_one_with(made_for)):
         unknown = not (made_for.removed or (worker.identified and made_for.identified))
-        goes_on = made_for.name in having and situation.snapshot.workload is not None and situation.facts.is_live
-        return made_for if unknown or goes_on or _are_one(worker, made_for) else None
+        goes_on = made_for.name in having and situation.snapshot.workload is not None and situation.facts.goes_on
+        return made_for if unknown or goes_on or worker.is_one_with(made_for) else None
 
     def rank(other: Worker) -> tuple[bool, ...]:
         return other.name not in recorded, not other.reachable, other.name not in having, bool(other.second_of)
 
-    first = min((other for other in situation.workers if _are_one(other, worker)), key=rank)
+    first = min((other for other in situation.workers if other.is_one_with(worker)), key=rank)
     shows = first.name in having or any(uid(shown) == uid(copy) for shown in first.copies)
     return first if shows and first is not worker else None
 
@@ -191,23 +191,13 @@ def _was_made_for(situation: Situation, worker: Worker, copy: Json) -> bool:
     return any(situation.marks.proof(copy, owner, worker.name) is Proof.EXACT for owner in filter(None, of))
 
 
-def _holders_or_last(situation: Situation) -> Iterator[str | None]:
+def _recorded_or_last(situation: Situation) -> Iterator[str | None]:
     """The workers that have the Workload, or others of its job, or had it last, unless it is offered anew."""
-    yield from situation.snapshot.holders
+    yield from situation.snapshot.recorded_workers
     if situation.snapshot.workload is not None:
         ready = situation.snapshot.check is not None and situation.state is workloads.CheckState.READY
         if ready or situation.facts.is_evicted or not situation.facts.has_quota:
             yield from (situation.snapshot.last_worker, situation.facts.noted_worker)
-
-
-def names_of(situation: Situation, worker: Worker) -> set[ClusterName]:
-    """All names of a worker's cluster: what was made through any of them shows on it."""
-    return {worker.name, *(other.name for other in situation.workers if _are_one(other, worker))}
-
-
-def _are_one(worker: Worker, other: Worker) -> bool:
-    """Whether two workers are known to lead to one cluster, or are one."""
-    return (worker.second_of or worker.name) == (other.second_of or other.name)
 
 
 def _with_company(situation: Situation) -> Situation:
@@ -216,7 +206,7 @@ def _with_company(situation: Situation) -> Situation:
     One whose MultiKueueCluster is gone does not: it is kept for what it runs, and gets nothing more.
     """
     alone = situation.snapshot.workload is None or not situation.snapshot.siblings
-    if alone or not situation.facts.is_live or situation.facts.is_evicted:
+    if alone or not situation.facts.goes_on:
         return situation
     return situation.with_workers(_joined)
 

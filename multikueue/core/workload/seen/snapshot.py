@@ -17,11 +17,11 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.placements import Placement
 from multikueue.core.model.second_names import held_as_second
 from multikueue.core.model.worker_kueue import WorkerKueue
-from multikueue.core.model.worker_names import WorkerNames, cordon_of, has_place
+from multikueue.core.model.worker_names import WorkerNames, cordon_of, record_counts
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
 from multikueue.core.model.workloads import cluster_name
-from multikueue.core.workload.facts import worker_states as states
-from multikueue.core.workload.facts.graces import LONGEST_GRACE
+from multikueue.core.workload.seen import worker_states as states
+from multikueue.core.workload.seen.graces import LONGEST_GRACE
 
 State = TypeVar("State", bound=states.Reach | states.Kind)
 
@@ -91,7 +91,7 @@ class Worker:
     """Where its copies are looked for; empty: in that of the same name."""
     namespace_proven: bool = False
     """Whether others of its job are seen to have a copy of ours there."""
-    workload: Json | None = None
+    copy: Json | None = None
     """The Workload copy there."""
     supplied: tuple[str, ...] = ()
     """The UIDs of copies there that own what the job needs, as far as is known."""
@@ -119,9 +119,9 @@ class Worker:
     """What is known of its Kueue."""
 
     @cached_property
-    def copy(self) -> CopyFacts:
+    def facts(self) -> CopyFacts:
         """What the Workload copy there says."""
-        return COPIES.of(self.workload) if self.workload is not None else NO_COPY
+        return COPIES.of(self.copy) if self.copy is not None else NO_COPY
 
     @property
     def all_jobs(self) -> tuple[JobCopy, ...]:
@@ -132,12 +132,16 @@ class Worker:
     def copies(self) -> tuple[Json, ...]:
         """All objects there."""
         jobs = tuple(job.object for job in self.all_jobs)
-        return jobs if self.workload is None else (self.workload, *jobs)
+        return jobs if self.copy is None else (self.copy, *jobs)
 
     @property
-    def hold(self) -> str:
-        """Why it gets nothing new; see `hold_of`."""
+    def cordon(self) -> str:
+        """Why it gets nothing new; see `cordon_of`."""
         return cordon_of(self.annotations) or (held_as_second(self.second_of) if self.second_of else "")
+
+    def is_one_with(self, other: Worker) -> bool:
+        """Whether the two are known to lead to one cluster, or are one."""
+        return (self.second_of or self.name) == (other.second_of or other.name)
 
     @property
     def names(self) -> WorkerNames:
@@ -174,7 +178,7 @@ class Worker:
     @property
     def is_empty(self) -> bool:
         """Whether nothing of this Workload is there, as far as can be seen."""
-        return self.workload is None and not self.jobs
+        return self.copy is None and not self.jobs
 
     @property
     def can_run(self) -> bool:
@@ -199,7 +203,7 @@ def hidden(worker: Worker, why: str, *, jobs_only: bool = False) -> Worker:
         worker,
         reach=worker.reach if stays else _unseen(worker.reach),
         kind=_unseen(worker.kind) if jobs_only else worker.kind,
-        workload=worker.workload if jobs_only else None,
+        copy=worker.copy if jobs_only else None,
         jobs=(),
         shared=(),
         # That nobody has sent the job does not tell that there is none.
@@ -261,26 +265,26 @@ class Snapshot:
     """How long nothing of it has changed on the manager."""
     siblings: tuple[Json, ...] = ()
     """The manager's other Workloads of the same job: slices of an elastic job, parts of a group."""
-    facts: Facts = attrs.field(factory=Facts)
+    dispatcher_facts: Facts = attrs.field(factory=Facts)
     """What the dispatcher knows of it while it waits."""
     workers: tuple[Worker, ...] = ()
     """All known workers, those of the config first and in its order."""
 
     @cached_property
-    def holders(self) -> frozenset[str]:
+    def recorded_workers(self) -> frozenset[str]:
         """The workers that have the Workload, or others of its job."""
-        sharing = (self.workload or {}, *filter(has_place, self.siblings))
+        sharing = (self.workload or {}, *filter(record_counts, self.siblings))
         return frozenset(name for sharer in sharing if (name := cluster_name(sharer)) is not None)
 
     def namespace_for(self, worker: Worker) -> str:
         """The namespace on a worker for new copies: that of what is there, or may be, else what it is called now."""
         looked_at = worker.namespace or self.key.namespace
-        if worker.workload is not None or worker.jobs or worker.shared:
+        if worker.copy is not None or worker.jobs or worker.shared:
             return looked_at
         if isinstance(worker.creation, states.Unanswered):
             return worker.creation.namespace or looked_at  # somebody may have removed what the Workload said
         proven = worker.namespace_proven or looked_at == self.key.namespace
-        stays = (proven and worker.name in self.holders) or not isinstance(worker.in_flight, states.Idle)
+        stays = (proven and worker.name in self.recorded_workers) or not isinstance(worker.in_flight, states.Idle)
         return looked_at if stays else worker.names.namespace(self.key.namespace) or looked_at
 
     def worker(self, name: str) -> Worker | None:

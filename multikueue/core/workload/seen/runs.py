@@ -27,14 +27,15 @@ import attrs
 from multikueue.core.model import giving_up, workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.grace import pod_grace
+from multikueue.core.model.marks import Whose
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating, uid, was_changed
 from multikueue.core.model.placements import last_place
-from multikueue.core.workload.facts import graces
-from multikueue.core.workload.facts import worker_states as states
-from multikueue.core.workload.facts.shown import has_its_name
-from multikueue.core.workload.facts.situation import Situation, Whose, once
-from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.seen import graces
+from multikueue.core.workload.seen import worker_states as states
+from multikueue.core.workload.seen.shown import has_its_name
+from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
 _ZERO: Final = timedelta(0)
 
@@ -92,19 +93,19 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
 
     No time ends that, since the job is all but certain to run: only that Kueue, sight of the jobs, or a person.
     """
-    copy = worker.workload if _hides_only_jobs(situation, worker) else None
+    copy = worker.copy if _hides_only_jobs(situation, worker) else None
     if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return None
     # Kueue gives quota back once a job has stopped: its pods may still end.
-    ends = worker.copy.gives_quota_back or _pods_end_within(situation, worker) > _ZERO
-    return copy if ends or not worker.copy.is_stopping or may_start_unseen(worker) else None
+    ends = worker.facts.gives_quota_back or _pods_end_within(situation, worker) > _ZERO
+    return copy if ends or not worker.facts.is_stopping or may_start_unseen(worker) else None
 
 
 def _pods_end_within(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer pods of a job may end that its Kueue has stopped, where jobs do not show: their grace period
     from the last change of anything."""
-    stopped = worker.copy.has_had_owner and worker.copy.is_stopping and not (worker.in_sight or worker.jobs)
-    return max(_ZERO, pod_grace(worker.workload or {}) - situation.snapshot.quiet_for) if stopped else _ZERO
+    stopped = worker.facts.has_had_owner and worker.facts.is_stopping and not (worker.in_sight or worker.jobs)
+    return max(_ZERO, pod_grace(worker.copy or {}) - situation.snapshot.quiet_for) if stopped else _ZERO
 
 
 def stuck(situation: Situation, worker: Worker) -> Json | None:
@@ -116,13 +117,16 @@ def stuck(situation: Situation, worker: Worker) -> Json | None:
 def _hides_only_jobs(situation: Situation, worker: Worker) -> bool:
     """Whether only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice."""
     hidden = worker.reachable and not worker.in_sight
-    return hidden and worker.workload is not None and may_be_ours(situation, worker, worker.workload)
+    return hidden and worker.copy is not None and may_be_ours(situation, worker, worker.copy)
 
 
 def is_new(situation: Situation, worker: Worker) -> bool:
-    """Whether its copy was admitted for this attempt and no job is behind it: none is created before the record."""
-    facts, had_it = worker.copy, worker.name == situation.last_worker
-    return facts.is_admitted and situation.current(worker) is not None and not (facts.has_had_owner or had_it)
+    """Whether its copy was admitted for this attempt and no job is behind it: none is created before the record.
+
+    Of an attempt that is evicted the record may have been erased before anybody saw it.
+    """
+    facts, had_it = worker.facts, situation.facts.is_evicted or worker.name == situation.last_worker
+    return facts.is_admitted and situation.this_copy(worker) is not None and not (facts.has_had_owner or had_it)
 
 
 def is_given_up(situation: Situation, worker: Worker, left: Json) -> bool:
@@ -156,7 +160,7 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     was away. Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
     """
     left, quiet_for = assumed_for(situation, worker), situation.snapshot.quiet_for
-    if not (worker.reachable and worker.copy.has_ended):
+    if not (worker.reachable and worker.facts.has_ended):
         return left
     return max(
         _ZERO, graces.FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, states.Opaque) else left
@@ -178,7 +182,7 @@ def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetim
 
     What stands on its MultiKueueCluster may be an earlier loss: a process may end before it can write that it is over.
     """
-    began = situation.facts.reserved_at if situation.assigned_to == worker.name else None
+    began = situation.facts.reserved_at if situation.recorded_on == worker.name else None
     return noted if began is None else max(noted, min(began, situation.now))
 
 
@@ -202,7 +206,7 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     slices = _earlier_slices(situation)
     if any(worker.name in (workloads.cluster_name(other), workloads.noted_worker(other)) for other in slices):
         return True
-    if not worker.seen and any(map(_has_lost_its_record, slices)):
+    if not worker.seen and any(map(workloads.has_lost_its_record, slices)):
         return True
     last = situation.last_worker
     if last is not None:
@@ -257,15 +261,6 @@ def _earlier_slices(situation: Situation) -> list[Json]:
     return [other for other in others if workloads.is_replaced(other) or not workloads.is_finished(other)]
 
 
-def _has_lost_its_record(other: Json) -> bool:
-    """Whether a slice was placed, and nobody knows where any more: it may be on any worker that was not read since.
-
-    Somebody has erased it, or it was evicted while nobody was there who could have noted it.
-    """
-    placed = workloads.is_admitted(other) or workloads.is_evicted(other) or workloads.evictions(other) > 0
-    return placed and workloads.cluster_name(other) is None and workloads.noted_worker(other) is None
-
-
 def may_have_pods(situation: Situation, job: Json) -> bool:
     """Whether a job copy that is seen may have pods, be they about to end: it has not ended, and does not deny it."""
     adapter = situation.snapshot.adapter
@@ -276,13 +271,13 @@ def may_run(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether a job copy may have pods, or get some: a Kueue starts what lies beside a copy that gets quota."""
     if may_have_pods(situation, job):
         return True
-    stopped = is_terminating(job) or (worker.copy.is_stopping and not worker.copy.waits_for_quota)
+    stopped = is_terminating(job) or (worker.facts.is_stopping and not worker.facts.waits_for_quota)
     return situation.adapter.outcome(job) is None and not stopped
 
 
 def may_start_unseen(worker: Worker) -> bool:
     """Whether a worker's Kueue may start the job again, and nobody would see it: the copy has had one."""
-    return not worker.in_sight and worker.copy.has_had_owner and worker.copy.waits_for_quota
+    return not worker.in_sight and worker.facts.has_had_owner and worker.facts.waits_for_quota
 
 
 def may_run_anywhere(situation: Situation) -> bool:
@@ -310,10 +305,10 @@ def may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> bool
     Where another controller moves the jobs, they never show: then the request to stop them has to do.
     """
     if situation.traits.workload_only and worker.in_sight:
-        if situation.snapshot.workload is None or situation.snapshot.quiet_for >= graces.STOP or not worker.copy.runs:
+        if situation.snapshot.workload is None or situation.snapshot.quiet_for >= graces.STOP or not worker.facts.runs:
             return False
-        had_it = worker.copy.has_had_owner or worker.name == situation.last_worker
-        return had_it and (asked or worker.copy.can_be_asked)
-    hidden = not worker.in_sight and (worker.copy.has_had_owner or not isinstance(worker.creation, states.NothingSent))
+        had_it = worker.facts.has_had_owner or worker.name == situation.last_worker
+        return had_it and (asked or worker.facts.can_be_asked)
+    hidden = not worker.in_sight and (worker.facts.has_had_owner or not isinstance(worker.creation, states.NothingSent))
     hidden = hidden and (situation.snapshot.workload is None or not is_new(situation, worker))
-    return hidden and (worker.copy.runs or may_start_unseen(worker) or _pods_end_within(situation, worker) > _ZERO)
+    return hidden and (worker.facts.runs or may_start_unseen(worker) or _pods_end_within(situation, worker) > _ZERO)

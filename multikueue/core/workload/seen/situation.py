@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from enum import Enum
 from functools import cached_property, partial, wraps
 from typing import Any, TypeVar
 
@@ -14,39 +13,20 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
 from multikueue.core.model.check_message import Message
-from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_workload, workload_copy
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.copies import is_copy_of, must_be_replaced, with_worker_names, workload_copy
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
-from multikueue.core.model.marks import Marks, Proof, mark_of
+from multikueue.core.model.marks import Marks, Proof, Whose, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
 
 Answer = TypeVar("Answer")
 
 _UNREGISTERED = KindTraits(ends=False, workload_only=True)
-
-
-class Whose(Enum):
-    """Whose a copy on a worker is, as its mark tells: nobody else can make one."""
-
-    THIS = "this attempt's"
-    """We have made it there for this attempt. On the recorded worker what has no proof counts as that, too."""
-    SIBLINGS = "a sibling's"
-    """A job that another slice of it, or another part of its group, has there: it runs for this Workload as well."""
-    EARLIER = "an earlier attempt's"
-    """We have made it, and for no worker in this attempt."""
-    ELSEWHERE = "another worker's"
-    """It bears this attempt's mark, for another worker: somebody has carried it here."""
-    UNPROVEN = "unproven"
-    """Anybody may have made it; see `Proof.NONE`."""
-
-    @property
-    def runs_for_it(self) -> bool:
-        """Whether such a job is this Workload's, as it is now."""
-        return self in (Whose.THIS, Whose.SIBLINGS)
 
 
 @attrs.frozen(eq=False)
@@ -59,6 +39,7 @@ class Situation:
     now: datetime
     answers: dict[Callable[[Situation], Any], Any] = attrs.field(factory=dict, init=False, repr=False)
     """To questions that other modules ask `once`."""
+    _whose: dict[tuple[str, int], Whose] = attrs.field(factory=dict, init=False, repr=False)
 
     @cached_property
     def workload(self) -> Json:
@@ -123,7 +104,7 @@ class Situation:
         name_mark = self.marks.of_name(self.snapshot.key, worker.name)
         made, stamp = self._new_copy, attrs.evolve(self.stamp_on(worker), copy_of=name_mark)
         marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
-        return placed_workload({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
+        return with_worker_names({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
 
     @cached_property
     def _new_copy(self) -> Json:
@@ -210,33 +191,33 @@ class Situation:
         return Stamp(self.settings.origin, self.snapshot.key.name, "", counts, pod_sets)
 
     @cached_property
-    def assigned_to(self) -> ClusterName | None:
+    def recorded_on(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
         return self.facts.cluster_name if self.snapshot.workload is not None else None
 
     @cached_property
     def last_worker(self) -> ClusterName | None:
         """The worker that is recorded, or was recorded last."""
-        return self.assigned_to or self.snapshot.last_worker or workloads.noted_worker(self.snapshot.workload or {})
+        return self.recorded_on or self.snapshot.last_worker or workloads.noted_worker(self.snapshot.workload or {})
 
     @cached_property
-    def assigned_worker(self) -> Worker | None:
+    def recorded_or_none(self) -> Worker | None:
         """The recorded worker; None if none is recorded, or it is not known any more."""
-        name = self.assigned_to
+        name = self.recorded_on
         return self.snapshot.worker(name) if name else None
 
     @property
     def recorded(self) -> Worker:
         """The recorded worker. Only ways that know that it is there may ask."""
-        worker = self.assigned_worker
+        worker = self.recorded_or_none
         assert worker is not None, "a way for recorded Workloads was asked about one whose worker is not known"
         return worker
 
     @property
     def recorded_copy(self) -> Json:
         """The Workload copy on it. Only ways that know that it is seen may ask."""
-        assert self.recorded.workload is not None, "a way for what its worker shows was asked where it shows nothing"
-        return self.recorded.workload
+        assert self.recorded.copy is not None, "a way for what its worker shows was asked where it shows nothing"
+        return self.recorded.copy
 
     @cached_property
     def group(self) -> tuple[Json, ...]:
@@ -290,7 +271,7 @@ class Situation:
 
     def proof(self, worker: Worker, copy: Json) -> Proof:
         """What the mark of a copy on a worker says of this attempt."""
-        return self.marks.proof(copy, self.workload, worker.name, self.facts.attempt)
+        return self.marks.proof(copy, self.workload, worker.name)
 
     def whose(self, worker: Worker, copy: Json) -> Whose:
         """Whose a copy on a worker is: the one answer that all rows go by."""
@@ -303,12 +284,10 @@ class Situation:
         """Whether it is this attempt's."""
         return self.whose(worker, copy) is Whose.THIS
 
-    @cached_property
-    def _whose(self) -> dict[tuple[str, int], Whose]:
-        return {}
-
     def _by_mark(self, worker: Worker, copy: Json) -> Whose:
-        proof, is_recorded = self.proof(worker, copy), worker.name == self.assigned_to
+        if self.facts.gives_quota_back:
+            return self._of_evicted(worker, copy)
+        proof, is_recorded = self.proof(worker, copy), worker.name == self.recorded_on
         if proof is Proof.EXACT or (proof is Proof.NONE and is_recorded):
             return Whose.THIS
         # A recorded part of a group has joined the job that is there: nobody is recorded beside an earlier run.
@@ -320,14 +299,38 @@ class Situation:
             return Whose.UNPROVEN
         return Whose.ELSEWHERE if mark_of(copy) in self._marks_of_attempt else Whose.EARLIER
 
+    def _of_evicted(self, worker: Worker, copy: Json) -> Whose:
+        """Whose it is while an eviction, which erases the record, is under way: any name of the cluster counts."""
+        names, siblings = self.names_of(worker), self.snapshot.siblings
+        proofs = {self.marks.proof(copy, self.workload, name) for name in names}
+        is_believed = Proof.EXACT in proofs or (Proof.NONE in proofs and self.last_worker in names)
+        if is_believed and self._ran_on in (None, *names):
+            return Whose.THIS
+        if any(self.marks.proof(copy, other, name) is Proof.EXACT for other in siblings for name in names):
+            return Whose.SIBLINGS
+        if Proof.NONE in proofs:
+            return Whose.UNPROVEN
+        return Whose.ELSEWHERE if Proof.EXACT in proofs else Whose.EARLIER
+
+    @cached_property
+    def _ran_on(self) -> ClusterName | None:
+        """The worker that was recorded for the attempt that is evicted; None: this process has not seen that."""
+        last, began = self.snapshot.placement, self.facts.reserved_at
+        since = parse_timestamp(last.since) if last is not None else None
+        return last.worker if last is not None and since is not None and began is not None and since >= began else None
+
+    def names_of(self, worker: Worker) -> set[ClusterName]:
+        """All names of a worker's cluster: what was made through any of them shows on it."""
+        return {worker.name, *(other.name for other in self.workers if other.is_one_with(worker))}
+
     @cached_property
     def _marks_of_attempt(self) -> frozenset[str]:
         """What copies of this attempt are marked with, on any worker."""
         return frozenset(self.marks.of(self.workload, self.facts.attempt, worker.name) for worker in self.workers)
 
-    def current(self, worker: Worker) -> Json | None:
+    def this_copy(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it counts as this attempt's."""
-        copy = worker.workload
+        copy = worker.copy
         return copy if copy is not None and self.whose(worker, copy) is Whose.THIS else None
 
     def _is_siblings(self, worker: Worker, job: Json) -> bool:
@@ -346,12 +349,11 @@ class Situation:
         if self.facts.component_index is not None:
             return []
         # The job is made after its Workload copy: beside a proven copy, one without proof was there before.
-        proven = worker.workload is not None and self.proof(worker, worker.workload) is Proof.EXACT
-        kept = (Proof.EXACT,) if proven else (Proof.EXACT, Proof.NONE)
+        proven = worker.copy is not None and self.proof(worker, worker.copy) is Proof.EXACT
         return [
-            copy
-            for copy in worker.jobs
-            if self.whose(worker, copy.object) is not Whose.THIS or self.proof(worker, copy.object) not in kept
+            job
+            for job in worker.jobs
+            if not self.is_this(worker, job.object) or (proven and self.proof(worker, job.object) is Proof.NONE)
         ]
 
 

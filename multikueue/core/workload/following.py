@@ -15,23 +15,30 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.copies import member_there
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_pod
-from multikueue.core.workload import check_updates, effects, ending
-from multikueue.core.workload.check_updates import annotated, patch_copy, retry, retry_out_of_sync, retry_vanished
+from multikueue.core.workload import check_updates, effects, ending, leftovers
+from multikueue.core.workload.check_updates import (
+    annotated,
+    finish,
+    patch_copy,
+    retry,
+    retry_out_of_sync,
+    retry_vanished,
+)
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.facts.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
-from multikueue.core.workload.facts.places import withheld
-from multikueue.core.workload.facts.runs import until_end_counts
-from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
-from multikueue.core.workload.leftovers import earlier_runs, is_stubborn, left_behind, send_back
 from multikueue.core.workload.removal import remove, remove_all
-from multikueue.core.workload.ways import Decide, Way, always, first_of, wait
+from multikueue.core.workload.seen.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
+from multikueue.core.workload.seen.places import withheld
+from multikueue.core.workload.seen.runs import until_end_counts
+from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.core.workload.seen.worker_states import Created, Creating, NothingSent, Unusable
+from multikueue.core.workload.ways import Decide, Way, first_of, given, otherwise, wait
 
 
 def following(*ways: Way) -> Decide:
@@ -40,7 +47,7 @@ def following(*ways: Way) -> Decide:
 
 
 def _is_out_of_sight(situation: Situation) -> bool:
-    return situation.assigned_worker is None or not situation.assigned_worker.in_sight
+    return situation.recorded_or_none is None or not situation.recorded_or_none.in_sight
 
 
 def remove_others(situation: Situation) -> Iterator[Effect]:
@@ -49,9 +56,9 @@ def remove_others(situation: Situation) -> Iterator[Effect]:
     A worker whose MultiKueueCluster is gone is noted: an eviction erases the record, and the next process may know
     nothing else of a worker that nobody lists.
     """
-    if situation.assigned_worker is not None and situation.assigned_worker.removed:
-        yield from check_updates.note_worker(situation, situation.assigned_worker.name)
-    yield from remove_all(situation, situation.assigned_to)
+    if situation.recorded_or_none is not None and situation.recorded_or_none.removed:
+        yield from check_updates.note_worker(situation, situation.recorded_or_none.name)
+    yield from remove_all(situation, situation.recorded_on)
 
 
 def with_last_status(situation: Situation, decided: Plan) -> Plan:
@@ -59,7 +66,7 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
 
     It may say why the worker's Kueue has acted, and whichever of the two is seen first decides else what is lost.
     """
-    worker = situation.assigned_worker if situation.snapshot.workload is not None else None
+    worker = situation.recorded_or_none if situation.snapshot.workload is not None else None
     takes_away = any(isinstance(effect, effects.ApplyStatus) and effect.takes_away for effect in decided.effects)
     is_refused = situation.snapshot.refused_for >= SYNC_GRACE
     if worker is None or not worker.in_sight or not takes_away or is_refused:
@@ -74,7 +81,7 @@ def _wait_for_its_worker(situation: Situation) -> Plan:
 
 
 def _is_evicted_unseen(situation: Situation) -> bool:
-    facts = situation.recorded.copy
+    facts = situation.recorded.facts
     return situation.recorded.reachable and facts.is_evicted and not facts.is_finished
 
 
@@ -83,28 +90,27 @@ def _send_back_evicted(situation: Situation) -> Plan:
     return Plan(tuple(check_updates.send_back_evicted(situation, situation.recorded.name, situation.recorded_copy)))
 
 
-def _wait_for_unseen_run(situation: Situation) -> Plan | None:
-    """The job may well be running, and may not run twice: the assignment is kept for `worker_lost_timeout`.
+def _may_run_for(situation: Situation) -> timedelta:
+    """For how much longer the job may well be running, and may not run twice: the record is kept for that time.
 
     Where this process knows that nothing was ever sent there, there is nothing to wait for.
     """
-    left = until_end_counts(situation, situation.recorded)
-    waits = left and not _has_sent_nothing(situation, situation.recorded)
-    return Plan().within(left) if waits else None
+    nothing_sent = _has_sent_nothing(situation, situation.recorded)
+    return timedelta(0) if nothing_sent else until_end_counts(situation, situation.recorded)
 
 
 _wait_out_of_sight: Final[Decide] = first_of(
     # While only the kind cannot be seen, the Workload copy can, and what it shows counts: an eviction at once, the
     # job's end after the time that the job is waited for.
-    Way("unknown worker", lambda seen: seen.assigned_worker is None, _wait_for_its_worker),
+    Way("unknown worker", lambda seen: seen.recorded_or_none is None, _wait_for_its_worker),
     Way("evicted there", _is_evicted_unseen, _send_back_evicted),
-    Way("may run", always, _wait_for_unseen_run),
+    Way("may run", *given(_may_run_for, lambda _, left: Plan().within(left))),
     Way(
         "has ended",
-        lambda seen: seen.recorded.reachable and seen.recorded.copy.has_ended,
-        lambda seen: Plan((ending.finish_as(seen, seen.recorded_copy),)),
+        lambda seen: seen.recorded.reachable and seen.recorded.facts.has_ended,
+        lambda seen: Plan((finish(seen, ending.outcome_told(seen.recorded_copy)),)),
     ),
-    Way("lost", always, lambda seen: Plan((retry(seen, "Admitting remote lost"),))),
+    Way("lost", otherwise, lambda seen: Plan((retry(seen, "Admitting remote lost"),))),
 )
 """The recorded worker, or the job's kind there, cannot be seen."""
 
@@ -115,7 +121,7 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
         return False
     alone = situation.facts.component_index is None
     known = situation.jobs_on(worker) or situation.shared_job_on(worker)  # a slice may join the job of the one before
-    return situation.state is CheckState.PENDING and alone and not (known or worker.copy.has_had_owner)
+    return situation.state is CheckState.PENDING and alone and not (known or worker.facts.has_had_owner)
 
 
 _JUST_GONE: Final = Way(
@@ -123,49 +129,53 @@ _JUST_GONE: Final = Way(
 )
 """What is gone from a worker may have ended just before, and its end may not show yet."""
 
-begin_anew: Final = first_of(_JUST_GONE, Way("try again", always, lambda seen: Plan((retry_vanished(seen),))))
+begin_anew: Final = first_of(_JUST_GONE, Way("try again", otherwise, lambda seen: Plan((retry_vanished(seen),))))
 """The job is gone from its worker."""
 
 
-def _is_over(situation: Situation) -> bool:
+def _ends_there(situation: Situation) -> bool:
     """Whether the recorded worker does not go on with it."""
     worker = situation.recorded
-    return worker.workload is None or not worker.copy.goes_on or situation.must_be_replaced(worker.workload)
+    return worker.copy is None or not worker.facts.goes_on or situation.must_be_replaced(worker.copy)
 
 
 def _has_ended_unannounced(situation: Situation) -> bool:
     """Whether a short job ended before its check was Ready: it counts, too."""
     worker = situation.recorded
-    if not (worker.copy.has_ended and awaits_ready(situation)):
+    if not (worker.facts.has_ended and awaits_ready(situation)):
         return False
-    return all(leftover.worker.name == worker.name for leftover in earlier_runs(situation))
+    return all(leftover.worker.name == worker.name for leftover in leftovers.earlier_runs(situation))
 
 
 def _end_with_copy(situation: Situation) -> Plan:
-    finished = ending.finish_as(situation, situation.recorded_copy)
-    return ending.sync_end(situation, situation.jobs_on(situation.recorded), finished)
+    jobs, outcome = situation.jobs_on(situation.recorded), ending.outcome_told(situation.recorded_copy)
+    return ending.sync_end(situation, jobs, outcome)
 
 
-def _end_with_job(situation: Situation) -> Plan | None:
-    """How the job copy shows that it ended by itself counts before what becomes of its Workload copy, which may be
-    evicted at the same moment, or removed (the worker's retention).
+def _own_end(situation: Situation) -> Outcome | None:
+    """How the job copy shows that it ended by itself.
+
+    That counts before what becomes of its Workload copy, which may be evicted at the same moment, or removed (the
+    worker's retention).
     """
-    jobs = situation.jobs_on(situation.recorded)
-    outcome = ending.own_end(situation, jobs)
-    return None if outcome is None else ending.sync_outcome(situation, jobs, outcome)
+    return ending.own_end(situation, situation.jobs_on(situation.recorded))
+
+
+def _end_with_job(situation: Situation, outcome: Outcome) -> Plan:
+    return ending.sync_outcome(situation, situation.jobs_on(situation.recorded), outcome)
 
 
 def _is_out_of_sync(situation: Situation) -> bool:
-    return situation.recorded.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY
+    return situation.recorded.facts.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY
 
 
-follow_over: Final[Decide] = first_of(
+follow_end: Final[Decide] = first_of(
     Way("ended before Ready", _has_ended_unannounced, lambda seen: Plan(tuple(_admit(seen)))),
-    Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
-    Way("job has ended", always, _end_with_job),
-    Way("evicted there", lambda seen: seen.recorded.copy.is_evicted, _send_back_evicted),
+    Way("has ended", lambda seen: seen.recorded.facts.has_ended, _end_with_copy),
+    Way("job has ended", *given(_own_end, _end_with_job)),
+    Way("evicted there", lambda seen: seen.recorded.facts.is_evicted, _send_back_evicted),
     Way("out of sync", _is_out_of_sync, lambda seen: Plan(tuple(retry_out_of_sync(seen, seen.recorded.name)))),
-    Way("gone", always, lambda seen: Plan((retry_vanished(seen),))),
+    Way("gone", otherwise, lambda seen: Plan((retry_vanished(seen),))),
 )
 """The recorded worker does not go on with it: its job has ended there, or it is sent back."""
 
@@ -177,30 +187,31 @@ def refused(worker: Worker) -> str:
     return f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}' if worker.refusal is not None else ""
 
 
-def send_back_refused(situation: Situation) -> Plan | None:
+def send_back(situation: Situation, why: str) -> Plan:
     """No job can be created there, and none was."""
-    why = refused(situation.recorded)
-    return Plan((retry(situation, why),)) if why else None
+    return Plan((retry(situation, why),))
 
 
-def _lacks_job(situation: Situation) -> bool:
-    return not situation.recorded.copy.has_had_owner and bool(missing_on(situation, situation.recorded))
+def _refused(situation: Situation) -> str:
+    lacks_job = not situation.recorded.facts.has_had_owner and bool(missing_on(situation, situation.recorded))
+    return refused(situation.recorded) if lacks_job else ""
 
 
-def _wait_for_earlier(situation: Situation) -> Plan | None:
-    """Jobs of earlier attempts anywhere, and what has its name here, must be gone before the job is created.
-
-    What has its name is removed; the Workload is sent back after a while, as waiting holds quota.
-    """
+def _in_its_way(situation: Situation) -> tuple[leftovers.Leftover, ...]:
+    """Jobs of earlier attempts anywhere, and what has its name here: they must be gone before the job is created."""
     worker = situation.recorded
-    stale = situation.stale_jobs_on(worker)
-    listed = tuple(left_behind(worker, job) for job in stale)
-    earlier = listed if situation.has_job(worker) else earlier_runs(situation) or listed
-    if not earlier:
-        return None
-    if is_stubborn(situation, earlier):
-        return Plan((send_back(situation, earlier),), row="send back")
-    removed = remove(situation, attrs.evolve(worker, workload=None, jobs=tuple(stale)))
+    if situation.state is CheckState.READY:
+        return ()
+    listed = tuple(leftovers.left_behind(worker, job) for job in situation.stale_jobs_on(worker))
+    return listed if situation.has_job(worker) else leftovers.earlier_runs(situation) or listed
+
+
+def _wait_for_earlier(situation: Situation, earlier: tuple[leftovers.Leftover, ...]) -> Plan:
+    """What has its name is removed; the Workload is sent back after a while, as waiting holds quota."""
+    worker = situation.recorded
+    if leftovers.is_stubborn(situation, earlier):
+        return Plan((leftovers.send_back(situation, earlier),), row="send back")
+    removed = remove(situation, attrs.evolve(worker, copy=None, jobs=tuple(situation.stale_jobs_on(worker))))
     return Plan(tuple(removed), row="remove it").within(LEFTOVER_AGAIN)
 
 
@@ -214,7 +225,7 @@ def _may_create(situation: Situation) -> bool:
     worker = situation.recorded
     if situation.state is not CheckState.PENDING or situation.traits.workload_only or situation.jobs_on(worker):
         return False
-    if situation.current(worker) is None or worker.copy.has_had_owner:
+    if situation.this_copy(worker) is None or worker.facts.has_had_owner:
         return False
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
@@ -231,11 +242,11 @@ def _admit(situation: Situation) -> Iterator[Effect]:
 def _synchronise(situation: Situation) -> Iterator[Effect]:
     worker, jobs = situation.recorded, situation.jobs_on(situation.recorded)
     if awaits_ready(situation):
-        if not earlier_runs(situation):
+        if not leftovers.earlier_runs(situation):
             yield from _admit(situation)
     else:
         # one write of the Workload at a time
-        yield from tuple(check_updates.tell_placed(situation, situation.recorded_copy)) or end_move(situation)
+        yield from tuple(check_updates.tell_topology(situation, situation.recorded_copy)) or end_move(situation)
     yield from tell_unmoved(situation)
     yield from ending.sync_status(situation, map(member_there, jobs) if situation.facts.has_members else jobs)
     yield from patch_copy(situation, worker)
@@ -258,7 +269,7 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
 def _is_held_without_job(situation: Situation) -> bool:
     """Whether its Kueue holds it there, and no job of it is left: nothing comes of that."""
     worker = situation.recorded
-    return worker.copy.is_on_hold and not situation.jobs_on(worker) and not situation.traits.workload_only
+    return worker.facts.is_on_hold and not situation.jobs_on(worker) and not situation.traits.workload_only
 
 
 def _is_followed(situation: Situation) -> bool:
@@ -267,7 +278,7 @@ def _is_followed(situation: Situation) -> bool:
 
 def _awaits_earlier_job(situation: Situation) -> bool:
     """Whether its job may have been created by an earlier process, and not be adopted yet."""
-    return situation.state is CheckState.PENDING and not situation.recorded.copy.has_had_owner
+    return situation.state is CheckState.PENDING and not situation.recorded.facts.has_had_owner
 
 
 def _wait_for_job(situation: Situation) -> Plan:
@@ -279,19 +290,21 @@ def _wait_for_job(situation: Situation) -> Plan:
     return Plan((retry(situation, base),), row="try again")
 
 
-def move(situation: Situation) -> Plan | None:
-    """Send it back so that it runs elsewhere, if that was asked and is possible; None: it goes on here."""
-    name = situation.recorded.name
-    if situation.facts.leaves != name or _why_stays(situation):
-        return None
-    text = f'Moving away from worker cluster "{name}", as the annotation {MOVE_FROM_ANNOTATION} asks'
+def _may_move(situation: Situation) -> bool:
+    """Whether that it runs elsewhere was asked for, and is possible."""
+    return situation.facts.leaves == situation.recorded_on and not _why_stays(situation)
+
+
+def move(situation: Situation) -> Plan:
+    """Send it back so that it runs elsewhere."""
+    text = f'Moving away from worker cluster "{situation.recorded_on}", as the annotation {MOVE_FROM_ANNOTATION} asks'
     return Plan((retry(situation, text), effects.AnnounceWorkload("Normal", text)))
 
 
 def tell_unmoved(situation: Situation) -> Iterator[Effect]:
     """Tell why a Workload stays that somebody asked to move."""
     asked = situation.facts.leaves
-    if asked is not None and asked == situation.assigned_to and (why := _why_stays(situation)):
+    if asked is not None and asked == situation.recorded_on and (why := _why_stays(situation)):
         yield effects.AnnounceWorkload("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
 
 
@@ -320,41 +333,42 @@ def _nowhere_to_go(situation: Situation) -> str:
 def end_move(situation: Situation) -> Iterator[Effect]:
     """Take the request off a Workload that another worker has: it is done, or named a worker that never had it."""
     asked = situation.facts.leaves
-    if asked is not None and asked != situation.assigned_to:
+    if asked is not None and asked != situation.recorded_on:
         yield annotated(situation, {MOVE_FROM_ANNOTATION: None})
 
 
 def _tell_vanished(situation: Situation) -> Plan:
     """It cannot be sent back without our check, and nobody else runs it: its job would say for ever that it runs."""
     advice = "once its queue has the MultiKueue check again it runs again, or delete it"
-    gone = f'Its copies on worker cluster "{situation.assigned_to}" are gone, and nobody runs it: {advice}'
+    gone = f'Its copies on worker cluster "{situation.recorded_on}" are gone, and nobody runs it: {advice}'
     return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),))
 
 
 follow_job: Final = following(
-    Way("over", _is_over, follow_over),
+    Way("ends there", _ends_there, follow_end),
     Way("on hold without a job", _is_held_without_job, begin_anew),
-    Way("moves", always, move),
-    Way("earlier run", lambda seen: seen.state is not CheckState.READY, _wait_for_earlier),
-    Way("refused", _lacks_job, send_back_refused),
+    Way("moves", _may_move, move),
+    Way("earlier run", *given(_in_its_way, _wait_for_earlier)),
+    Way("refused", *given(_refused, send_back)),
     Way("create", _may_create, lambda seen: Plan(tuple(create_missing(seen, seen.recorded)))),
     Way("follow", _is_followed, lambda seen: Plan(tuple(_synchronise(seen)))),
-    Way("vanished", always, begin_anew),
+    Way("vanished", otherwise, begin_anew),
 )
 """A worker is recorded: create the job there, keep it as its user wants it, and notice its end."""
 
+_tell_gone: Final = first_of(_JUST_GONE, Way("tell it", otherwise, _tell_vanished))
 follow_unchecked: Final = first_of(
     Way("out of sight", _is_out_of_sight, wait),
-    Way("vanished", lambda seen: seen.recorded.is_empty, first_of(_JUST_GONE, Way("tell it", always, _tell_vanished))),
-    Way("has ended", lambda seen: seen.recorded.copy.has_ended, _end_with_copy),
-    Way("follow", always, lambda seen: Plan(tuple(ending.sync_status(seen, seen.jobs_on(seen.recorded))))),
+    Way("vanished", lambda seen: seen.recorded.is_empty, _tell_gone),
+    Way("has ended", lambda seen: seen.recorded.facts.has_ended, _end_with_copy),
+    Way("follow", otherwise, lambda seen: Plan(tuple(ending.sync_status(seen, seen.jobs_on(seen.recorded))))),
 )
 """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
 
 follow_copy: Final = following(
-    Way("over", _is_over, follow_over),
+    Way("ends there", _ends_there, follow_end),
     Way("job may be there", _awaits_earlier_job, _wait_for_job),
-    Way("follow", always, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
+    Way("follow", otherwise, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
 )
 """Follow a Workload of a kind that is not registered any more: a setting that was changed takes nothing that runs.
 
