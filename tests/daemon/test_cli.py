@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import signal
 import subprocess
 import sys
@@ -355,3 +356,19 @@ def test_python_m_is_the_same_command() -> None:
     result = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True, timeout=20)
 
     assert result.stdout == f"multikueue, version {__version__}\n"
+
+
+@pytest.mark.parametrize(("options", "uvloop"), [([], False), (["--uvloop"], True)])
+def test_the_daemon_runs_on_pythons_own_loop_unless_it_is_told_otherwise(
+    options: list[str], uvloop: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On uvloop it could not connect to anybody any more after it had lost and won its lease, until a restart."""
+    loops = list[object]()
+    monkeypatch.setattr("multikueued.run.command.anyio.run", lambda *_, **how: loops.append(how["backend_options"]))
+    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:6443"}}
+    context = {"name": "k", "context": {"cluster": "c", "user": "u"}}
+    users = [{"name": "u", "user": {"token": "t"}}]
+    kubeconfig = {"clusters": [cluster], "contexts": [context], "users": users, "current-context": "k"}
+    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
+    done = CliRunner().invoke(main, ["run", "--kubeconfig", str(tmp_path / "kubeconfig"), *options])
+    assert (done.exit_code, loops) == (0, [{"use_uvloop": uvloop}]), done.output

@@ -40,7 +40,10 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--context", shell_complete=completed_by("contexts"), help="The context of the kubeconfig, if not its current one."
 )
 @click.option("--check", is_flag=True, help="Only say what is wrong with the settings: no cluster is needed.")
-def run(config: Path | None, kubeconfig: str | None, context: str | None, check: bool) -> None:
+@click.option(
+    "--uvloop", is_flag=True, help="Run on uvloop, which mixes up connections that are given up: see the docs."
+)
+def run(config: Path | None, kubeconfig: str | None, context: str | None, check: bool, uvloop: bool) -> None:
     """Dispatch the jobs of a manager cluster until told to stop.
 
     Logs go to standard error; health and metrics are served on one port. With --check it ends at once: with 2 if the
@@ -50,6 +53,8 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None, check:
         raise click.UsageError("--check is about a file: name it with --config")
     if context is not None and kubeconfig is None and not check:
         raise click.UsageError("--context names a context of a kubeconfig: name that with --kubeconfig, too")
+    if uvloop and importlib.util.find_spec("uvloop") is None:
+        raise click.UsageError("--uvloop needs the package uvloop: pip install 'multikueue[uvloop]'")
     loaded = load_settings(config)
     settings = loaded.settings
     if check:
@@ -58,7 +63,6 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None, check:
     manager = named_cluster(kubeconfig, context) if kubeconfig else load_incluster(os.environ)
     configure_logging(settings.logging, sys.stderr)
     _tell(loaded.remarks)
-    uvloop = importlib.util.find_spec("uvloop") is not None
     try:
         with collected_rarely(), small_buffers():
             anyio.run(serve, settings, manager, backend_options={"use_uvloop": uvloop})
