@@ -9,12 +9,11 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import SERVICE_ACCOUNT_USER, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import Forbidden, SettingsError
 from multikueued.diagnosis.facts import SETTINGS_FIELD
 from multikueued.doctor.cluster_reader import Sight
-from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings, parse_settings
 

@@ -10,7 +10,7 @@ import attrs
 from multikueue import JobKind
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.model.kinds import CORE_EVENT, EVENT, KUEUE_GROUP, WORKLOAD
-from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.names import GVK, SERVICE_ACCOUNT_USER, Json, Resource
 from multikueued.api_answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB, WHOLE
 from multikueued.rbac.logs import (
     api_server_rules,
@@ -91,8 +91,6 @@ ROLE_BINDING: Final = Resource(GVK(RBAC_GROUP, "v1", "RoleBinding"), "rolebindin
 FRONT_PROXY_READER: Final = "extension-apiserver-authentication-reader"
 """Kubernetes' own Role in `kube-system`: who signs the certificate of the API servers' front proxy."""
 SERVICE_ACCOUNT: Final = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
-SERVICE_ACCOUNT_USER: Final = "system:serviceaccount:"
-"""What the name of a service account begins with, as API servers have it."""
 RESOURCES: Final = {
     resource.gvk.kind: resource
     for resource in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NewType, TypeAlias
+from typing import Any, Final, NamedTuple, NewType, TypeAlias
 
 import attrs
 
@@ -11,6 +11,9 @@ Json: TypeAlias = dict[str, Any]
 
 ClusterName = NewType("ClusterName", str)
 """The name of a MultiKueueCluster object on the manager. What callers pass may be a plain `str`."""
+
+SERVICE_ACCOUNT_USER: Final = "system:serviceaccount:"
+"""What the name of a service account begins with, as API servers have it."""
 
 
 def cluster_name(name: str) -> ClusterName:

@@ -12,10 +12,9 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import is_true, timestamp
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import SERVICE_ACCOUNT_USER, ObjectKey
 from multikueued.diagnosis.facts import SETTINGS_FIELD, Facts
 from multikueued.diagnosis.findings import Spot, check
-from multikueued.rbac.objects import SERVICE_ACCOUNT_USER
 from multikueued.reports.answers import digest_in_use
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Severity, is_name

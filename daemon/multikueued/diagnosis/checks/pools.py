@@ -16,7 +16,6 @@ from multikueued.diagnosis.facts import Facts, KueueFacts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.quotas import nominal
 from multikueued.reports.worker_queues import QueuesOnWorker
-from multikueued.settings.dispatcher import dispatcher_name
 
 
 @check("hold-blocks-admission")
@@ -77,7 +76,7 @@ def blocks_admission(kueue: KueueFacts) -> bool:
 
 def _holds(facts: Facts, check_name: str) -> bool:
     """Whether the dispatcher holds jobs of a check while no worker has room."""
-    if dispatcher_name(facts.settings) != SCORED:
+    if facts.settings.dispatcher.name != SCORED:
         return False
     named = annotations_of(facts.objects.config_of(check_name) or {}).get(PROFILE_ANNOTATION) or "default"
     profiles: Mapping[str, Profile] = facts.settings.dispatcher.profiles or {}
