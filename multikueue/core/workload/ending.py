@@ -166,8 +166,15 @@ def clean_finished(situation: Situation) -> Plan:
     """The manager's Workload is Finished: remove the copies once the job's last status is synced to the manager.
 
     The winner's are kept for `PlanSettings.finished_retention`, so that logs of the job can be read. A status that the
-    manager refuses for what stands there is in vain, and nothing waits for it; the event of the refusal tells it.
+    manager refuses for what stands there is in vain, and nothing waits for it; the event of the refusal tells it. While
+    a settled end is to be shown it is looked at again: no event of a finished one tells that its worker has come back.
     """
+    adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
+    shown = adapter is None or situation.is_shared or shows_its_end(adapter, jobs, situation.now)
+    return _remove_finished(situation).within(END_SHOWN if not shown and may_run_anywhere(situation) else None)
+
+
+def _remove_finished(situation: Situation) -> Plan:
     worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
         late = None if situation.snapshot.adapter is None or situation.assigned_to else end_of_gone(situation)

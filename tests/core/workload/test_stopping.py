@@ -24,6 +24,7 @@ from tests.core.door import (
     Lost,
     Opaque,
     PatchJobStatus,
+    Reach,
     Snapshot,
     Unanswered,
     Worker,
@@ -112,6 +113,13 @@ class TestSettledEnds:
         may_run = worker("w1", None, job_copy_of(local, deleting=True, status={"active": 1}))
         assert "copy job status" not in words(snapshot(local, may_run, job=TERMINATED)), "it ends there still"
         assert words(attrs.evolve(seen, siblings=(workload(name="next"),))) == [], "another one has the job"
+
+    @pytest.mark.parametrize("reach", [Connecting(), Lost(NOW - timedelta(minutes=5), seen=False)], ids=["new", "lost"])
+    def test_where_it_may_run_unseen_a_finished_one_is_looked_at_again(self, reach: Reach) -> None:
+        """No event tells that its worker is in sight again, and has nothing of it: a restart came in between."""
+        local = workload(cluster="w1", check="Ready", finished="Failed")
+        plan = decide(snapshot(local, worker("w1", reach=reach), job=TERMINATED))
+        assert (plan.effects, plan.look_again) == ((), 120.0)
 
     def test_a_job_that_may_run_on_a_lost_worker_shows_its_end_once_that_is_given_up(self) -> None:
         """Nothing has changed for long by then."""
