@@ -134,9 +134,10 @@ def _is_made_there(situation: Situation, worker: Worker, job: Json) -> bool:
 
 def end_of_gone(situation: Situation) -> Plan | None:
     """Show how a job has ended whose Workload is gone, goes, or was finished as its copy told, before the job was seen:
-    nothing tells it once its copies are gone.
+    nothing tells it once its copies are gone. A finished one waits for that as long as it takes: its quota is free.
     """
-    for worker in situation.workers if situation.snapshot.refused_for < SYNC_GRACE else ():
+    is_finished = situation.snapshot.workload is not None and situation.facts.is_finished
+    for worker in situation.workers if is_finished or situation.snapshot.refused_for < SYNC_GRACE else ():
         made = [job.object for job in worker.jobs if _is_made_there(situation, worker, job.object)]
         if own_end(situation, made) is not None:
             # of one worker: there is one write of a job at a time
