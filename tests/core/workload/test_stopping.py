@@ -148,6 +148,16 @@ class TestSettledEnds:
         plan = decide(snapshot(READY, lost, job=TERMINATED))
         assert (plan.effects, plan.look_again) == ((), 600.0)
 
+    def test_a_slice_of_it_names_the_worker_that_cannot_be_seen(self) -> None:
+        """It has never said a word: another slice of its job was placed there (seeds 20197, 21199)."""
+        lost = worker("w1", reach=Lost(NOW - timedelta(minutes=5), seen=False))
+        seen = snapshot(workload(cluster="w1", check="Pending", said=""), lost, job=TERMINATED)
+        (entry,) = sole(ApplyStatus, decide(seen).effects).object["status"]["admissionChecks"]
+        assert (
+            entry["message"]
+            == 'Waiting for worker cluster "w1": it cannot be seen and may still run an earlier attempt'
+        )
+
 
 ACTIVE: dict[str, Json] = {
     "Job": {"active": 1},
