@@ -134,9 +134,9 @@ def _is_made_there(situation: Situation, worker: Worker, job: Json) -> bool:
 
 def end_of_gone(situation: Situation) -> Plan | None:
     """Show how a job has ended whose Workload is gone, goes, or was finished as its copy told, before the job was seen:
-    nothing tells it once its copies are gone. A finished one waits for that as long as it takes: its quota is free.
+    nothing tells it once its copies are gone.
     """
-    is_finished = situation.snapshot.workload is not None and situation.facts.is_finished
+    is_finished = bool(finish_reason(situation.snapshot.workload or {}))  # its quota is free, and it waits
     for worker in situation.workers if is_finished or situation.snapshot.refused_for < SYNC_GRACE else ():
         made = [job.object for job in worker.jobs if _is_made_there(situation, worker, job.object)]
         if own_end(situation, made) is not None:
@@ -163,19 +163,12 @@ def finish_as(situation: Situation, copy: Json) -> Effect:
     return finish(situation, str(ended.get("reason", "")), str(ended.get("message", "")))
 
 
-def clean_finished(situation: Situation) -> Plan:
+def _remove_finished(situation: Situation) -> Plan:
     """The manager's Workload is Finished: remove the copies once the job's last status is synced to the manager.
 
     The winner's are kept for `PlanSettings.finished_retention`, so that logs of the job can be read. A status that the
-    manager refuses for what stands there is in vain, and nothing waits for it; the event of the refusal tells it. While
-    a settled end is to be shown it is looked at again: no event of a finished one tells that its worker has come back.
+    manager refuses for what stands there is in vain, and nothing waits for it; the event of the refusal tells it.
     """
-    adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
-    shown = adapter is None or situation.is_shared or shows_its_end(adapter, jobs, situation.now)
-    return _remove_finished(situation).within(END_SHOWN if not shown and may_run_anywhere(situation) else None)
-
-
-def _remove_finished(situation: Situation) -> Plan:
     worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
         late = None if situation.snapshot.adapter is None or situation.assigned_to else end_of_gone(situation)
@@ -190,6 +183,15 @@ def _remove_finished(situation: Situation) -> Plan:
     return Plan((*patches, *remove_all(situation, keep)), row=row).within(
         KUEUE_GRACE if patches else None, left or None
     )
+
+
+def clean_finished(situation: Situation) -> Plan:
+    """Remove the copies, and look again while an end that is settled is to be shown: no event of a finished Workload
+    tells that its worker has come back.
+    """
+    adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
+    shown = adapter is None or situation.is_shared or shows_its_end(adapter, jobs, situation.now)
+    return _remove_finished(situation).within(END_SHOWN if not shown and may_run_anywhere(situation) else None)
 
 
 def show_settled(situation: Situation) -> Iterator[Effect]:
