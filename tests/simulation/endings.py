@@ -91,8 +91,8 @@ def unshown(world: World, removed: Collection[ObjectKey], reach: Reach) -> list[
     return found
 
 
-async def wait_until_shown(world: World, removed: Collection[ObjectKey], reach: Reach, since: float) -> list[str]:
-    """What is `unshown` for longer than what the manager has refused till the end takes to be sent again.
+async def wait_until_shown(world: World, removed: Collection[ObjectKey], reach: Reach, since: float) -> None:
+    """Wait for what is `unshown`, for as long as what the manager has refused till the end takes to be sent again.
 
     Args:
         world: the fleet.
@@ -101,11 +101,10 @@ async def wait_until_shown(world: World, removed: Collection[ObjectKey], reach: 
         since: when a daemon runs again, at the latest.
     """
     deadline = max(anyio.current_time(), since) + SHOWN
-    while left := unshown(world, removed, reach):
+    while unshown(world, removed, reach):
         if anyio.current_time() > deadline:
             break
         await anyio.sleep(15.0)
-    return left
 
 
 def _was_unknown(workload: Json, reach: Reach) -> bool:

@@ -19,7 +19,7 @@ from tests.simulation.beside import THEIRS, Neighbour
 from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.electing import Terms
-from tests.simulation.endings import leaks, orphans, overspent, unfinished, wait_until_shown
+from tests.simulation.endings import leaks, orphans, overspent, unfinished, unshown, wait_until_shown
 from tests.simulation.foreign import Foreigners
 from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
@@ -150,7 +150,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
             await _wait_until_done(scene, serving=True)
             await script.end_serving()
             await _wait_until_done(scene)
-            await _check_ends(scene)
+            await wait_until_shown(world, promises.removed, reach, daemon.absent_until)
             _check_the_end(scene, logged, calm=script.calm)
             await _check_what_is_left(world, leaving)
             await _check_listings(scene, listings)
@@ -227,12 +227,6 @@ async def _check_listings(scene: Scene, listings: list[Listing]) -> None:
         listing.check_the_end()
 
 
-async def _check_ends(scene: Scene) -> None:
-    removed, since = scene.promises.removed, scene.daemon.absent_until
-    if left := await wait_until_shown(scene.world, removed, scene.reach, since):
-        raise BrokenPromise(f"nothing shows how these have ended: {', '.join(left)}")
-
-
 async def _check_what_is_left(world: World, leaving: Leaving) -> None:
     """Pods whose copies somebody has removed end by themselves, each in its time."""
     if leaving.left():
@@ -245,6 +239,8 @@ def _check_the_end(scene: Scene, logged: list[str], *, calm: bool) -> None:
     scene.promises.check(scene.daemon.alive_since)
     if touched := scene.foreigners.touched():
         raise BrokenPromise("; ".join(touched))
+    if found := unshown(scene.world, scene.promises.removed, scene.reach):
+        raise BrokenPromise(f"nothing shows how these have ended: {', '.join(found)}")
     if found := leaks(scene.world):
         raise BrokenPromise(f"a credential is in {found}")
     if told := [line for line in logged if CANARY in line]:

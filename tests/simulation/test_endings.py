@@ -11,7 +11,7 @@ from multikueue.core.model.labels import REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.sandbox.jobs import RunnerOptions
-from tests.simulation.endings import SHOWN, unfinished, wait_until_shown
+from tests.simulation.endings import SHOWN, unfinished, unshown, wait_until_shown
 from tests.simulation.foreign import Foreigners
 from tests.simulation.population import template
 from tests.simulation.reach import Reach
@@ -82,8 +82,12 @@ def test_only_a_job_that_no_worker_can_take_may_be_left_over_and_only_if_that_is
     run_on_virtual_time(_look)
 
 
-@pytest.mark.parametrize(("after", "left"), [(SHOWN / 2, []), (SHOWN * 2, ["default/train"])], ids=["late", "never"])
-def test_an_end_that_was_refused_till_the_last_moment_has_time_to_be_sent_again(after: float, left: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("after", "expected"), [(SHOWN / 2, []), (SHOWN * 2, ["default/train"])], ids=["late", "never"]
+)
+def test_an_end_that_was_refused_till_the_last_moment_has_time_to_be_sent_again(
+    after: float, expected: list[str]
+) -> None:
     """A Workload was finished while nobody might write its job, which was mended at the very end (seed 20225)."""
 
     async def look() -> list[str]:
@@ -105,8 +109,9 @@ def test_an_end_that_was_refused_till_the_last_moment_has_time_to_be_sent_again(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(show)
-            unshown = await wait_until_shown(world, (), Reach(world), 0.0)
+            await wait_until_shown(world, (), Reach(world), 0.0)
+            left = unshown(world, (), Reach(world))
             tasks.cancel_scope.cancel()
-        return unshown
+        return left
 
-    assert run_on_virtual_time(look) == left
+    assert run_on_virtual_time(look) == expected
