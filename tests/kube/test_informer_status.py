@@ -62,3 +62,8 @@ def test_a_loss_begins_only_when_a_server_that_could_not_be_read_stops_answering
     assert failed(silent, DOWN, 4, now=3800).failing_since == 3700
     assert failed(silent, full, 4, now=3800).failing_since == 3800
     assert not silent.established().unreadable
+
+
+def test_what_is_too_much_to_read_is_not_read_again_within_a_moment() -> None:
+    """Each attempt may be a list of a thousand pages, and nothing that passes by itself makes it smaller."""
+    assert [failed(SYNCED, Unreadable("too much"), failures).retry_in for failures in (1, 2)] == [5, 8]

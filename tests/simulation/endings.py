@@ -38,6 +38,9 @@ from tests.simulation.world import CANARY, SimCluster, World
 
 ONCE: Final = (str(DEPLOYMENT), str(NAMESPACE))
 """What is read for each connection: the worker's Kueue, and which cluster it is."""
+SHOWN: Final = 210.0
+"""Virtual seconds within which an end shows that is to be shown: with a back-off of 72 s at most, and where it might
+run out of sight, after another look in two minutes."""
 
 
 def unfinished(world: World, *, serving: bool = False) -> list[str]:
@@ -86,6 +89,22 @@ def unshown(world: World, removed: Collection[ObjectKey], reach: Reach) -> list[
         if job is not None and known and job["metadata"]["uid"] in uids and not has_ended(job):
             hidden += [] if _was_unknown(workload, reach) else [str(ObjectKey.of(job))]
     return hidden
+
+
+async def wait_until_shown(world: World, removed: Collection[ObjectKey], reach: Reach, since: float) -> None:
+    """Wait for what is `unshown`, for as long as what the manager has refused till the end takes to be sent again.
+
+    Args:
+        world: the fleet.
+        removed: see `unshown`.
+        reach: see `unshown`.
+        since: when a daemon runs again, at the latest.
+    """
+    deadline = max(anyio.current_time(), since) + SHOWN
+    while unshown(world, removed, reach):
+        if anyio.current_time() > deadline:
+            break
+        await anyio.sleep(15.0)
 
 
 def _was_unknown(workload: Json, reach: Reach) -> bool:

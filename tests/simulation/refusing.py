@@ -45,11 +45,12 @@ async def count_by_hand(scene: Scene) -> None:
         return
     counter = scene.dice.choice(("failed", "succeeded"))
     counts = {counter: (dig(job, "status", counter) or 0) + scene.dice.randint(1, 3)}
-    scene.promises.counted[uid(job)] = counts
+    before = scene.promises.counted.get(uid(job), {})
+    scene.promises.counted[uid(job)] = {**before, **counts}
     try:
         await write_status(scene, job, {**(job.get("status") or {}), **counts})
     except ApiError:
-        del scene.promises.counted[uid(job)]
+        scene.promises.counted[uid(job)] = before
         raise
 
 

@@ -19,7 +19,7 @@ from tests.simulation.beside import THEIRS, Neighbour
 from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.electing import Terms
-from tests.simulation.endings import leaks, orphans, overspent, unfinished, unshown
+from tests.simulation.endings import leaks, orphans, overspent, unfinished, unshown, wait_until_shown
 from tests.simulation.foreign import Foreigners
 from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
@@ -150,6 +150,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
             await _wait_until_done(scene, serving=True)
             await script.end_serving()
             await _wait_until_done(scene)
+            await wait_until_shown(world, promises.removed, reach, daemon.absent_until)
             _check_the_end(scene, logged, calm=script.calm)
             await _check_what_is_left(world, leaving)
             await _check_listings(scene, listings)

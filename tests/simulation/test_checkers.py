@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -13,22 +14,27 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import uid, with_value
+from multikueue.core.model.objects import dig, uid, with_value
 from multikueue.core.model.workloads import attempt
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, RunnerOptions
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
 from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import Daemon
+from tests.simulation.foreign import Foreigners
 from tests.simulation.holding import IDLE, Holding
+from tests.simulation.leaving import COUNTERS
 from tests.simulation.objects import MARKS, ORIGIN, objects
 from tests.simulation.offering import Offering
 from tests.simulation.population import template
 from tests.simulation.promises import Promises
 from tests.simulation.reach import NOTICED, Reach
+from tests.simulation.refusing import count_by_hand
 from tests.simulation.remapping import READ, Mapping
 from tests.simulation.room import Rooms
 from tests.simulation.running import Item
+from tests.simulation.scene import Scene
+from tests.simulation.taking import Taking
 from tests.simulation.virtual_time import run_on_virtual_time, wall_clock
 from tests.simulation.wishes import Site
 from tests.simulation.world import DAEMON, World
@@ -192,6 +198,29 @@ def test_a_copy_on_a_worker_that_is_lost_since_before_the_end_starts_on_its_own(
         return [text for text in promises.broken if "after it has ended" in text]
 
     assert bool(_beside(look)) is blamed
+
+
+def test_what_somebody_counts_in_several_writes_is_all_his() -> None:
+    """The second one counted what has succeeded, and what the first one counted was blamed (seeds 20161, 20564)."""
+
+    async def look(world: World, promises: Promises) -> None:
+        reach, taking = promises.reach, Taking(world, promises.reach, promises)
+        scene = Scene(world, Daemon(world), promises, taking, reach, Foreigners(world), random.Random(0))
+        await world.manager.api.create(JOB, _job("1", 0))
+        await anyio.sleep(5.0)
+        (local,), (workload,) = objects(world.manager, JOB), objects(world.manager, WORKLOAD)
+        labels = {ORIGIN_LABEL: ORIGIN, PREBUILT_WORKLOAD: workload["metadata"]["name"]}
+        metadata = {"name": local["metadata"]["name"], "namespace": "default", "labels": labels}
+        metadata["annotations"] = {DURATION_ANNOTATION: "2h"}
+        copy = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template("1")}}
+        await world.workers[LEFT].api.create(JOB, copy)
+        await anyio.sleep(5.0)
+        for _ in range(6):
+            await count_by_hand(scene)
+        (local,) = objects(world.manager, JOB)
+        assert promises.counted[uid(local)] == {name: dig(local, "status", name) for name in COUNTERS}
+
+    _beside(look)
 
 
 def _world() -> World:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from multikueue.core.model.kinds import EVENT, WORKLOAD
+import anyio
+import pytest
+
+from multikueue.core.model.conditions import new_condition, timestamp
+from multikueue.core.model.kinds import EVENT, JOB, WORKLOAD
 from multikueue.core.model.labels import REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.sandbox.jobs import RunnerOptions
-from tests.simulation.endings import unfinished
+from tests.simulation.endings import SHOWN, unfinished, unshown, wait_until_shown
 from tests.simulation.foreign import Foreigners
-from tests.simulation.virtual_time import run_on_virtual_time
+from tests.simulation.population import template
+from tests.simulation.reach import Reach
+from tests.simulation.virtual_time import run_on_virtual_time, wall_clock
 from tests.simulation.world import World
 
 REFUSED = ObjectKey("default", "refused")
@@ -74,3 +80,38 @@ async def _look() -> None:
 
 def test_only_a_job_that_no_worker_can_take_may_be_left_over_and_only_if_that_is_told() -> None:
     run_on_virtual_time(_look)
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [(SHOWN / 2, []), (SHOWN * 2, ["default/train"])], ids=["late", "never"]
+)
+def test_an_end_that_was_refused_till_the_last_moment_has_time_to_be_sent_again(
+    after: float, expected: list[str]
+) -> None:
+    """A Workload was finished while nobody might write its job, which was mended at the very end (seed 20225)."""
+
+    async def look() -> list[str]:
+        world = World.build(1, (0.0, 0.0), 2, RunnerOptions())
+        metadata = {"name": "train", "namespace": "default"}
+        made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template("1")}}
+        job, workload, now = await world.manager.api.create(JOB, made), await _submitted(world), wall_clock()()
+        owner = {**workload["metadata"]["ownerReferences"][0], "uid": uid(job)}
+        key, patch = ObjectKey.of(workload), {"metadata": {"ownerReferences": [owner]}}
+        await world.manager.api.merge_patch(WORKLOAD, key, patch)
+        over: Json = {"status": {"conditions": [new_condition("Finished", True, "Succeeded", "", now=now)]}}
+        await world.manager.api.merge_patch(WORKLOAD, key, over, subresource="status")
+
+        async def show() -> None:
+            await anyio.sleep(after)
+            ends = [new_condition(kind, True, "Done", "", now=now) for kind in ("SuccessCriteriaMet", "Complete")]
+            status: Json = {"startTime": timestamp(now), "completionTime": timestamp(now), "conditions": ends}
+            await world.manager.api.merge_patch(JOB, ObjectKey.of(job), {"status": status}, subresource="status")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(show)
+            await wait_until_shown(world, (), Reach(world), 0.0)
+            left = unshown(world, (), Reach(world))
+            tasks.cancel_scope.cancel()
+        return left
+
+    assert run_on_virtual_time(look) == expected

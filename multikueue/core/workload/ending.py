@@ -154,7 +154,8 @@ def end_of_gone(situation: Situation) -> tuple[Effect, ...]:
     """What shows how a job has ended whose Workload is gone, goes, or was finished as its copy told, before the job was
     seen: nothing tells it once its copies are gone.
     """
-    for worker in situation.workers if situation.snapshot.refused_for < SYNC_GRACE else ():
+    is_finished = bool(finish_reason(situation.snapshot.workload or {}))  # its quota is free, and it waits
+    for worker in situation.workers if is_finished or situation.snapshot.refused_for < SYNC_GRACE else ():
         made = [job.object for job in worker.jobs if _is_made_there(situation, worker, job.object)]
         if own_end(situation, made) is not None:
             return tuple(sync_status(situation, made))  # of one worker: there is one write of a job at a time
@@ -172,7 +173,7 @@ def outcome_told(copy: Json) -> Outcome:
     return Outcome(str(ended.get("reason", "")), str(ended.get("message", "")))
 
 
-def clean_finished(situation: Situation) -> Plan:
+def _remove_finished(situation: Situation) -> Plan:
     """The manager's Workload is Finished: remove the copies once the job's last status is synced to the manager.
 
     The winner's are kept for `PlanSettings.finished_retention`, so that logs of the job can be read. A status that the
@@ -192,6 +193,15 @@ def clean_finished(situation: Situation) -> Plan:
     return Plan((*patches, *remove_all(situation, keep)), row=row).within(
         KUEUE_GRACE if patches else None, left or None
     )
+
+
+def clean_finished(situation: Situation) -> Plan:
+    """Remove the copies, and look again while an end that is settled is to be shown: no event of a finished Workload
+    tells that its worker has come back.
+    """
+    adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
+    shown = adapter is None or situation.is_shared or shows_its_end(adapter, jobs, situation.now)
+    return _remove_finished(situation).within(END_SHOWN if not shown and may_run_anywhere(situation) else None)
 
 
 def show_settled(situation: Situation) -> Iterator[Effect]:

@@ -30,7 +30,7 @@ from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_updates import note_last_worker, retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.removal import remove_but
-from multikueue.core.workload.seen import graces
+from multikueue.core.workload.seen import graces, runs
 from multikueue.core.workload.seen.runs import earlier_jobs, is_given_up, may_be_ours, may_have_pods, stuck
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
@@ -131,10 +131,11 @@ def overdue(situation: Situation) -> Iterator[Leftover]:
 
 
 def ending_run(situation: Situation) -> str:
-    """What the check of a job that is to run nowhere says while there is something of it; else what it said before."""
+    """What the check of a job that is to run nowhere says while something of it may run; else what it said before."""
     listed = ((worker, job) for worker in situation.workers if worker.in_sight for job in worker.all_jobs)
     shown = (_leftover(worker, job, _state(job.object)) for worker, job in listed)
-    return next((f"Waiting for {leftover}" for leftover in shown), situation.head)
+    hidden = (f'worker cluster "{run.worker}": {run.why}' for run in runs.possible_runs(situation) if run.why)
+    return next((f"Waiting for {run}" for run in (*shown, *hidden)), situation.head)
 
 
 def ends_in(situation: Situation) -> Iterator[timedelta]:

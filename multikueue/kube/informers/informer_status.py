@@ -13,6 +13,10 @@ from multikueue.errors import ApiError, Cause, Forbidden, NotFound, Unreadable
 CERTAIN_REFUSAL: Final = 3
 """Failures in a row after which an answer such as 500 counts as a refusal. A 403 or 404 counts at once."""
 
+UNREADABLE_AGAIN: Final = 5.0
+"""The least seconds until a server is asked again whose answer was too much to read: each attempt may be a list of a
+thousand pages, and nothing that passes by itself makes that smaller."""
+
 
 @attrs.frozen
 class InformerStatus:
@@ -92,6 +96,8 @@ class InformerStatus:
         unreadable = isinstance(error, Unreadable)
         begins = self.failing_since is None or self.unreadable or unreadable
         waits, count = (refused, refusals) if refusals else (backoff, failures)
+        if unreadable:
+            waits = attrs.evolve(waits, base=max(waits.base, UNREADABLE_AGAIN))
         delay = waits.delay(count, fraction, given_up_in=given_up_in)
         return attrs.evolve(
             self,

@@ -113,6 +113,14 @@ class TestItsEndCounts:
         assert words(snapshot(over, late, worker("w2"))) == ["copy job status"]
         assert words(snapshot(over, late, worker("w2"), job=SHOWN)) == ["delete job on w1"]
 
+    def test_it_is_kept_for_as_long_as_the_managers_server_forbids_what_it_shows(self) -> None:
+        """A kind was forbidden on the manager for minutes, and hidden on the worker before (seed 20668)."""
+        over, late = workload(finished="Succeeded", evictions=1), attrs.evolve(ended(), workload=None)
+        forbidden = snapshot(over, late, worker("w2"), refused_for=timedelta(minutes=4))
+        assert words(forbidden) == ["copy job status"]
+        gone = attrs.evolve(forbidden, workload=None)
+        assert "copy job status" not in words(gone), "its quota is waited for"
+
     def test_it_waits_for_the_managers_job(self) -> None:
         """Without its status a Finished Workload tells too little."""
         assert words(snapshot(AGAIN, ended(), worker("w2"), job={})) == []

@@ -24,6 +24,7 @@ from tests.core.door import (
     Lost,
     Opaque,
     PatchJobStatus,
+    Reach,
     Snapshot,
     Unanswered,
     Worker,
@@ -113,6 +114,13 @@ class TestSettledEnds:
         assert "copy job status" not in words(snapshot(local, may_run, job=TERMINATED)), "it ends there still"
         assert words(attrs.evolve(seen, siblings=(workload(name="next"),))) == [], "another one has the job"
 
+    @pytest.mark.parametrize("reach", [Connecting(), Lost(NOW - timedelta(minutes=5), seen=False)], ids=["new", "lost"])
+    def test_where_it_may_run_unseen_a_finished_one_is_looked_at_again(self, reach: Reach) -> None:
+        """No event tells that its worker is in sight again, and has nothing of it: a restart came in between."""
+        local = workload(cluster="w1", check="Ready", finished="Failed")
+        plan = decide(snapshot(local, worker("w1", reach=reach), job=TERMINATED))
+        assert (plan.effects, plan.look_again) == ((), 120.0)
+
     def test_a_job_that_may_run_on_a_lost_worker_shows_its_end_once_that_is_given_up(self) -> None:
         """Nothing has changed for long by then."""
         lost = worker("w1", reach=Lost(NOW - timedelta(minutes=15)))
@@ -139,6 +147,16 @@ class TestSettledEnds:
         lost = worker("w1", reach=Lost(NOW - timedelta(minutes=5), seen=False))
         plan = decide(snapshot(READY, lost, job=TERMINATED))
         assert (plan.effects, plan.look_again) == ((), 600.0)
+
+    def test_a_slice_of_it_names_the_worker_that_cannot_be_seen(self) -> None:
+        """It has never said a word: another slice of its job was placed there (seeds 20197, 21199)."""
+        lost = worker("w1", reach=Lost(NOW - timedelta(minutes=5), seen=False))
+        seen = snapshot(workload(cluster="w1", check="Pending", said=""), lost, job=TERMINATED)
+        (entry,) = sole(ApplyStatus, decide(seen).effects).object["status"]["admissionChecks"]
+        assert (
+            entry["message"]
+            == 'Waiting for worker cluster "w1": it cannot be seen and may still run an earlier attempt'
+        )
 
 
 ACTIVE: dict[str, Json] = {
