@@ -115,7 +115,7 @@ class TestItsEndCounts:
 
     def test_it_is_kept_for_as_long_as_the_managers_server_forbids_what_it_shows(self) -> None:
         """A kind was forbidden on the manager for minutes, and hidden on the worker before (seed 20668)."""
-        over, late = workload(finished="Succeeded", evictions=1), attrs.evolve(ended(), workload=None)
+        over, late = workload(finished="Succeeded", evictions=1), attrs.evolve(ended(), copy=None)
         forbidden = snapshot(over, late, worker("w2"), refused_for=timedelta(minutes=4))
         assert words(forbidden) == ["copy job status"]
         gone = attrs.evolve(forbidden, workload=None)

@@ -74,9 +74,9 @@ class Scene:
         cluster = await self.manager.get(MULTIKUEUE_CLUSTER, "oslo")
         assert cluster is not None
         active = condition(cluster, "Active")
-        told = facts_status(cluster, active, ConnectionFacts(is_manager=is_manager), NOW)
+        facts_condition = facts_status(cluster, active, ConnectionFacts(is_manager=is_manager), NOW)
         second = second_name_status(cluster, SecondName(second_of, "uid"), NOW) if second_of else None
-        status: Json = {"status": {"conditions": [*filter(None, (active, told, second))]}}
+        status: Json = {"status": {"conditions": [*filter(None, (active, facts_condition, second))]}}
         client = self.manager.client()
         await client.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "oslo"), status, subresource="status")
 
