@@ -278,7 +278,7 @@ def observed_here(local: Json, remote: Json, *, counted: bool) -> Json:
     return {**remote, "status": {**shifted(status), **known}}
 
 
-MAX_STATUS: Final = 128 << 10
+MAX_STATUS: Final = 512 << 10
 """Bytes of a status that is shown. A worker, and what runs there, decides how large its own is: each job would leave as
 much in the manager's etcd."""
 _MESSAGE: Final = 1_024
