@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from multikueue.core.model.names import Json
 from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import GROUP, pod, widget
+
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
 
 
 async def test_f1_merge_patch(namespaced: OpenNamespace) -> None:
@@ -310,3 +314,61 @@ async def test_f23_json_patches_count_from_the_end(namespaced: OpenNamespace) ->
         for beyond in ({"op": "remove", "path": f"{listed}/-4"}, {"op": "add", "path": f"{listed}/-5", "value": "a"}):
             assert (await cluster.json_patch(f"{path}/w", [beyond]))[0] == 422
         await cluster.json_patch(f"{path}/w", [{"op": "remove", "path": listed}])
+
+
+async def test_f24_json_patches_that_leave_something_out(namespaced: OpenNamespace) -> None:
+    """A value that is left out is null; what stands before the first slash of a path does not count."""
+    async with namespaced() as (cluster, ns):
+        path, listed = f"/api/v1/namespaces/{ns}/configmaps", "/metadata/finalizers"
+        made = {"metadata": {"name": "w", "finalizers": ["a.b/1", "a.b/2"]}, "data": {"k": "v", "l": "w"}}
+        await cluster.post(path, made)
+        for step, data in (
+            ({"op": "add", "path": "/data/z"}, {"k": "v", "l": "w", "z": ""}),
+            ({"op": "test", "path": "/data/absent"}, {"k": "v", "l": "w", "z": ""}),
+            ({"op": "replace", "path": "/data/k"}, {"k": "", "l": "w", "z": ""}),
+            ({"op": "add", "path": "of/data/z", "value": "1"}, {"k": "", "l": "w", "z": "1"}),
+            ({"op": "copy", "from": "of/data/l", "path": "/data/z"}, {"k": "", "l": "w", "z": "w"}),
+        ):
+            code, body = await cluster.json_patch(f"{path}/w", [step])
+            assert (code, body.get("data")) == (200, data), step
+        for index, value in (("01", "a.b/3"), ("+1", "a.b/4")):
+            replaced = {"op": "replace", "path": f"{listed}/{index}", "value": value}
+            code, body = await cluster.json_patch(f"{path}/w", [replaced])
+            assert (code, body["metadata"].get("finalizers")) == (200, ["a.b/1", value]), index
+        owned = [{"op": "add", "path": "/metadata/ownerReferences", "value": [OWNER, {**OWNER, "uid": "v"}]}]
+        named = {"op": "replace", "path": "/metadata/ownerReferences/-1/name", "value": "q"}
+        code, body = await cluster.json_patch(f"{path}/w", [*owned, named])
+        assert (code, [owner["name"] for owner in body["metadata"]["ownerReferences"]]) == (200, ["p", "q"])
+        await cluster.json_patch(f"{path}/w", [{"op": "remove", "path": listed}])
+
+
+@pytest.mark.parametrize(
+    ("patch", "code"),
+    [
+        ([None], 422),
+        ([{}], 422),
+        ([{"op": "add", "value": "1"}], 422),
+        ([{"op": "add", "path": None, "value": "1"}], 422),
+        ([{"op": "add", "path": "data", "value": "1"}], 422),
+        ([{"op": "copy", "path": "/data/z"}], 422),
+        ([{"op": "move", "path": "/data/z"}], 422),
+        ([{"op": "merge", "path": "/data/z"}], 422),
+        ([{"op": "add", "path": "/data/z/x/y", "value": "1"}], 422),
+        ([{"op": "add", "path": "/data/k/x", "value": "1"}], 422),
+        ([{"op": "replace", "path": "", "value": None}], 422),
+        ([{"op": "replace", "path": "", "value": "x"}], 422),
+        ([{"op": "add", "path": 5, "value": "1"}], 400),
+        ([{"op": "copy", "from": [], "path": "/data/z"}], 400),
+        ([{"op": 1, "path": "/data/z"}], 400),
+        (["add"], 400),
+        ([[]], 400),
+        ({"op": "add"}, 400),
+    ],
+    ids=str,
+)
+async def test_f25_json_patches_that_are_none(namespaced: OpenNamespace, patch: Any, code: int) -> None:
+    """A step of another form is no patch (400); one that cannot be done is 422."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        await cluster.post(path, {"metadata": {"name": "w"}, "data": {"k": "v"}})
+        assert (await cluster.json_patch(f"{path}/w", patch))[0] == code

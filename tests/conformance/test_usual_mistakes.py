@@ -169,3 +169,39 @@ async def test_k9_a_directive_for_what_is_not_there(namespaced: OpenNamespace) -
         await cluster.merge_patch(f"{path}/a", {"metadata": {"labels": {"a": "b"}}})
         code, body = await cluster.strategic_patch(f"{path}/a", patch)
         assert (code, body["metadata"].get("labels")) == (200, {"z": "y"})
+
+
+@pytest.mark.parametrize(
+    ("annotations", "wrong"),
+    [
+        ({"a": "x" * 200_000, "b": "é" * 31_072}, True),
+        ({f"k{number}": "x" * 1000 for number in range(270)}, True),
+        ({"A B": "x"}, True),
+        ({"a": "x" * 200_000, "b": "é" * 31_071}, False),
+        ({"UPPER.example/x": "x"}, False),
+    ],
+    ids=["long", "many", "a key", "as long as may be", "capitals"],
+)
+async def test_k10_annotations_of_a_template(namespaced: OpenNamespace, annotations: Json, wrong: bool) -> None:
+    """A launcher that hands its settings to its pods found their bound on a real cluster only."""
+    async with namespaced() as (cluster, ns):
+        pod = {"containers": [{"name": "m", "image": "i"}]}
+        metadata = {"labels": {"a": "b"}, "annotations": annotations}
+        job = {"template": {"metadata": metadata, "spec": {**pod, "restartPolicy": "Never"}}}
+        selector = {"matchLabels": {"a": "b"}}
+        of_a_set = {"selector": selector, "serviceName": "s", "template": {"metadata": metadata, "spec": pod}}
+        refused = (422, ["spec.template.annotations"]) if wrong else (201, [])
+        assert await tried(cluster, f"/apis/batch/v1/namespaces/{ns}/jobs", spec=job) == refused
+        for plural in ("deployments", "statefulsets"):
+            found = await tried(cluster, f"/apis/apps/v1/namespaces/{ns}/{plural}", spec=of_a_set)
+            assert found == refused, plural
+
+
+@pytest.mark.parametrize("label", [{"x" * 64: "a"}, {"a..b/c": "d"}, {"A.b/c": "d"}, {"x" * 254 + "/a": "b"}])
+async def test_k11_keys_of_labels(namespaced: OpenNamespace, label: Json) -> None:
+    """A job's name as a label's key is soon too long."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        assert await tried(cluster, path, metadata={"labels": label}) == (422, ["metadata.labels"])
+        longest = {"metadata": {"name": "a", "labels": {"x" * 63: "y" * 63, f"{'x' * 253}/a": ""}}}
+        assert (await cluster.post(path, longest))[0] == 201
