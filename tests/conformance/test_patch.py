@@ -372,3 +372,54 @@ async def test_f25_json_patches_that_are_none(namespaced: OpenNamespace, patch: 
         path = f"/api/v1/namespaces/{ns}/configmaps"
         await cluster.post(path, {"metadata": {"name": "w"}, "data": {"k": "v"}})
         assert (await cluster.json_patch(f"{path}/w", patch))[0] == code
+
+
+async def test_f26_deletion_is_no_field(namespaced: OpenNamespace) -> None:
+    """Nobody marks an object as deleted by a write: 422; what an object has already may be sent back."""
+    async with namespaced() as (cluster, ns):
+        made = await cluster.make_widget(ns)
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        await cluster.post(path, {"metadata": {"name": "w", "finalizers": ["a.b/c"]}})
+        for field, value in (("deletionTimestamp", "2026-01-01T00:00:00Z"), ("deletionGracePeriodSeconds", 5)):
+            for place in (f"{path}/w", cluster.widgets(ns, "w")):
+                code, body = await cluster.merge_patch(place, {"metadata": {field: value}})
+                assert (code, {cause["field"] for cause in body["details"]["causes"]}) == (422, {f"metadata.{field}"})
+            assert (await cluster.put(f"{path}/w", {"metadata": {"name": "w", field: value}}))[0] == 422
+            replaced = widget(
+                "w", {"size": 1}, meta={"resourceVersion": made["metadata"]["resourceVersion"], field: value}
+            )
+            assert (await cluster.put(cluster.widgets(ns, "w"), replaced))[0] == 422
+            assert (await cluster.merge_patch(cluster.widgets(ns, "w", "status"), {"metadata": {field: value}}))[
+                0
+            ] == 200
+        await cluster.delete(f"{path}/w")
+        _, body = await cluster.get(f"{path}/w")
+        assert (await cluster.put(f"{path}/w", body))[0] == 200
+        assert (await cluster.put(f"{path}/w", {"metadata": {"name": "w"}}))[0] == 200, "the last finalizer, too"
+
+
+async def test_f27_a_patch_that_takes_the_resource_version_away(namespaced: OpenNamespace) -> None:
+    """Custom kinds and Leases are never replaced without one: 422. Others are."""
+    async with namespaced() as (cluster, ns):
+        await cluster.make_widget(ns)
+        leases, plain = f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", f"/api/v1/namespaces/{ns}/configmaps"
+        for path in (leases, plain):
+            await cluster.post(path, {"metadata": {"name": "w"}})
+        for version in ("", "0", None):
+            patch: Json = {"metadata": {"resourceVersion": version, "labels": {"a": "b"}}}
+            for path in (f"{leases}/w", cluster.widgets(ns, "w"), cluster.widgets(ns, "w", "status")):
+                assert (await cluster.merge_patch(path, patch))[0] == 422, (path, version)
+            assert (await cluster.merge_patch(f"{plain}/w", patch))[0] == 200
+
+
+async def test_f28_applies_to_what_is_not_there(namespaced: OpenNamespace) -> None:
+    """With a uid it is a conflict: that object is gone. A resourceVersion does not count, and 0 is any."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps/w"
+        body: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w"}}
+        other = {**body, "metadata": {"name": "w", "uid": "aaaaaaaa-0000-0000-0000-000000000000"}}
+        assert (await cluster.apply(path, other))[0] == 409
+        for code in (201, 200):
+            any_version = {**body, "metadata": {"name": "w", "resourceVersion": "0"}}
+            assert (await cluster.apply(path, any_version))[0] == code
+        assert (await cluster.apply(f"{path}2", {**body, "metadata": {"name": "w2", "resourceVersion": "1"}}))[0] == 201

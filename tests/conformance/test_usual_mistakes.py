@@ -205,3 +205,45 @@ async def test_k11_keys_of_labels(namespaced: OpenNamespace, label: Json) -> Non
         assert await tried(cluster, path, metadata={"labels": label}) == (422, ["metadata.labels"])
         longest = {"metadata": {"name": "a", "labels": {"x" * 63: "y" * 63, f"{'x' * 253}/a": ""}}}
         assert (await cluster.post(path, longest))[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"regarding": {"name": "x"}}, "involvedObject.namespace"),
+        ({"reportingController": "my controller"}, "reportingController"),
+        ({"series": {"count": 1, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}}, "series.count"),
+        ({"series": {"count": 2}}, "series.lastObservedTime"),
+        ({"deprecatedCount": 1}, "count"),
+        ({"deprecatedSource": {"component": "x"}}, "source"),
+        ({"deprecatedFirstTimestamp": "2026-01-01T00:00:00Z"}, "firstTimestamp"),
+        ({"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}, "related": {"name": "y"}}, ""),
+    ],
+    ids=["nowhere", "a name", "once", "when", "old count", "old source", "old time", "right"],
+)
+async def test_k12_events(namespaced: OpenNamespace, fields: Json, wrong: str) -> None:
+    """Who tells of an object in another namespace than its own tells nothing."""
+    event: Json = {"eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "reason": "Told", "action": "Told"}
+    async with namespaced() as (cluster, ns):
+        event |= {"regarding": {"namespace": ns, "name": "x"}, "reportingController": "c", "reportingInstance": "c-0"}
+        found = await tried(cluster, f"/apis/events.k8s.io/v1/namespaces/{ns}/events", **{**event, **fields})
+        assert found == ((422, [wrong]) if wrong else (201, []))
+        for namespace in (ns, "", "other"):
+            found = await tried(cluster, f"/api/v1/namespaces/{ns}/events", involvedObject={"namespace": namespace})
+            assert found == ((201, []) if namespace == ns else (422, ["involvedObject.namespace"])), namespace
+
+
+async def test_k13_options_that_are_none(namespaced: OpenNamespace) -> None:
+    """`dryRun=true` was no dry run: it wrote, and deleted."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        assert (await cluster.post(path, {"metadata": {"name": "a"}}, params={"dryRun": "true"}))[0] == 422
+        assert (await cluster.post(path, {"metadata": {"name": "a"}}))[0] == 201
+        assert (await cluster.put(f"{path}/a", {"metadata": {"name": "a"}}, params={"dryRun": "true"}))[0] == 422
+        assert (await cluster.merge_patch(f"{path}/a", {}, params={"dryRun": "true"}))[0] == 422
+        assert (await cluster.delete(f"{path}/a", params={"dryRun": "true"}))[0] == 422
+        assert (await cluster.delete(f"{path}/a", {"dryRun": ["true"]}))[0] == 422
+        assert (await cluster.delete(f"{path}/a", params={"gracePeriodSeconds": "soon"}))[0] == 400
+        assert (await cluster.delete(f"{path}/a", {"gracePeriodSeconds": "5"}))[0] == 400
+        assert (await cluster.delete(f"{path}/a", {"preconditions": "x"}))[0] == 400
+        assert (await cluster.get(f"{path}/a"))[0] == 200

@@ -11,7 +11,7 @@ from multikueue.sandbox.apiserver.status_errors import Cause
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")
-_PART = "name part must consist of alphanumeric characters, '-', '_' or '.'"
+NAME_PART: Final = "name part must consist of alphanumeric characters, '-', '_' or '.'"
 _DOMAIN = r"(?=[^/]{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/"
 _QUALIFIED = re.compile(rf"({_DOMAIN})?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
 
@@ -99,7 +99,7 @@ def check_annotations(annotations: Json, field: str) -> Iterator[Cause]:
     """Keys are qualified names, and all together are not too long."""
     for key in annotations:
         if not is_qualified(key.lower()):
-            yield invalid_value(field, _PART, f'"{key}"')
+            yield invalid_value(field, NAME_PART, f'"{key}"')
     if sum(len(text.encode()) for pair in annotations.items() for text in pair) > MAX_ANNOTATIONS:
         yield Cause("FieldValueTooLong", field, f"Too long: may not be more than {MAX_ANNOTATIONS} bytes")
 
@@ -111,4 +111,4 @@ def check_labels(labels: Json, field: str) -> Iterator[Cause]:
             rule = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"
             yield invalid_value(field, rule, f'"{value}"')
         if not is_qualified(key):
-            yield invalid_value(field, _PART, f'"{key}"')
+            yield invalid_value(field, NAME_PART, f'"{key}"')

@@ -9,7 +9,7 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.kinds.resources import NAMESPACES, PODS, ResourceType
-from multikueue.sandbox.apiserver.status_errors import invalid_options, precondition
+from multikueue.sandbox.apiserver.status_errors import bad_request, invalid_options, precondition
 from multikueue.sandbox.apiserver.storage.cluster import Cluster
 from multikueue.sandbox.apiserver.validation.rules import unsupported
 from multikueue.sandbox.apiserver.verbs.updating import Target
@@ -50,16 +50,33 @@ class DeleteOptions:
 
     @classmethod
     def from_body(cls, body: Any) -> DeleteOptions:
-        """Read a DeleteOptions object; anything else means the defaults."""
+        """Read a DeleteOptions object; anything else means the defaults.
+
+        Raises:
+            StatusError: 400 or 422, a value is none.
+        """
         given = body if isinstance(body, dict) else {}
-        preconditions = given.get("preconditions") or {}
+        preconditions, grace = given.get("preconditions") or {}, given.get("gracePeriodSeconds")
+        if not isinstance(preconditions, dict) or not isinstance(grace, int | None):
+            raise bad_request("DeleteOptions: preconditions must be an object, gracePeriodSeconds a number")
         return cls(
             propagation="Orphan" if given.get("orphanDependents") else given.get("propagationPolicy") or "",
             uid=preconditions.get("uid") or "",
             resource_version=preconditions.get("resourceVersion") or "",
-            grace=given.get("gracePeriodSeconds"),
-            dry_run=given.get("dryRun") == ["All"],
+            grace=grace,
+            dry_run=is_dry_run("DeleteOptions", given.get("dryRun") or []),
         )
+
+
+def is_dry_run(kind: str, values: Any) -> bool:
+    """Whether a request is only tried; `dryRun=true` says nothing.
+
+    Raises:
+        StatusError: 422, there is no such dry run.
+    """
+    if not isinstance(values, list) or any(value != "All" for value in values):
+        raise invalid_options(kind, unsupported("dryRun", values, ("All",)))
+    return bool(values)
 
 
 def delete(cluster: Cluster, target: Target, options: DeleteOptions) -> tuple[Json, bool]:

@@ -68,8 +68,9 @@ def apply(cluster: Cluster, target: Target, body: Any, options: WriteOptions) ->
     live = row.viewed(entry.obj) if entry else None
     if live is None and target.subresource:
         raise not_found(row, target.name)
-    revision = config["metadata"].get("resourceVersion")
-    if revision and (live is None or revision != live["metadata"]["resourceVersion"]):
+    metadata = config["metadata"]
+    current = ("", "0", live["metadata"]["resourceVersion"]) if live else ()
+    if metadata.get("uid") if live is None else (metadata.get("resourceVersion") or "") not in current:
         raise conflict(row, target.name)
     _check_fits(target, config)
     reset = row.reset(target.subresource)
@@ -78,6 +79,7 @@ def apply(cluster: Cluster, target: Target, body: Any, options: WriteOptions) ->
     new = clone(apply_config(row.shape, empty, live or empty, config, write, force=options.force))
     if live is None:
         managed = new["metadata"].pop("managedFields", None)
+        new["metadata"].pop("resourceVersion", None)
         return create(cluster, row, target.namespace, new, options, managed=managed or []), True
     return update(cluster, target, new, options, is_patch=True, applied=True), False
 
