@@ -357,6 +357,7 @@ async def test_f24_json_patches_that_leave_something_out(namespaced: OpenNamespa
         ([{"op": "add", "path": "/data/k/x", "value": "1"}], 422),
         ([{"op": "replace", "path": "", "value": None}], 422),
         ([{"op": "replace", "path": "", "value": "x"}], 422),
+        ([{"op": "replace", "path": "", "value": []}], 422),
         ([{"op": "add", "path": 5, "value": "1"}], 400),
         ([{"op": "copy", "from": [], "path": "/data/z"}], 400),
         ([{"op": 1, "path": "/data/z"}], 400),

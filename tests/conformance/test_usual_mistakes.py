@@ -244,6 +244,9 @@ async def test_k13_options_that_are_none(namespaced: OpenNamespace) -> None:
         assert (await cluster.delete(f"{path}/a", params={"dryRun": "true"}))[0] == 422
         assert (await cluster.delete(f"{path}/a", {"dryRun": ["true"]}))[0] == 422
         assert (await cluster.delete(f"{path}/a", params={"gracePeriodSeconds": "soon"}))[0] == 400
-        assert (await cluster.delete(f"{path}/a", {"gracePeriodSeconds": "5"}))[0] == 400
-        assert (await cluster.delete(f"{path}/a", {"preconditions": "x"}))[0] == 400
+        for wrong in ("gracePeriodSeconds", "preconditions", "dryRun", "orphanDependents"):
+            assert (await cluster.delete(f"{path}/a", {wrong: "5"}))[0] == 400, wrong
+        assert (await cluster.delete(f"{path}/a", {"propagationPolicy": 5}))[0] == 400
+        for raw in ("[]", '"x"', "5", "true"):
+            assert (await cluster.request("DELETE", f"{path}/a", raw=raw))[0] == 400, raw
         assert (await cluster.get(f"{path}/a"))[0] == 200

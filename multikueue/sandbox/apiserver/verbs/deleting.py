@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import attrs
 
@@ -18,6 +19,13 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _POLICIES = ("Foreground", "Background", "Orphan")
 _FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
+_TYPES: Final = {
+    "preconditions": dict,
+    "gracePeriodSeconds": int,
+    "propagationPolicy": str,
+    "orphanDependents": bool,
+    "dryRun": list,
+}
 
 
 @attrs.frozen
@@ -50,31 +58,31 @@ class DeleteOptions:
 
     @classmethod
     def from_body(cls, body: Any) -> DeleteOptions:
-        """Read a DeleteOptions object; anything else means the defaults.
+        """Read a DeleteOptions object.
 
         Raises:
-            StatusError: 400 or 422, a value is none.
+            StatusError: 400, it is none; 422, there is no such dry run.
         """
-        given = body if isinstance(body, dict) else {}
-        preconditions, grace = given.get("preconditions") or {}, given.get("gracePeriodSeconds")
-        if not isinstance(preconditions, dict) or not isinstance(grace, int | None):
-            raise bad_request("DeleteOptions: preconditions must be an object, gracePeriodSeconds a number")
+        given = {field: value for field, value in body.items() if value is not None} if isinstance(body, dict) else None
+        if given is None or any(type(given.get(field, kind())) is not kind for field, kind in _TYPES.items()):
+            raise bad_request("the object provided is unrecognized: no DeleteOptions")
+        preconditions = given.get("preconditions") or {}
         return cls(
             propagation="Orphan" if given.get("orphanDependents") else given.get("propagationPolicy") or "",
             uid=preconditions.get("uid") or "",
             resource_version=preconditions.get("resourceVersion") or "",
-            grace=grace,
-            dry_run=is_dry_run("DeleteOptions", given.get("dryRun") or []),
+            grace=given.get("gracePeriodSeconds"),
+            dry_run=is_dry_run("DeleteOptions", given.get("dryRun", [])),
         )
 
 
-def is_dry_run(kind: str, values: Any) -> bool:
+def is_dry_run(kind: str, values: Sequence[Any]) -> bool:
     """Whether a request is only tried; `dryRun=true` says nothing.
 
     Raises:
         StatusError: 422, there is no such dry run.
     """
-    if not isinstance(values, list) or any(value != "All" for value in values):
+    if any(value != "All" for value in values):
         raise invalid_options(kind, unsupported("dryRun", values, ("All",)))
     return bool(values)
 

@@ -51,8 +51,6 @@ def patch(cluster: Cluster, target: Target, format_: str, body: Any, options: Wr
         new = merge_patch(old, body)
     else:
         new = strategic_patch(target.row.schema, old, _whole_numbers(body))
-    if not isinstance(new, dict):
-        raise bad_request("error decoding patch: the result is not an object")
     return update(cluster, target, clone(new), options, is_patch=True)
 
 
@@ -116,7 +114,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def json_patch(obj: Json, operations: Any) -> Any:
+def json_patch(obj: Json, operations: Any) -> Json:
     """RFC 6902.
 
     Raises:
@@ -127,8 +125,8 @@ def json_patch(obj: Json, operations: Any) -> Any:
     try:
         for operation in operations:
             obj = jsonpatch.apply_patch(obj, _as_go_does(obj, operation or {}))
-            if not isinstance(obj, dict | list):
-                raise TypeError("a document must be an object or an array")
+        if not isinstance(obj, dict):
+            raise TypeError("the result is no object")
         return obj
     except (jsonpatch.JsonPatchException, JsonPointerException, TypeError, KeyError, AttributeError) as error:
         message = f"the server rejected our request due to an error in our request: {error}"
