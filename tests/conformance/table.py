@@ -34,6 +34,7 @@ _GROUPS = {
     "h": "watch",
     "i": "errors, access, kinds",
     "j": "protobuf and identities",
+    "k": "usual mistakes",
 }
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.conformance.client import Open, OpenNamespace
-from tests.conformance.objects import GROUP, config_map, widget
+from tests.conformance.objects import GROUP, config_map, pod, widget
 
 
 async def test_c1_created_metadata(namespaced: OpenNamespace) -> None:
@@ -208,3 +210,25 @@ async def test_d33_unknown_fields_are_told(namespaced: OpenNamespace) -> None:
         for wrong in ("strict", "x"):
             code, _ = await cluster.post(path, {"metadata": {"name": "b"}}, params={"fieldValidation": wrong})
             assert code == 422
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("2026-01-02T03:04:05,678901Z", "2026-01-02T03:04:05.678901Z"),
+        ("2026-01-02T3:04:05.678901Z", "2026-01-02T03:04:05.678901Z"),
+        ("0001-01-01T00:00:00.000000Z", None),
+        ("0001-01-01T00:00:00.000001Z", "0001-01-01T00:00:00.000001Z"),
+    ],
+)
+async def test_d36_times_as_go_reads_them(namespaced: OpenNamespace, given: str, kept: str | None) -> None:
+    """A comma before the fraction, an hour of one digit, and Go's zero, which is no time."""
+    async with namespaced() as (cluster, ns):
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
+        code, body = await cluster.post(path, {"metadata": {"name": "l"}, "spec": {"renewTime": given}})
+        assert (code, body.get("spec", {}).get("renewTime")) == (201, kept)
+        pods = f"/api/v1/namespaces/{ns}/pods"
+        await cluster.post(pods, pod("p"))
+        code, body = await cluster.merge_patch(f"{pods}/p/status", {"status": {"startTime": given}})
+        seconds = f"{kept[:19]}Z" if kept and kept > "0002" else None
+        assert (code, body.get("status", {}).get("startTime")) == (200, seconds)

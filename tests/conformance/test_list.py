@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import GROUP, pod
 
@@ -151,3 +153,47 @@ async def test_d11_partial_metadata(namespaced: OpenNamespace) -> None:
         )
         assert body.get("kind") == "PartialObjectMetadataList"
         assert "spec" not in body["items"][0]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        *("x/=a", "x/y/z=a", "A.B/c=d", "a..b/c", "x" * 64),
+        *("a=-b", "a=b-", f"a={'x' * 64}", "a in (b c)", "a in ((b)", "a in (-b)", "a in (b", "a notin b"),
+        *("a>1.0", "a>-1", "a>x", "a<", "a>9223372036854775808", "a=b,", "a,"),
+    ],
+)
+async def test_d34_label_selectors_that_are_none(namespaced: OpenNamespace, selector: str) -> None:
+    """What can be no label's key or value, and a number that is none, is answered with 400."""
+    async with namespaced() as (cluster, ns):
+        code, _ = await cluster.get(cluster.widgets(ns), params={"labelSelector": selector})
+        assert code == 400
+
+
+async def test_d35_label_selectors_for_what_is_empty(namespaced: OpenNamespace) -> None:
+    """Nothing between brackets and commas is the empty value."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        for name, labels in {
+            "e": {"a": ""},
+            "b": {"a": "b"},
+            "c": {"a": "c"},
+            "n": {"a": "5"},
+            "u": {"a": "1_0"},
+        }.items():
+            await cluster.post(path, {"metadata": {"name": name, "labels": labels}})
+        for selector, wanted in {
+            "a in ()": "e",
+            "a in (b,)": "be",
+            "a in (,b)": "be",
+            "a in (b,,c)": "bce",
+            "a notin ()": "bcnu",
+            "a=": "e",
+            "a>4": "n",
+            "a > 04": "n",
+            "a<5": "",
+        }.items():
+            selected = {"labelSelector": f"{selector},a"}  # a real server keeps a ConfigMap of its own there
+            code, body = await cluster.get(path, params=selected)
+            assert code == 200
+            assert "".join(sorted(item["metadata"]["name"] for item in body["items"])) == wanted, selector

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from multikueue.core.model.names import Json
 from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import GROUP, pod, widget
+
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
 
 
 async def test_f1_merge_patch(namespaced: OpenNamespace) -> None:
@@ -310,3 +314,113 @@ async def test_f23_json_patches_count_from_the_end(namespaced: OpenNamespace) ->
         for beyond in ({"op": "remove", "path": f"{listed}/-4"}, {"op": "add", "path": f"{listed}/-5", "value": "a"}):
             assert (await cluster.json_patch(f"{path}/w", [beyond]))[0] == 422
         await cluster.json_patch(f"{path}/w", [{"op": "remove", "path": listed}])
+
+
+async def test_f24_json_patches_that_leave_something_out(namespaced: OpenNamespace) -> None:
+    """A value that is left out is null; what stands before the first slash of a path does not count."""
+    async with namespaced() as (cluster, ns):
+        path, listed = f"/api/v1/namespaces/{ns}/configmaps", "/metadata/finalizers"
+        made = {"metadata": {"name": "w", "finalizers": ["a.b/1", "a.b/2"]}, "data": {"k": "v", "l": "w"}}
+        await cluster.post(path, made)
+        for step, data in (
+            ({"op": "add", "path": "/data/z"}, {"k": "v", "l": "w", "z": ""}),
+            ({"op": "test", "path": "/data/absent"}, {"k": "v", "l": "w", "z": ""}),
+            ({"op": "replace", "path": "/data/k"}, {"k": "", "l": "w", "z": ""}),
+            ({"op": "add", "path": "of/data/z", "value": "1"}, {"k": "", "l": "w", "z": "1"}),
+            ({"op": "copy", "from": "of/data/l", "path": "/data/z"}, {"k": "", "l": "w", "z": "w"}),
+        ):
+            code, body = await cluster.json_patch(f"{path}/w", [step])
+            assert (code, body.get("data")) == (200, data), step
+        for index, value in (("01", "a.b/3"), ("+1", "a.b/4")):
+            replaced = {"op": "replace", "path": f"{listed}/{index}", "value": value}
+            code, body = await cluster.json_patch(f"{path}/w", [replaced])
+            assert (code, body["metadata"].get("finalizers")) == (200, ["a.b/1", value]), index
+        owned = [{"op": "add", "path": "/metadata/ownerReferences", "value": [OWNER, {**OWNER, "uid": "v"}]}]
+        named = {"op": "replace", "path": "/metadata/ownerReferences/-1/name", "value": "q"}
+        code, body = await cluster.json_patch(f"{path}/w", [*owned, named])
+        assert (code, [owner["name"] for owner in body["metadata"]["ownerReferences"]]) == (200, ["p", "q"])
+        await cluster.json_patch(f"{path}/w", [{"op": "remove", "path": listed}])
+
+
+@pytest.mark.parametrize(
+    ("patch", "code"),
+    [
+        ([None], 422),
+        ([{}], 422),
+        ([{"op": "add", "value": "1"}], 422),
+        ([{"op": "add", "path": None, "value": "1"}], 422),
+        ([{"op": "add", "path": "data", "value": "1"}], 422),
+        ([{"op": "copy", "path": "/data/z"}], 422),
+        ([{"op": "move", "path": "/data/z"}], 422),
+        ([{"op": "merge", "path": "/data/z"}], 422),
+        ([{"op": "add", "path": "/data/z/x/y", "value": "1"}], 422),
+        ([{"op": "add", "path": "/data/k/x", "value": "1"}], 422),
+        ([{"op": "replace", "path": "", "value": None}], 422),
+        ([{"op": "replace", "path": "", "value": "x"}], 422),
+        ([{"op": "replace", "path": "", "value": []}], 422),
+        ([{"op": "add", "path": 5, "value": "1"}], 400),
+        ([{"op": "copy", "from": [], "path": "/data/z"}], 400),
+        ([{"op": 1, "path": "/data/z"}], 400),
+        (["add"], 400),
+        ([[]], 400),
+        ({"op": "add"}, 400),
+    ],
+    ids=str,
+)
+async def test_f25_json_patches_that_are_none(namespaced: OpenNamespace, patch: Any, code: int) -> None:
+    """A step of another form is no patch (400); one that cannot be done is 422."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        await cluster.post(path, {"metadata": {"name": "w"}, "data": {"k": "v"}})
+        assert (await cluster.json_patch(f"{path}/w", patch))[0] == code
+
+
+async def test_f26_deletion_is_no_field(namespaced: OpenNamespace) -> None:
+    """Nobody marks an object as deleted by a write: 422; what an object has already may be sent back."""
+    async with namespaced() as (cluster, ns):
+        made = await cluster.make_widget(ns)
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        await cluster.post(path, {"metadata": {"name": "w", "finalizers": ["a.b/c"]}})
+        for field, value in (("deletionTimestamp", "2026-01-01T00:00:00Z"), ("deletionGracePeriodSeconds", 5)):
+            for place in (f"{path}/w", cluster.widgets(ns, "w")):
+                code, body = await cluster.merge_patch(place, {"metadata": {field: value}})
+                assert (code, {cause["field"] for cause in body["details"]["causes"]}) == (422, {f"metadata.{field}"})
+            assert (await cluster.put(f"{path}/w", {"metadata": {"name": "w", field: value}}))[0] == 422
+            replaced = widget(
+                "w", {"size": 1}, meta={"resourceVersion": made["metadata"]["resourceVersion"], field: value}
+            )
+            assert (await cluster.put(cluster.widgets(ns, "w"), replaced))[0] == 422
+            assert (await cluster.merge_patch(cluster.widgets(ns, "w", "status"), {"metadata": {field: value}}))[
+                0
+            ] == 200
+        await cluster.delete(f"{path}/w")
+        _, body = await cluster.get(f"{path}/w")
+        assert (await cluster.put(f"{path}/w", body))[0] == 200
+        assert (await cluster.put(f"{path}/w", {"metadata": {"name": "w"}}))[0] == 200, "the last finalizer, too"
+
+
+async def test_f27_a_patch_that_takes_the_resource_version_away(namespaced: OpenNamespace) -> None:
+    """Custom kinds and Leases are never replaced without one: 422. Others are."""
+    async with namespaced() as (cluster, ns):
+        await cluster.make_widget(ns)
+        leases, plain = f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", f"/api/v1/namespaces/{ns}/configmaps"
+        for path in (leases, plain):
+            await cluster.post(path, {"metadata": {"name": "w"}})
+        for version in ("", "0", None):
+            patch: Json = {"metadata": {"resourceVersion": version, "labels": {"a": "b"}}}
+            for path in (f"{leases}/w", cluster.widgets(ns, "w"), cluster.widgets(ns, "w", "status")):
+                assert (await cluster.merge_patch(path, patch))[0] == 422, (path, version)
+            assert (await cluster.merge_patch(f"{plain}/w", patch))[0] == 200
+
+
+async def test_f28_applies_to_what_is_not_there(namespaced: OpenNamespace) -> None:
+    """With a uid it is a conflict: that object is gone. A resourceVersion does not count, and 0 is any."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps/w"
+        body: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w"}}
+        other = {**body, "metadata": {"name": "w", "uid": "aaaaaaaa-0000-0000-0000-000000000000"}}
+        assert (await cluster.apply(path, other))[0] == 409
+        for code in (201, 200):
+            any_version = {**body, "metadata": {"name": "w", "resourceVersion": "0"}}
+            assert (await cluster.apply(path, any_version))[0] == code
+        assert (await cluster.apply(f"{path}2", {**body, "metadata": {"name": "w2", "resourceVersion": "1"}}))[0] == 201

@@ -169,3 +169,84 @@ async def test_k9_a_directive_for_what_is_not_there(namespaced: OpenNamespace) -
         await cluster.merge_patch(f"{path}/a", {"metadata": {"labels": {"a": "b"}}})
         code, body = await cluster.strategic_patch(f"{path}/a", patch)
         assert (code, body["metadata"].get("labels")) == (200, {"z": "y"})
+
+
+@pytest.mark.parametrize(
+    ("annotations", "wrong"),
+    [
+        ({"a": "x" * 200_000, "b": "é" * 31_072}, True),
+        ({f"k{number}": "x" * 1000 for number in range(270)}, True),
+        ({"A B": "x"}, True),
+        ({"a": "x" * 200_000, "b": "é" * 31_071}, False),
+        ({"UPPER.example/x": "x"}, False),
+    ],
+    ids=["long", "many", "a key", "as long as may be", "capitals"],
+)
+async def test_k10_annotations_of_a_template(namespaced: OpenNamespace, annotations: Json, wrong: bool) -> None:
+    """A launcher that hands its settings to its pods found their bound on a real cluster only."""
+    async with namespaced() as (cluster, ns):
+        pod = {"containers": [{"name": "m", "image": "i"}]}
+        metadata = {"labels": {"a": "b"}, "annotations": annotations}
+        job = {"template": {"metadata": metadata, "spec": {**pod, "restartPolicy": "Never"}}}
+        selector = {"matchLabels": {"a": "b"}}
+        of_a_set = {"selector": selector, "serviceName": "s", "template": {"metadata": metadata, "spec": pod}}
+        refused = (422, ["spec.template.annotations"]) if wrong else (201, [])
+        assert await tried(cluster, f"/apis/batch/v1/namespaces/{ns}/jobs", spec=job) == refused
+        for plural in ("deployments", "statefulsets"):
+            found = await tried(cluster, f"/apis/apps/v1/namespaces/{ns}/{plural}", spec=of_a_set)
+            assert found == refused, plural
+
+
+@pytest.mark.parametrize("label", [{"x" * 64: "a"}, {"a..b/c": "d"}, {"A.b/c": "d"}, {"x" * 254 + "/a": "b"}])
+async def test_k11_keys_of_labels(namespaced: OpenNamespace, label: Json) -> None:
+    """A job's name as a label's key is soon too long."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        assert await tried(cluster, path, metadata={"labels": label}) == (422, ["metadata.labels"])
+        longest = {"metadata": {"name": "a", "labels": {"x" * 63: "y" * 63, f"{'x' * 253}/a": ""}}}
+        assert (await cluster.post(path, longest))[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"regarding": {"name": "x"}}, "involvedObject.namespace"),
+        ({"reportingController": "my controller"}, "reportingController"),
+        ({"series": {"count": 1, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}}, "series.count"),
+        ({"series": {"count": 2}}, "series.lastObservedTime"),
+        ({"deprecatedCount": 1}, "count"),
+        ({"deprecatedSource": {"component": "x"}}, "source"),
+        ({"deprecatedFirstTimestamp": "2026-01-01T00:00:00Z"}, "firstTimestamp"),
+        ({"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}, "related": {"name": "y"}}, ""),
+    ],
+    ids=["nowhere", "a name", "once", "when", "old count", "old source", "old time", "right"],
+)
+async def test_k12_events(namespaced: OpenNamespace, fields: Json, wrong: str) -> None:
+    """Who tells of an object in another namespace than its own tells nothing."""
+    event: Json = {"eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "reason": "Told", "action": "Told"}
+    async with namespaced() as (cluster, ns):
+        event |= {"regarding": {"namespace": ns, "name": "x"}, "reportingController": "c", "reportingInstance": "c-0"}
+        found = await tried(cluster, f"/apis/events.k8s.io/v1/namespaces/{ns}/events", **{**event, **fields})
+        assert found == ((422, [wrong]) if wrong else (201, []))
+        for namespace in (ns, "", "other"):
+            found = await tried(cluster, f"/api/v1/namespaces/{ns}/events", involvedObject={"namespace": namespace})
+            assert found == ((201, []) if namespace == ns else (422, ["involvedObject.namespace"])), namespace
+
+
+async def test_k13_options_that_are_none(namespaced: OpenNamespace) -> None:
+    """`dryRun=true` was no dry run: it wrote, and deleted."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        assert (await cluster.post(path, {"metadata": {"name": "a"}}, params={"dryRun": "true"}))[0] == 422
+        assert (await cluster.post(path, {"metadata": {"name": "a"}}))[0] == 201
+        assert (await cluster.put(f"{path}/a", {"metadata": {"name": "a"}}, params={"dryRun": "true"}))[0] == 422
+        assert (await cluster.merge_patch(f"{path}/a", {}, params={"dryRun": "true"}))[0] == 422
+        assert (await cluster.delete(f"{path}/a", params={"dryRun": "true"}))[0] == 422
+        assert (await cluster.delete(f"{path}/a", {"dryRun": ["true"]}))[0] == 422
+        assert (await cluster.delete(f"{path}/a", params={"gracePeriodSeconds": "soon"}))[0] == 400
+        for wrong in ("gracePeriodSeconds", "preconditions", "dryRun", "orphanDependents"):
+            assert (await cluster.delete(f"{path}/a", {wrong: "5"}))[0] == 400, wrong
+        assert (await cluster.delete(f"{path}/a", {"propagationPolicy": 5}))[0] == 400
+        for raw in ("[]", '"x"', "5", "true"):
+            assert (await cluster.request("DELETE", f"{path}/a", raw=raw))[0] == 400, raw
+        assert (await cluster.get(f"{path}/a"))[0] == 200

@@ -159,3 +159,19 @@ def test_restoring_undoes_an_injection_and_keeps_generated_labels() -> None:
     inject(template, injections(admitted(), {"spot": SPOT})["main"])
     restore(template, original, ["controller-uid"])
     assert template == {"metadata": {"labels": {"app": "x", "controller-uid": "u"}}, "spec": {"containers": []}}
+
+
+def test_a_sidecar_counts_beside_the_init_containers_after_it() -> None:
+    """As Kubernetes' scheduler counts them: 2 and 3, before 1 and 2."""
+    sidecar = {**container(cpu="2"), "restartPolicy": "Always"}
+    spec = {"containers": [container(cpu="1")], "initContainers": [sidecar, container(cpu="3")]}
+    assert amounts(spec)["cpu"] == 5_000
+    spec["initContainers"].reverse()
+    assert amounts(spec)["cpu"] == 3_000
+
+
+def test_resources_of_a_whole_pod_count_in_place_of_its_containers() -> None:
+    """Its limits only where nothing else is said."""
+    spec = {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "5"}, "limits": {"memory": "2"}}}
+    assert amounts(spec) == {"cpu": 5_000, "memory": 2_000, "pods": 1_000}
+    assert amounts({"containers": [container(cpu="1")], "resources": {"limits": {"cpu": "5"}}})["cpu"] == 1_000

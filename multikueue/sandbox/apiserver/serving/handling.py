@@ -32,7 +32,7 @@ from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request,
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
 from multikueue.sandbox.apiserver.storage.watching import is_true
 from multikueue.sandbox.apiserver.validation.rules import unsupported
-from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
+from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions, is_dry_run
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions
 from multikueue.sandbox.apiserver.verbs.patching import APPLY_PATCH, accepted_formats
 from multikueue.sandbox.apiserver.verbs.registry import Registry
@@ -233,12 +233,12 @@ def _write_options(request: web.BaseRequest) -> WriteOptions:
     query = request.query
     agent = request.headers.get("User-Agent", "unknown").split("/")[0]
     validation = query.get("fieldValidation") or "Warn"
+    kind = {"POST": "CreateOptions", "PUT": "UpdateOptions"}.get(request.method, "PatchOptions")
     if validation not in _VALIDATIONS:
-        kind = {"POST": "CreateOptions", "PUT": "UpdateOptions"}.get(request.method, "PatchOptions")
         raise invalid_options(kind, unsupported("fieldValidation", validation, ("", *_VALIDATIONS)))
     return WriteOptions(
         manager=query.get("fieldManager") or agent,
-        dry_run=query.get("dryRun") == "All",
+        dry_run=is_dry_run(kind, query.getall("dryRun", [])),
         strict=validation == "Strict",
         unknown=[] if validation == "Warn" else None,
     )
@@ -251,8 +251,8 @@ def _delete_options(request: web.BaseRequest, body: Any) -> DeleteOptions:
     query = request.query
     given: Json = {"propagationPolicy": query.get("propagationPolicy") or ""}
     if "gracePeriodSeconds" in query:
-        given["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
-    if query.get("dryRun") == "All":
-        given["dryRun"] = ["All"]
+        grace = query["gracePeriodSeconds"]
+        given["gracePeriodSeconds"] = int(grace) if grace.removeprefix("-").isdecimal() else grace
+    given["dryRun"] = query.getall("dryRun", [])
     given["orphanDependents"] = is_true(query.get("orphanDependents"))
     return DeleteOptions.from_body(given)

@@ -13,9 +13,11 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request
 from multikueue.sandbox.apiserver.storage.store import Entry
+from multikueue.sandbox.apiserver.validation.rules import is_label_value, is_qualified
 
 _TOKEN = re.compile(r"\s*(==|!=|=|!|\(|\)|,|>|<|[A-Za-z0-9._/-]+)")
-_WORD = re.compile(r"[A-Za-z0-9]")
+_MOST = 2**63 - 1
+"""What a label may be compared with at most."""
 
 
 @attrs.frozen
@@ -32,10 +34,7 @@ class Requirement:
 
 
 def _compared(value: str | None, values: frozenset[str], sign: int) -> bool:
-    try:
-        return (int(value or "") - int(next(iter(values)))) * sign > 0
-    except ValueError:
-        return False
+    return value is not None and value.isdecimal() and (int(value) - int(next(iter(values)))) * sign > 0
 
 
 _OPERATORS: dict[str, Callable[[str | None, frozenset[str]], bool]] = {
@@ -80,9 +79,20 @@ class _Tokens:
 
     def take_word(self) -> str:
         """A label name."""
+        return self._checked(is_qualified, "identifier")
+
+    def take_value(self) -> str:
+        """A label's value; nothing before a comma and at the end."""
+        return "" if self.peek() in (",", "") else self._checked(is_label_value, "identifier")
+
+    def take_number(self) -> str:
+        """What a label's value is compared with."""
+        return self._checked(lambda token: token.isdecimal() and int(token) <= _MOST, "an integer")
+
+    def _checked(self, fits: Callable[[str], bool], expected: str) -> str:
         token = self.take()
-        if not _WORD.match(token):
-            raise _unparsable(f"found '{token}', expected: identifier")
+        if not fits(token):
+            raise _unparsable(f"found '{token}', expected: {expected}")
         return token
 
 
@@ -101,8 +111,8 @@ def parse_labels(text: str) -> LabelSelector:
     while tokens.peek():
         requirements.append(_requirement(tokens))
         separator = tokens.take()
-        if separator not in (",", ""):
-            raise _unparsable(f"found '{separator}', expected: ',' or 'end of string'")
+        if separator not in (",", "") or (separator and not tokens.peek()):
+            raise _unparsable(f"found '{separator}', expected: ',' and an identifier, or 'end of string'")
     return tuple(requirements)
 
 
@@ -113,29 +123,28 @@ def _requirement(tokens: _Tokens) -> Requirement:
     key, operator = tokens.take_word(), tokens.peek()
     if operator in ("=", "==", "!="):
         tokens.take()
-        value = "" if tokens.peek() in (",", "") else tokens.take()
-        return Requirement("notin" if operator == "!=" else "in", key, frozenset([value]))
+        return Requirement("notin" if operator == "!=" else "in", key, frozenset([tokens.take_value()]))
     if operator in ("in", "notin"):
         tokens.take()
         return Requirement(operator, key, _values(tokens))
     if operator in (">", "<"):
         tokens.take()
-        return Requirement(operator, key, frozenset([tokens.take()]))
+        return Requirement(operator, key, frozenset([tokens.take_number()]))
     return Requirement("exists", key)
 
 
 def _values(tokens: _Tokens) -> frozenset[str]:
-    if tokens.peek() != "(":
-        raise _unparsable(f"found '{tokens.peek()}', expected: '('")
-    tokens.take()
-    values = []
-    while tokens.peek() != ")":
-        token = tokens.take()
-        if not token:
-            raise _unparsable("found '', expected: ',' or ')'")
-        if token != ",":
-            values.append(token)
-    tokens.take()
+    opening = tokens.take()
+    if opening != "(":
+        raise _unparsable(f"found '{opening}', expected: '('")
+    values = [""]
+    while (token := tokens.take()) != ")":
+        if token == ",":
+            values.append("")
+        elif not token or values[-1] or not is_label_value(token):
+            raise _unparsable(f"found '{token}', expected: ',' or ')'")
+        else:
+            values[-1] = token
     return frozenset(values)
 
 

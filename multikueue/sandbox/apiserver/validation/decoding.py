@@ -39,8 +39,10 @@ _NO_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([e
 _RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _FIELDS_V1 = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"
 _BOUNDS = {"int32": 1 << 31, "int64": 1 << 63, "": 1 << 63}
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-_MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT)(\d|[01]\d|2[0-3])(:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d))")
+_MICRO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT)(\d|[01]\d|2[0-3])(:\d\d:\d\d[.,]\d{6}(Z|[+-]\d\d:\d\d))")
+_NO_TIME = ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z")
+"""Go's zero, which is written as null."""
 
 
 class UndecodableError(ValueError):
@@ -132,11 +134,11 @@ def _quantity(value: Any, path: str) -> str:
         raise UndecodableError(f"{path.lstrip('.')}: {error}") from error
 
 
-def _time(value: Any, path: str, *, micro: bool = False) -> str:
+def _time(value: Any, path: str, *, micro: bool = False) -> str | None:
     form, layout = (_MICRO_TIME, "05.000000") if micro else (_TIME, "05")
     try:
-        if isinstance(value, str) and form.fullmatch(value):
-            return _canonical_time(value, micro=micro)
+        if isinstance(value, str) and (match := form.fullmatch(value)):
+            return _canonical_time(f"{match[1]}{match[2]:>02}{match[3]}", micro=micro)
     except (ValueError, OverflowError):  # no such day
         pass
     raise UndecodableError(
@@ -145,9 +147,10 @@ def _time(value: Any, path: str, *, micro: bool = False) -> str:
 
 
 @functools.lru_cache(4096)
-def _canonical_time(value: str, *, micro: bool) -> str:
+def _canonical_time(value: str, *, micro: bool) -> str | None:
     time = datetime.fromisoformat(value).astimezone(UTC)
-    return f"{time:%Y-%m-%dT%H:%M:%S.%f}Z".zfill(27) if micro else timestamp(time).zfill(20)
+    text = f"{time:%Y-%m-%dT%H:%M:%S.%f}Z".zfill(27) if micro else timestamp(time).zfill(20)
+    return None if text in _NO_TIME else text
 
 
 def decode_object(

@@ -10,9 +10,10 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.status_errors import Cause
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_PART = "name part must consist of alphanumeric characters, '-', '_' or '.'"
-_QUALIFIED = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")
+NAME_PART: Final = "name part must consist of alphanumeric characters, '-', '_' or '.'"
+_DOMAIN = r"(?=[^/]{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/"
+_QUALIFIED = re.compile(rf"({_DOMAIN})?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
 
 
 def invalid_value(field: str, why: str, value: object = None) -> Cause:
@@ -67,21 +68,20 @@ def is_qualified(name: str) -> bool:
     return bool(_QUALIFIED.fullmatch(name))
 
 
+def is_label_value(text: str) -> bool:
+    """Whether a label may have a value."""
+    return bool(_LABEL_VALUE.fullmatch(text))
+
+
 MAX_ANNOTATIONS: Final = 1 << 18
-"""Bytes of an object's annotations, keys and values together."""
+"""Bytes of the annotations of an object or a template, keys and values together."""
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def check_metadata(metadata: Json) -> Iterator[Cause]:
     """Labels, annotations, finalizers and owners are what a server takes."""
     yield from check_labels(metadata.get("labels") or {}, "metadata.labels")
-    annotations = metadata.get("annotations") or {}
-    for key in annotations:
-        if not is_qualified(key.lower()):
-            yield invalid_value("metadata.annotations", _PART, f'"{key}"')
-    if sum(len(text.encode()) for pair in annotations.items() for text in pair) > MAX_ANNOTATIONS:
-        message = f"Too long: may not be more than {MAX_ANNOTATIONS} bytes"
-        yield Cause("FieldValueTooLong", "metadata.annotations", message)
+    yield from check_annotations(metadata.get("annotations") or {}, "metadata.annotations")
     for index, name in enumerate(metadata.get("finalizers") or []):
         if not is_qualified(name) or ("/" not in name and name not in _STANDARD_FINALIZERS):
             why = "name is neither a standard finalizer name nor is it fully qualified"
@@ -95,11 +95,20 @@ def check_metadata(metadata: Json) -> Iterator[Cause]:
         yield invalid_value("metadata.ownerReferences", "Only one reference can have Controller set to true")
 
 
+def check_annotations(annotations: Json, field: str) -> Iterator[Cause]:
+    """Keys are qualified names, and all together are not too long."""
+    for key in annotations:
+        if not is_qualified(key.lower()):
+            yield invalid_value(field, NAME_PART, f'"{key}"')
+    if sum(len(text.encode()) for pair in annotations.items() for text in pair) > MAX_ANNOTATIONS:
+        yield Cause("FieldValueTooLong", field, f"Too long: may not be more than {MAX_ANNOTATIONS} bytes")
+
+
 def check_labels(labels: Json, field: str) -> Iterator[Cause]:
     """Keys are qualified names, values are short words."""
     for key, value in labels.items():
-        if not _LABEL_VALUE.fullmatch(value) or len(value) > 63:
+        if not is_label_value(value):
             rule = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"
             yield invalid_value(field, rule, f'"{value}"')
         if not is_qualified(key):
-            yield invalid_value(field, _PART, f'"{key}"')
+            yield invalid_value(field, NAME_PART, f'"{key}"')

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.status_errors import Cause
 from multikueue.sandbox.apiserver.validation.rules import (
-    check_labels,
     invalid_value,
     is_dns_label,
     not_negative,
@@ -18,7 +17,7 @@ from multikueue.sandbox.apiserver.validation.rules import (
     unsupported,
 )
 from multikueue.sandbox.apiserver.validation.rules_job_status import is_true
-from multikueue.sandbox.apiserver.validation.rules_pods import check_pod_spec
+from multikueue.sandbox.apiserver.validation.rules_pods import check_template
 
 _COUNTS = (
     "parallelism",
@@ -85,10 +84,8 @@ def _check_spec(spec: Json) -> list[Cause]:
             if field in spec
         ]
     causes += _check_replacement(spec)
-    causes += check_labels((spec["template"].get("metadata") or {}).get("labels") or {}, "spec.template.labels")
-    template = spec["template"]["spec"]
-    causes += check_pod_spec(template, "spec.template.spec")
-    causes += _check_restart(template.get("restartPolicy"))
+    causes += check_template(spec["template"])
+    causes += _check_restart(spec["template"]["spec"].get("restartPolicy"))
     return causes + _check_selector(spec)
 
 

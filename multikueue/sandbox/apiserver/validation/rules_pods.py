@@ -9,6 +9,8 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.quantities import exact
 from multikueue.sandbox.apiserver.status_errors import Cause
 from multikueue.sandbox.apiserver.validation.rules import (
+    check_annotations,
+    check_labels,
     duplicate,
     forbidden_field,
     invalid_value,
@@ -34,6 +36,14 @@ def check_pod(pod: Json) -> list[Cause]:
     if spec.get("nodeName") and spec.get("schedulingGates"):
         causes.append(forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
     return causes
+
+
+def check_template(template: Json) -> Iterator[Cause]:
+    """What is wrong with the pod template of a Job or a set."""
+    metadata = template.get("metadata") or {}
+    yield from check_labels(metadata.get("labels") or {}, "spec.template.labels")
+    yield from check_annotations(metadata.get("annotations") or {}, "spec.template.annotations")
+    yield from check_pod_spec(template["spec"], "spec.template.spec")
 
 
 def check_pod_spec(spec: Json, path: str) -> Iterator[Cause]:
@@ -151,7 +161,7 @@ def check_set(obj: Json) -> list[Cause]:
     if not wanted.items() <= labels.items():
         why = "`selector` does not match template `labels`"
         causes.append(invalid_value("spec.template.metadata.labels", why, labels))
-    return causes + list(check_pod_spec(template["spec"], "spec.template.spec"))
+    return causes + list(check_template(template))
 
 
 def check_set_update(old: Json, new: Json) -> list[Cause]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import attrs
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.kinds.resources import NAMESPACES, PODS, ResourceType
-from multikueue.sandbox.apiserver.status_errors import invalid_options, precondition
+from multikueue.sandbox.apiserver.status_errors import bad_request, invalid_options, precondition
 from multikueue.sandbox.apiserver.storage.cluster import Cluster
 from multikueue.sandbox.apiserver.validation.rules import unsupported
 from multikueue.sandbox.apiserver.verbs.updating import Target
@@ -18,6 +19,13 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _POLICIES = ("Foreground", "Background", "Orphan")
 _FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
+_TYPES: Final = {
+    "preconditions": dict,
+    "gracePeriodSeconds": int,
+    "propagationPolicy": str,
+    "orphanDependents": bool,
+    "dryRun": list,
+}
 
 
 @attrs.frozen
@@ -50,16 +58,33 @@ class DeleteOptions:
 
     @classmethod
     def from_body(cls, body: Any) -> DeleteOptions:
-        """Read a DeleteOptions object; anything else means the defaults."""
-        given = body if isinstance(body, dict) else {}
+        """Read a DeleteOptions object.
+
+        Raises:
+            StatusError: 400, it is none; 422, there is no such dry run.
+        """
+        given = {field: value for field, value in body.items() if value is not None} if isinstance(body, dict) else None
+        if given is None or any(type(given.get(field, kind())) is not kind for field, kind in _TYPES.items()):
+            raise bad_request("the object provided is unrecognized: no DeleteOptions")
         preconditions = given.get("preconditions") or {}
         return cls(
             propagation="Orphan" if given.get("orphanDependents") else given.get("propagationPolicy") or "",
             uid=preconditions.get("uid") or "",
             resource_version=preconditions.get("resourceVersion") or "",
             grace=given.get("gracePeriodSeconds"),
-            dry_run=given.get("dryRun") == ["All"],
+            dry_run=is_dry_run("DeleteOptions", given.get("dryRun", [])),
         )
+
+
+def is_dry_run(kind: str, values: Sequence[Any]) -> bool:
+    """Whether a request is only tried; `dryRun=true` says nothing.
+
+    Raises:
+        StatusError: 422, there is no such dry run.
+    """
+    if any(value != "All" for value in values):
+        raise invalid_options(kind, unsupported("dryRun", values, ("All",)))
+    return bool(values)
 
 
 def delete(cluster: Cluster, target: Target, options: DeleteOptions) -> tuple[Json, bool]:

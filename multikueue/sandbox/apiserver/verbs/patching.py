@@ -51,8 +51,6 @@ def patch(cluster: Cluster, target: Target, format_: str, body: Any, options: Wr
         new = merge_patch(old, body)
     else:
         new = strategic_patch(target.row.schema, old, _whole_numbers(body))
-    if not isinstance(new, dict):
-        raise bad_request("error decoding patch: the result is not an object")
     return update(cluster, target, clone(new), options, is_patch=True)
 
 
@@ -68,8 +66,9 @@ def apply(cluster: Cluster, target: Target, body: Any, options: WriteOptions) ->
     live = row.viewed(entry.obj) if entry else None
     if live is None and target.subresource:
         raise not_found(row, target.name)
-    revision = config["metadata"].get("resourceVersion")
-    if revision and (live is None or revision != live["metadata"]["resourceVersion"]):
+    metadata = config["metadata"]
+    current = ("", "0", live["metadata"]["resourceVersion"]) if live else ()
+    if metadata.get("uid") if live is None else (metadata.get("resourceVersion") or "") not in current:
         raise conflict(row, target.name)
     _check_fits(target, config)
     reset = row.reset(target.subresource)
@@ -78,6 +77,7 @@ def apply(cluster: Cluster, target: Target, body: Any, options: WriteOptions) ->
     new = clone(apply_config(row.shape, empty, live or empty, config, write, force=options.force))
     if live is None:
         managed = new["metadata"].pop("managedFields", None)
+        new["metadata"].pop("resourceVersion", None)
         return create(cluster, row, target.namespace, new, options, managed=managed or []), True
     return update(cluster, target, new, options, is_patch=True, applied=True), False
 
@@ -114,34 +114,39 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def json_patch(obj: Json, operations: Any) -> Any:
+def json_patch(obj: Json, operations: Any) -> Json:
     """RFC 6902.
 
     Raises:
         StatusError: 422 when an operation fails, 400 when it is no patch.
     """
-    if not isinstance(operations, list):
-        raise bad_request("json patch must be an array")
-    failures = (jsonpatch.JsonPatchException, JsonPointerException)
+    if not isinstance(operations, list) or not all(map(_is_operation, operations)):
+        raise bad_request("error decoding patch: json patch must be an array of operations")
     try:
         for operation in operations:
-            obj = jsonpatch.apply_patch(obj, _as_go_does(obj, operation))
+            obj = jsonpatch.apply_patch(obj, _as_go_does(obj, operation or {}))
+        if not isinstance(obj, dict):
+            raise TypeError("the result is no object")
         return obj
-    except failures as error:
+    except (jsonpatch.JsonPatchException, JsonPointerException, TypeError, KeyError, AttributeError) as error:
         message = f"the server rejected our request due to an error in our request: {error}"
         raise StatusError(422, "Invalid", message) from error
-    except (TypeError, KeyError, AttributeError) as error:
-        raise bad_request(f"error decoding patch: {error}") from error
+
+
+def _is_operation(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return value is None
+    return all(isinstance(value.get(field), str | None) for field in ("op", "path", "from"))
 
 
 def _as_go_does(obj: Any, operation: Json) -> list[Json]:
-    """The operation as the standard has it, for what Go's library takes beside that: an absent member is null, and
-    items are counted from the end, too."""
+    """The operation as the standard has it, for what Go's library takes beside that: what is absent is null, in the
+    operation too, and pointers of other forms."""
     name, is_new = operation.get("op"), {"path": operation.get("op") in _ADDING, "from": False}
-    pointers = {field: _from_the_front(obj, operation[field], is_new[field]) for field in is_new if field in operation}
-    operation = {**operation, **pointers}
+    pointers = {field: _pointer(obj, operation[field], is_new[field]) for field in is_new if field in operation}
+    operation = {"value": None, **operation, **pointers}
     path = JsonPointer(operation["path"])
-    if name == "test" and operation.get("value", ...) is None and path.resolve(obj, None) is None:
+    if name == "test" and operation["value"] is None and path.resolve(obj, None) is None:
         JsonPointer.from_parts(path.parts[:-1]).resolve(obj)  # what it is a member of has to be there
         return []
     if name == "replace" and path.parts and isinstance(JsonPointer.from_parts(path.parts[:-1]).resolve(obj), dict):
@@ -151,16 +156,19 @@ def _as_go_does(obj: Any, operation: Json) -> list[Json]:
     return [operation]
 
 
-def _from_the_front(obj: Any, pointer: str, is_new: bool) -> str:
-    """The pointer, with an item that is counted from the end of its list counted from the front."""
-    parent, _, last = pointer.rpartition("/")
-    if not re.fullmatch(r"-[1-9]\d{0,8}", last, re.ASCII):
+def _pointer(obj: Any, pointer: str, is_new: bool) -> str:
+    """The pointer as the standard has it: what stands before its first slash does not count, items of lists may be
+    counted from the end, and their numbers have signs and zeros before them."""
+    _, slash, rest = pointer.partition("/")
+    if not slash:
         return pointer
-    items = JsonPointer(parent).resolve(obj, None)
-    if not isinstance(items, list):
-        return pointer
-    place = len(items) + int(last) + is_new  # a new item counts, too
-    return pointer if place < 0 else f"{parent}/{place}"
+    parts = JsonPointer(slash + rest).parts
+    for index, part in enumerate(parts):
+        items = JsonPointer.from_parts(parts[:index]).resolve(obj, None)
+        if isinstance(items, list) and re.fullmatch(r"[+-]?\d{1,9}", part, re.ASCII):
+            size = len(items) + (is_new and index == len(parts) - 1)  # a new item counts, too
+            parts[index] = str(int(part) + size * (int(part) < 0))
+    return JsonPointer.from_parts(parts).path
 
 
 def _whole_numbers(value: Any) -> Any:

@@ -18,6 +18,7 @@ from multikueue.sandbox.apiserver.storage.store import Key
 from multikueue.sandbox.apiserver.validation.decoding import decode_object
 from multikueue.sandbox.apiserver.validation.every_kind import admit, check_identity
 from multikueue.sandbox.apiserver.validation.hooks import hooks_of
+from multikueue.sandbox.apiserver.validation.rules import invalid_value
 from multikueue.sandbox.apiserver.verbs.creating import SYSTEM_METADATA
 
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -54,8 +55,8 @@ def update(
         target: the object, or a subresource of it.
         body: the whole new object.
         options: how to write.
-        is_patch: the body was made from the current object, so no resourceVersion is needed.
-        applied: the body's managedFields are the result of an apply and are kept.
+        is_patch: the body was made from the current object: its uid is no precondition.
+        applied: it was made by an apply: its managedFields are kept, and it needs no resourceVersion.
 
     Raises:
         StatusError: as kube-apiserver refuses.
@@ -64,7 +65,7 @@ def update(
     new = check_identity(row, target.namespace, target.name, body)
     new = decode_object(row, new, strict=options.strict, patched=is_patch, applied=applied, unknown=options.unknown)
     old = row.viewed(cluster.entry(row, target.namespace, target.name).obj)
-    _check_preconditions(target, old, new, is_patch=is_patch)
+    _check_preconditions(target, old, new, is_patch=is_patch, applied=applied)
     hooks = hooks_of(row.group_resource)
     hooks.fill(new)
     managed = _managed(cluster, target, old, new, options, applied=applied)
@@ -98,7 +99,7 @@ def _managed(
     return probe["metadata"].get("managedFields") or []
 
 
-def _check_preconditions(target: Target, old: Json, new: Json, *, is_patch: bool) -> None:
+def _check_preconditions(target: Target, old: Json, new: Json, *, is_patch: bool, applied: bool) -> None:
     """A UID is a precondition of an update only. In a patch it is a field, of a custom kind's status one that is
     taken from the old object like all but the status."""
     metadata, current = new["metadata"], old["metadata"]
@@ -110,13 +111,15 @@ def _check_preconditions(target: Target, old: Json, new: Json, *, is_patch: bool
     if revision not in (None, "", "0"):
         if revision != current["resourceVersion"]:
             raise conflict(target.row, target.name)
-    elif not is_patch and not target.row.unconditional:
+    elif not applied and not target.row.unconditional:
         message = "Invalid value: 0: must be specified for an update"
         cause = Cause("FieldValueInvalid", "metadata.resourceVersion", message)
         raise invalid(target.row, target.name, [cause], by_resource=True)
-    if given != kept and not (target.row.custom and target.subresource == "status"):
-        cause = Cause("FieldValueInvalid", "metadata.uid", f'Invalid value: "{given}": field is immutable')
-        raise invalid(target.row, target.name, [cause])
+    fixed = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+    changed = [field for field in fixed if (metadata.get(field) or current.get(field)) != current.get(field)]
+    if changed and not (target.row.custom and target.subresource == "status"):
+        causes = [invalid_value(f"metadata.{field}", "field is immutable", f'"{metadata[field]}"') for field in changed]
+        raise invalid(target.row, target.name, causes)
 
 
 def _combine(target: Target, old: Json, new: Json) -> Json:

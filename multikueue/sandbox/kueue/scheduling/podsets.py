@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import add
 from typing import Final
 
 import attrs
@@ -108,19 +109,25 @@ def _same(job_set: Json, workload_set: Json, tolerations: bool) -> bool:
 
 
 def _pod_amounts(spec: Json) -> dict[str, int]:
-    """The effective request of one pod: running containers and sidecars together, or a greater init container."""
-    init = spec.get("initContainers") or []
-    sidecars = [container for container in init if container.get("restartPolicy") == "Always"]
-    total: dict[str, int] = {}
-    for container in [*(spec.get("containers") or []), *sidecars]:
-        for resource, amount in _container_amounts(container).items():
-            total[resource] = total.get(resource, 0) + amount
-    for container in init:
-        for resource, amount in _container_amounts(container).items():
-            total[resource] = max(total.get(resource, 0), amount)
-    for resource, amount in _amounts(spec.get("overhead") or {}).items():
-        total[resource] = total.get(resource, 0) + amount
-    return total
+    """The effective request of one pod: running containers and sidecars together, or an init container that is greater
+    with the sidecars before it; what is said of the whole pod goes before."""
+    running: dict[str, int] = {}
+    most: dict[str, int] = {}
+    for container in spec.get("initContainers") or []:
+        beside = _merged(add, running, _container_amounts(container))
+        most = _merged(max, most, beside)
+        if container.get("restartPolicy") == "Always":
+            running = beside
+    for container in spec.get("containers") or []:
+        running = _merged(add, running, _container_amounts(container))
+    whole = spec.get("resources") or {}
+    most = _merged(max, most, running)
+    total = {**_amounts(whole.get("limits") or {}), **most, **_amounts(whole.get("requests") or {})}
+    return _merged(add, total, _amounts(spec.get("overhead") or {}))
+
+
+def _merged(how: Callable[[int, int], int], one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {resource: how(one.get(resource, 0), other.get(resource, 0)) for resource in {**one, **other}}
 
 
 def _container_amounts(container: Json) -> dict[str, int]:
