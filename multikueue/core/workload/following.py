@@ -21,14 +21,7 @@ from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_pod
 from multikueue.core.workload import check_updates, effects, ending, leftovers
-from multikueue.core.workload.check_updates import (
-    annotated,
-    finish,
-    patch_copy,
-    retry,
-    retry_out_of_sync,
-    retry_vanished,
-)
+from multikueue.core.workload.check_updates import finish, patch_copy, retry, retry_out_of_sync, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.removal import remove, remove_all
@@ -334,7 +327,7 @@ def end_move(situation: Situation) -> Iterator[Effect]:
     """Take the request off a Workload that another worker has: it is done, or named a worker that never had it."""
     asked = situation.facts.leaves
     if asked is not None and asked != situation.recorded_on:
-        yield annotated(situation, {MOVE_FROM_ANNOTATION: None})
+        yield check_updates.annotated(situation, {MOVE_FROM_ANNOTATION: None})
 
 
 def _tell_vanished(situation: Situation) -> Plan:

@@ -68,10 +68,9 @@ def _runs_elsewhere(situation: Situation) -> tuple[runs.Run, ...]:
 
 def _warnings(situation: Situation) -> Iterator[Effect]:
     """What keeps it from the worker that has admitted it."""
-    unseen_runs = (
-        f'Waiting for worker cluster "{run.worker}": {run.why}' for run in _runs_elsewhere(situation) if run.why
-    )
-    yield from (AnnounceWorkload("Warning", text) for text in unseen_runs)
+    for run in _runs_elsewhere(situation):
+        if run.why:
+            yield AnnounceWorkload("Warning", f'Waiting for worker cluster "{run.worker}": {run.why}')
     yield from leftovers.tell_held_up(situation, _in_the_way(situation))
 
 
@@ -128,9 +127,7 @@ def _offer_it(situation: Situation) -> Plan:
     return offered.within(nomination.look_again, held_up, unheard, unseen)
 
 
-_NOTE: Final = Way(
-    "note its last run", *given(lambda seen: tuple(check_updates.note_last_worker(seen)), lambda _, noted: Plan(noted))
-)
+_NOTE: Final = Way("note its last run", *given(check_updates.note_last_worker, lambda _, noted: Plan(noted)))
 """That write gives the Workload another resourceVersion: it is the only one of its decision."""
 
 _other_checks_first: Final = first_of(

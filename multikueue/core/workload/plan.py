@@ -88,19 +88,17 @@ def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
     decided = decided.within(*_spans(situation))
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
-    if telling := tuple(_show_waiting(situation, decided)):
-        decided = attrs.evolve(decided, telling=(*decided.telling, *telling))
     if _is_ours(situation):
-        if problems := _problems(situation):
-            decided = attrs.evolve(decided, problems=(*problems, *decided.problems))
-        warned = (*_troubles(situation), *decided.problems)
-        decided = decided.also(*(AnnounceWorkload("Warning", text, on_job=True) for text in warned))
+        telling = (*decided.telling, *_show_waiting(situation, decided))
+        problems = (*_problems(situation), *decided.problems)
+        warned = (AnnounceWorkload("Warning", text, on_job=True) for text in (*_troubles(situation), *problems))
+        decided = attrs.evolve(decided, telling=telling, problems=problems).also(*warned)
     return named(row.name, decided)
 
 
 def _show_waiting(situation: Situation, decided: Plan) -> Iterator[Effect]:
     """What the controllers of its kind would say of jobs that wait: they leave a delegated job alone."""
-    waits = situation.snapshot.check is not None and _is_ours(situation) and _is_nobodys(situation)
+    waits = situation.snapshot.check is not None and _is_nobodys(situation)
     if waits and situation.not_delegated is None and all(effect.cluster != MANAGER for effect in decided.effects):
         for job in situation.snapshot.jobs.values():
             yield from ending.patch_status(situation, job, situation.adapter.waiting_patch(job, situation.now))
@@ -333,14 +331,7 @@ TABLE: tuple[Row, ...] = (
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, wait, _for_job),
     Row("stopped here", *given(evicting.job_stopped_here, evicting.stop_here)),  # by its Kueue, without an eviction
     Row("slice replacement", slices.is_recorded_slice, slices.follow_slice, _for_worker, tell_recorded, remove_others),
-    Row(
-        "recorded",
-        lambda seen: bool(seen.recorded_on),
-        following.follow_job,
-        _for_worker,
-        tell_recorded,
-        remove_others,
-    ),
+    Row("recorded", lambda seen: seen.recorded_on, following.follow_job, _for_worker, tell_recorded, remove_others),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), wait, _for_delegation),
     Row("earlier run", *given(leftovers.earlier_runs, leftovers.wait_for), also=remove_stale),

@@ -99,13 +99,11 @@ def tell_reasons(situation: Situation) -> Tail:
     """What the workers say that it is offered to, and why it is not offered to the others."""
     if not workloads.other_checks_ready(situation.workload, situation.check):
         return Tail()
-    passing = (left_of_short_loss(situation, worker) for worker in situation.workers if worker.configured)
-    again = min(filter(None, passing), default=None)
-    full = [
-        worker for worker in situation.workers if worker.configured and isinstance(worker.refusal, states.ShareUsedUp)
-    ]
-    warning = "; ".join(f"{worker.name}: {worker.refusal.why}" for worker in full if worker.refusal is not None)
-    return Tail(tuple(reasons(situation, situation.facts.nominated)), warning, again)
+    configured = [worker for worker in situation.workers if worker.configured]
+    again = min(filter(None, (left_of_short_loss(situation, worker) for worker in configured)), default=None)
+    refusals = ((worker.name, worker.refusal) for worker in configured)
+    full = (f"{name}: {refusal.why}" for name, refusal in refusals if isinstance(refusal, states.ShareUsedUp))
+    return Tail(tuple(reasons(situation, situation.facts.nominated)), "; ".join(full), again)
 
 
 def tell_recorded(situation: Situation) -> Tail:

@@ -21,7 +21,7 @@ from multikueue.core.model.marks import Whose
 from multikueue.core.model.names import ClusterName
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import admit, note_worker, retry, say
-from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
+from multikueue.core.workload.effects import AnnounceWorkload, Plan
 from multikueue.core.workload.seen.runs import assumed_for
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
@@ -115,7 +115,5 @@ def _listed(names: Iterable[str]) -> str:
 def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:
     """Tell why nothing is recorded, in the check's message and as an event."""
     message = Message(f"No admitting cluster is recorded: {why}")
-    words: list[Effect] = [AnnounceWorkload("Warning", message.head)]
-    if message.render() != situation.message:
-        words.insert(0, say(situation, message))
-    return Plan(tuple(words)).within(left)
+    words = [] if message.render() == situation.message else [say(situation, message)]
+    return Plan((*words, AnnounceWorkload("Warning", message.head))).within(left)

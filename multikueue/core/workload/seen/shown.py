@@ -205,8 +205,7 @@ def _with_company(situation: Situation) -> Situation:
 
     One whose MultiKueueCluster is gone does not: it is kept for what it runs, and gets nothing more.
     """
-    alone = situation.snapshot.workload is None or not situation.snapshot.siblings
-    if alone or not situation.facts.goes_on:
+    if situation.snapshot.workload is None or not situation.facts.goes_on:
         return situation
     return situation.with_workers(_joined)
 
