@@ -190,6 +190,11 @@ def is_elastic(obj: Json) -> bool:
     return annotations_of(obj).get(labels.ELASTIC_ANNOTATION) == "true"
 
 
+def has_had_quota(workload: Json) -> bool:
+    """Whether it has quota, has just lost it, or is over: a slice that has had none takes nothing from another one."""
+    return has_quota(workload) or is_evicted(workload) or is_finished(workload)
+
+
 def is_replaced(workload: Json) -> bool:
     """Whether a bigger slice of its elastic job has taken its place: the job itself has not ended."""
     return is_elastic(workload) and is_finished(workload) and finish_reason(workload) == SLICE_REPLACED

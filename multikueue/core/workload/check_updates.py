@@ -38,7 +38,7 @@ from multikueue.core.model.status_apply import admission_status, check_entry, ch
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
-from multikueue.core.workload.seen.runs import possible_runs
+from multikueue.core.workload.seen.runs import earlier_jobs, possible_runs
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.seen.worker_states import Lost, Unusable
@@ -337,12 +337,14 @@ def _failed_it(worker: Worker, evicted: Json) -> bool:
 def note_last_worker(situation: Situation) -> tuple[Effect, ...]:
     """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it.
 
+    So is one in sight whose MultiKueueCluster is gone, while it shows a run of this job: nothing else names it then.
     The same write notes a placement that has ended.
     """
     annotations: dict[str, str | None] = {}
     last = situation.last_worker if situation.recorded_on is None else None
     is_in_doubt = last is not None and any(run.worker == last for run in possible_runs(situation))
-    if situation.facts.noted_worker != (wanted := last if is_in_doubt else None):
+    unlisted = (at.name for at in situation.workers if at.removed and (at.jobs or any(earlier_jobs(situation, at))))
+    if situation.facts.noted_worker != (wanted := last if is_in_doubt else next(unlisted, None)):
         annotations[LAST_WORKER_ANNOTATION] = wanted
     if (ended := _new_placements(situation)) is not None:
         annotations[PLACEMENTS_ANNOTATION] = ended

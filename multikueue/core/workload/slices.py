@@ -37,11 +37,12 @@ def leave_to_successor(situation: Situation) -> Plan:
     """The slice has been replaced: its job lives on. Remove its Workload copies where no job leads to them any more.
 
     Once no slice is left to run, nor any on that worker, the job goes as well: it was out of sight when it was moved.
+    Where jobs are out of sight now, that is so once the next slice has left: only this one's copy can be told to stop.
     """
     removed: list[Effect] = []
     for worker in situation.workers:
-        copy, over = worker.copy, _no_slice_runs_on(situation, worker)
-        if worker.in_sight and over:
+        copy = worker.copy
+        if _no_slice_runs_on(situation, worker):
             removed += remove(situation, attrs.evolve(worker, jobs=worker.all_jobs, shared=()))
         elif copy is not None and worker.in_sight and not _leads_to(situation, worker):
             removed += delete_workload(situation, worker, copy)
@@ -49,11 +50,14 @@ def leave_to_successor(situation: Situation) -> Plan:
 
 
 def _no_slice_runs_on(situation: Situation, worker: Worker) -> bool:
-    """Whether no slice runs any more, and the last one did not end on this worker, which may have status to sync."""
-    siblings = situation.snapshot.siblings
+    """Whether no slice runs any more, and the last one did not end on this worker, which may have status to sync.
+
+    The slice that has a job in sight stops it; where jobs are hidden, one that has left a worker shows nothing there.
+    """
+    siblings = [other for other in situation.snapshot.siblings if not workloads.is_replaced(other)]
     if not siblings:  # its successor may just not be known yet, or be about to be made again
         return situation.snapshot.quiet_for >= SUCCESSOR
-    if situation.is_shared:
+    if situation.is_shared and (worker.in_sight or not all(map(workloads.has_had_quota, siblings))):
         return False
     return worker.name not in map(workloads.cluster_name, siblings)
 

@@ -21,7 +21,7 @@ from multikueue.core.model.labels import (
     STARTED_LABELS,
 )
 from multikueue.core.model.marks import Marks
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import SLICE_REPLACED
@@ -53,6 +53,7 @@ from tests.core.door import (
     Worker,
     decide,
     sole,
+    those,
 )
 from tests.core.wording import in_words, words
 
@@ -555,3 +556,67 @@ def test_a_run_of_a_slice_that_is_over_is_waited_for_also_on_a_worker_that_is_lo
     admitted = worker("w2", copy_of(waiting, admitted=True))
     seen = snapshot(waiting, ending, admitted, siblings=(over,), job=job(elastic=True, parallelism=5, generation=3))
     assert any(word == "record w2" for word in words(seen)) is recorded
+
+
+class TestMovedOnWhereJobsAreHidden:
+    """The job's kind cannot be seen on the worker, for longer than it is waited for: the next slice goes elsewhere."""
+
+    COPY = copy_of(old(), admitted=True, owned=True)
+
+    @pytest.mark.parametrize(
+        ("following", "stops"),
+        [
+            (NEW, False),
+            (slice_of(NEW_NAME, 5, quota=False), False),
+            (TestStopping.EVICTED, True),
+            (slice_of(NEW_NAME, 5, nominated=("w2",), replaces=OLD_NAME), True),
+            (slice_of(NEW_NAME, 5, cluster="w2", replaces=OLD_NAME), True),
+            (slice_of(NEW_NAME, 5, cluster="w2", finished="Succeeded"), True),
+        ],
+        ids=["stays", "has no quota yet", "evicted", "offered anew", "runs elsewhere", "ended elsewhere"],
+    )
+    @pytest.mark.parametrize("grown", [1, 2], ids=["grown once", "grown twice"])
+    def test_the_run_of_the_replaced_slice_is_stopped_there(self, following: Json, stops: bool, grown: int) -> None:
+        """Its Workload copy can be told: nobody else stops the job, which ran beside the next one's (seed 776)."""
+        hides = worker("w1", self.COPY, kind=Unserved(timedelta(minutes=15), seen=False))
+        between = slice_of(f"{OLD_NAME}-2", 4, cluster="w1", finished=SLICE_REPLACED)
+        siblings = (following, between)[:grown]
+        assert words(snapshot(REPLACED, hides, worker("w2"), siblings=siblings, job=BIG)) == ["stop on w1"] * stops
+
+
+class TestUnlistedWorker:
+    """The MultiKueueCluster of a worker is deleted while a job is held there: only a note names it after a restart."""
+
+    OVER = slice_of(OLD_NAME, 3, evicted=True, finished="OutOfSync")
+    WAITING = slice_of(NEW_NAME, 5, nominated=("w2",))
+    GROWN = job(elastic=True, parallelism=5, generation=3)
+    LEFT = job_copy_of(slice_of(OLD_NAME, 3, evicted=True), of=SMALL, attempt=EARLIER, deleting=True)
+
+    @staticmethod
+    def noted(seen: Snapshot) -> list[str]:
+        patches = those(PatchWorkload, decide(seen).effects)
+        return [patch.patch["metadata"]["annotations"][LAST_WORKER_ANNOTATION] for patch in patches]
+
+    @pytest.mark.parametrize("removed", [True, False])
+    def test_it_is_noted_on_the_slice_that_waits(self, removed: bool) -> None:
+        held = worker("w1", shared=self.LEFT, configured=not removed, removed=removed)
+        seen = snapshot(self.WAITING, held, worker("w2"), siblings=(self.OVER,), job=self.GROWN)
+        assert self.noted(seen) == ["w1"] * removed
+
+    @pytest.mark.parametrize("removed", [True, False])
+    def test_and_on_the_one_that_is_evicted(self, removed: bool) -> None:
+        evicted = slice_of(OLD_NAME, 3, evicted=True)
+        left = job_copy_of(evicted, of=SMALL, deleting=True)
+        held = worker("w1", None, left, configured=not removed, removed=removed)
+        seen = snapshot(evicted, held, worker("w2"), job=SMALL, last_worker=ClusterName("w1"))
+        assert self.noted(seen) == ["w1"] * removed
+
+    @pytest.mark.parametrize("minutes", [5, 15])
+    def test_nor_is_the_next_slice_recorded_while_it_may_run_there(self, minutes: int) -> None:
+        """The next slice began elsewhere nine seconds after the worker was gone (seed 20689)."""
+        over = slice_of(OLD_NAME, 3, evicted=True, finished="OutOfSync")
+        over["metadata"]["annotations"][LAST_WORKER_ANNOTATION] = "w1"
+        gone = worker("w1", configured=False, removed=True, reach=Lost(NOW - timedelta(minutes=minutes), seen=False))
+        free = worker("w2", copy_of(self.WAITING, admitted=True))
+        seen = snapshot(self.WAITING, gone, free, siblings=(over,), job=self.GROWN)
+        assert ("record w2" in words(seen)) is (minutes == 15)

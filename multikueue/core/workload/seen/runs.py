@@ -31,6 +31,7 @@ from multikueue.core.model.marks import Whose
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating, uid, was_changed
 from multikueue.core.model.placements import last_place
+from multikueue.core.model.workloads import OUT_OF_SYNC, SLICE_REPLACED
 from multikueue.core.workload.seen import graces
 from multikueue.core.workload.seen import worker_states as states
 from multikueue.core.workload.seen.shown import has_its_name
@@ -254,11 +255,14 @@ def may_be_ours(situation: Situation, worker: Worker, copy: Json) -> bool:
 
 
 def _earlier_slices(situation: Situation) -> list[Json]:
-    """The slices of an elastic job that this one replaces or joins: their job is its job, whatever was seen of it."""
+    """The slices of an elastic job that this one replaces or joins: their job is its job, whatever was seen of it.
+
+    Nor has the job of one ended that Kueue finished because somebody has changed the job.
+    """
     if not situation.facts.is_elastic:
         return []
     others = situation.snapshot.siblings
-    return [other for other in others if workloads.is_replaced(other) or not workloads.is_finished(other)]
+    return [other for other in others if workloads.finish_reason(other) in ("", SLICE_REPLACED, OUT_OF_SYNC)]
 
 
 def may_have_pods(situation: Situation, job: Json) -> bool:

@@ -19,7 +19,6 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import is_copy_of, prebuilt_workload
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Proof
@@ -134,9 +133,7 @@ def _of_slices(members: list[Json], named: str) -> str:
     a slice that has not yet had quota takes nothing, or the running job would go with what it lacks.
     """
     present = [part for part in members if not workloads.is_replaced(part) and not is_terminating(part)]
-    successors = [
-        part for part in present if workloads.has_quota(part) or workloads.is_finished(part) or is_true(part, "Evicted")
-    ]
+    successors = list(filter(workloads.has_had_quota, present))
     if any(name_of(part) == named for part in present) or not successors:
         return named
     return name_of(max(successors, key=lambda part: (dig(part, "metadata", "creationTimestamp") or "", name_of(part))))
