@@ -212,6 +212,5 @@ async def test_what_is_refused_again_and_again_is_told_once() -> None:
         controller = Controller("test", Recorder(refuse))
         controller.enqueue("a")
         await run_for(600, controller)
-    retries = [(entry["log_level"], entry["error"]) for entry in logs if entry["event"] == "retry"]
-    assert [error for level, error in retries if level == "info"] == ["may not patch", "may not update"]
-    assert len(retries) == 4
+    entries = [entry for entry in logs if entry["event"] == "retry" and entry["log_level"] == "info"]
+    assert [entry["error"] for entry in entries] == ["may not patch", "may not update"]
