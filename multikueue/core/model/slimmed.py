@@ -54,10 +54,12 @@ def small_metadata(metadata: Json, lists: Iterable[str] = ("finalizers", "ownerR
 
     Args:
         metadata: all of it.
-        lists: of which the first entries are kept.
+        lists: of which the first entries are kept; of finalizers `LARGE` bytes, Kueue's before all others.
     """
     named = {field: metadata[field] for field in ("labels", "annotations") if metadata.get(field)}
     listed = {field: _first(metadata[field], LEFT) for field in lists if metadata.get(field)}
+    if "finalizers" in listed:  # the whole list is written where one is taken off it
+        listed["finalizers"] = _first(sorted(metadata["finalizers"], key=_rank), LARGE)
     return {**metadata, **listed, **{field: _read_first(values) for field, values in named.items()}}
 
 
@@ -71,8 +73,9 @@ def _read_first(values: Mapping[str, str]) -> Json:
     left = LARGE
     for name in sorted(ranks, key=lambda name: (ranks[name], len(name) + len(values[name]))):
         value = values[name][:LONGEST]
-        if len(name) + len(value) <= left:
-            kept[name], left = value, left - len(name) - len(value)
+        size = len(name) + len(value.encode())
+        if size <= left:
+            kept[name], left = value, left - size
     return kept
 
 

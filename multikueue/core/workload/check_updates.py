@@ -38,7 +38,7 @@ from multikueue.core.model.status_apply import admission_status, check_entry, ch
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
-from multikueue.core.workload.seen.runs import earlier_jobs, possible_runs
+from multikueue.core.workload.seen.runs import possible_runs, shows_a_run
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.seen.worker_states import Lost, Unusable
@@ -343,7 +343,7 @@ def note_last_worker(situation: Situation) -> tuple[Effect, ...]:
     annotations: dict[str, str | None] = {}
     last = situation.last_worker if situation.recorded_on is None else None
     is_in_doubt = last is not None and any(run.worker == last for run in possible_runs(situation))
-    unlisted = (at.name for at in situation.workers if at.removed and (at.jobs or any(earlier_jobs(situation, at))))
+    unlisted = (worker.name for worker in situation.workers if worker.removed and shows_a_run(situation, worker))
     if situation.facts.noted_worker != (wanted := last if is_in_doubt else next(unlisted, None)):
         annotations[LAST_WORKER_ANNOTATION] = wanted
     if (ended := _new_placements(situation)) is not None:

@@ -27,6 +27,7 @@ from multikueue.core.workload.ending import sync_outcome, sync_status
 from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, following, refused, send_back
 from multikueue.core.workload.removal import delete_workload, remove
 from multikueue.core.workload.seen.graces import SUCCESSOR, VANISHED
+from multikueue.core.workload.seen.runs import assumed_for
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.seen.worker_states import Unusable
@@ -52,12 +53,14 @@ def leave_to_successor(situation: Situation) -> Plan:
 def _no_slice_runs_on(situation: Situation, worker: Worker) -> bool:
     """Whether no slice runs any more, and the last one did not end on this worker, which may have status to sync.
 
-    The slice that has a job in sight stops it; where jobs are hidden, one that has left a worker shows nothing there.
+    The slice that has a job in sight stops it. Where jobs are hidden for longer than is waited, one that has left a
+    worker shows nothing there.
     """
     siblings = [other for other in situation.snapshot.siblings if not workloads.is_replaced(other)]
     if not siblings:  # its successor may just not be known yet, or be about to be made again
         return situation.snapshot.quiet_for >= SUCCESSOR
-    if situation.is_shared and (worker.in_sight or not all(map(workloads.has_had_quota, siblings))):
+    runs_on = worker.in_sight or assumed_for(situation, worker) or not all(map(workloads.has_had_quota, siblings))
+    if situation.is_shared and runs_on:
         return False
     return worker.name not in map(workloads.cluster_name, siblings)
 

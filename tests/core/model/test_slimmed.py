@@ -137,3 +137,18 @@ def test_what_is_too_long_to_be_read_stays_so() -> None:
     """A selector that cannot be read holds its job; without any it would go anywhere."""
     slim = job_slimmer()(large(annotations={SELECTOR: "x" * 100_000}), 2 * LARGE)
     assert len(slim["metadata"]["annotations"][SELECTOR]) > LONGEST_WISH
+
+
+def test_kueues_finalizer_is_kept_beside_any_number_of_others() -> None:
+    """It is taken off by a write of the whole list: what was cut out would go with it, and Kueue's never."""
+    others = [f"example.com/finalizer-{number}" for number in range(300)]
+    slim = job_slimmer()(large(finalizers=[*others, "kueue.x-k8s.io/resource-in-use"]), 2 * LARGE)
+    assert set(slim["metadata"]["finalizers"]) == {*others, "kueue.x-k8s.io/resource-in-use"}
+    slim = job_slimmer()(large(finalizers=[*MANY["finalizers"], "kueue.x-k8s.io/resource-in-use"]), 2 * LARGE)
+    assert "kueue.x-k8s.io/resource-in-use" in slim["metadata"]["finalizers"]
+
+
+def test_labels_and_annotations_are_bounded_in_bytes() -> None:
+    texts = {f"multikueue.dev/{number}": "ü" * 4_000 for number in range(9)}
+    kept = job_slimmer()(large(annotations=texts), 2 * LARGE)["metadata"]["annotations"]
+    assert 0 < sum(len(name) + len(text.encode()) for name, text in kept.items()) <= LARGE

@@ -583,6 +583,13 @@ class TestMovedOnWhereJobsAreHidden:
         siblings = (following, between)[:grown]
         assert words(snapshot(REPLACED, hides, worker("w2"), siblings=siblings, job=BIG)) == ["stop on w1"] * stops
 
+    @pytest.mark.parametrize("kind", [Syncing(), Unserved(timedelta(seconds=1))], ids=["syncing", "not served"])
+    def test_it_runs_on_while_jobs_are_hidden_for_a_moment_only(self, kind: Syncing | Unserved) -> None:
+        """The next slice has quota, and is about to take it over there."""
+        hides = worker("w1", self.COPY, kind=kind)
+        offered = slice_of(NEW_NAME, 5, nominated=("w1",), replaces=OLD_NAME)
+        assert words(snapshot(REPLACED, hides, worker("w2"), siblings=(offered,), job=BIG)) == []
+
 
 class TestUnlistedWorker:
     """The MultiKueueCluster of a worker is deleted while a job is held there: only a note names it after a restart."""
@@ -602,6 +609,12 @@ class TestUnlistedWorker:
         held = worker("w1", shared=self.LEFT, configured=not removed, removed=removed)
         seen = snapshot(self.WAITING, held, worker("w2"), siblings=(self.OVER,), job=self.GROWN)
         assert self.noted(seen) == ["w1"] * removed
+
+    def test_what_has_ended_there_is_no_run(self) -> None:
+        ended = job_copy_of(self.OVER, of=SMALL, attempt=EARLIER, status=COMPLETE)
+        held = worker("w1", shared=ended, configured=False, removed=True)
+        seen = snapshot(self.WAITING, held, worker("w2"), siblings=(self.OVER,), job=self.GROWN)
+        assert self.noted(seen) == []
 
     @pytest.mark.parametrize("removed", [True, False])
     def test_and_on_the_one_that_is_evicted(self, removed: bool) -> None:

@@ -246,6 +246,12 @@ def earlier_jobs(situation: Situation, worker: Worker) -> Iterator[JobCopy]:
             yield job
 
 
+def shows_a_run(situation: Situation, worker: Worker) -> bool:
+    """Whether a worker shows a job copy of this Workload or of an earlier one of its job that may have pods."""
+    own = (job.object for job in worker.all_jobs if situation.whose(worker, job.object).runs_for_it)
+    return any(earlier_jobs(situation, worker)) or any(may_have_pods(situation, job) for job in own)
+
+
 def may_be_ours(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether what runs with a copy there may be this Workload's: its mark tells. What has none may be anybody's, but
     where the config lists the worker, or it has had the Workload.
