@@ -282,6 +282,8 @@ MAX_STATUS: Final = 512 << 10
 """Bytes of a status that is shown. A worker, and what runs there, decides how large its own is: each job would leave as
 much in the manager's etcd."""
 _MESSAGE: Final = 1_024
+_CONDITION: Final = 4 * _MESSAGE
+_OF_CONDITION: Final = ("type", "status", "reason", "message", "lastTransitionTime", "observedGeneration")
 _OF_SPEC: Final = ("completedIndexes", "failedIndexes")
 """What the manager's API server holds against the job itself, and so bounds."""
 
@@ -290,15 +292,34 @@ def bounded(status: Json) -> Json:
     """A status of `MAX_STATUS` bytes at most, beside `_OF_SPEC`: with short messages, without its largest fields."""
     if _size(status) <= MAX_STATUS:
         return status
-    listed = status.get("conditions")
-    conditions = map(_shortened, listed[: MAX_STATUS // 4 // _MESSAGE] if isinstance(listed, list) else ())
-    fields = {**status, "conditions": [*conditions]} if listed else status
-    sizes = {field: 0 if field in ("conditions", *_OF_SPEC) else _size(value) for field, value in fields.items()}
+    kept: Json = {field: status[field] for field in _OF_SPEC if field in status}
+    rest = {field: value for field, value in status.items() if field not in kept}
+    room = MAX_STATUS
+    if isinstance(rest.get("conditions"), list):
+        shown = {"conditions": _most_telling([*map(_shortened, rest.pop("conditions"))], MAX_STATUS // 2)}
+        kept, room = {**kept, **shown}, room - _size(shown)
+    return {**kept, **_smallest(rest, room)}
+
+
+def _most_telling(listed: list[Any], room: int) -> list[Any]:
+    """The conditions that fit in there, in their order: first those that are true, as an end is, and the last ones."""
+    kept: set[int] = set()
+    for number in sorted(range(len(listed)), key=lambda number: (dig(listed[number], "status") == "True", number))[
+        ::-1
+    ]:
+        if (size := _size(listed[number]) + 1) <= room:
+            kept.add(number)
+            room -= size
+    return [entry for number, entry in enumerate(listed) if number in kept]
+
+
+def _smallest(fields: Json, room: int, first: Sequence[str] = ()) -> Json:
+    """The fields that fit in there: first these, and the smallest before others."""
+    sizes = {field: _size({field: value}) for field, value in fields.items()}
     kept: Json = {}
-    left = MAX_STATUS // 2
-    for field in sorted(fields, key=sizes.__getitem__):
-        if sizes[field] <= left:
-            kept[field], left = fields[field], left - sizes[field]
+    for field in sorted(fields, key=lambda field: (field not in first, sizes[field])):
+        if sizes[field] <= room:
+            kept[field], room = fields[field], room - sizes[field]
     return kept
 
 
@@ -306,7 +327,8 @@ def _shortened(entry: Any) -> Any:
     if not isinstance(entry, dict):
         return entry
     plain = {field: value for field, value in entry.items() if not isinstance(value, dict | list)}
-    return {field: shortened(value, _MESSAGE) if isinstance(value, str) else value for field, value in plain.items()}
+    cut = {field: shortened(value, _MESSAGE) if isinstance(value, str) else value for field, value in plain.items()}
+    return _smallest(cut, _CONDITION, _OF_CONDITION)
 
 
 def _size(value: Any) -> int:

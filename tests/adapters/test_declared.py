@@ -287,6 +287,23 @@ class TestFollowing:
         )
         assert self.follow(kind, widget(spec={"run": {"suspend": True}}), widget(spec={"run": run})) is None
 
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"forwarded_paths": (".spec.template",)},
+            {"forwarded_paths": (".spec.template.metadata.labels['kueue.x-k8s.io/multikueue-origin']",)},
+            {"sync_patches": ({"op": "add", "path": "/spec/template", "valueExpression": "object.spec.template"},)},
+        ],
+    )
+    def test_a_template_follows_without_our_origin_label(self, said: dict[str, Any]) -> None:
+        """What a worker's controllers make of it has its labels: it counted as copies again."""
+        marked = {"kueue.x-k8s.io/multikueue-origin": "site-a", "app": "x"}
+        local = widget(spec={"template": {"metadata": {"labels": marked}}})
+        kind = declare(**said)
+        assert copy_of(kind, local)["spec"] == {"template": {"metadata": {"labels": {"app": "x"}}}}
+        assert self.follow(kind, local, local) is None
+        assert local["spec"]["template"]["metadata"]["labels"] == marked
+
     def test_a_list_is_patched_only_as_it_was_read(self) -> None:
         """A merge patch replaces it, with all that somebody else may have put there in between."""
         step = {"op": "add", "path": "/spec/steps/0/size", "valueExpression": "object.spec.steps[0].size"}
@@ -374,6 +391,12 @@ def test_jobs_may_be_somebody_elses_to_move() -> None:
         ),
         ({"forwarded_paths": (".spec.managedBy",)}, "forwardedPaths[0]", "says who runs it: a copy has its own"),
         ({"forwarded_paths": (".spec.a",), "suspend_path": ".spec.a"}, "forwardedPaths[0]", "each cluster's Kueue"),
+        ({"forwarded_paths": (".spec.ttlSecondsAfterFinished",)}, "forwardedPaths[0]", "deletes it at its end"),
+        (
+            {"name": "Workflow.v1alpha1.argoproj.io", "forwarded_paths": (".spec.a", ".spec.ttlStrategy.secondsAfter")},
+            "forwardedPaths[1]",
+            "deletes it at its end",
+        ),
         ({"workload_only": True, "forwarded_paths": (".spec.a",)}, "forwardedPaths", "remove one of the two"),
     ],
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from multikueue.adapters import BUILTIN, AdapterRegistry, Delegation, JobKind, SafeAdapter, StatusRules
-from multikueue.adapters.rules import ALWAYS_DELEGATED, MAX_STATUS, counters_at_zero, never_finished
+from multikueue.adapters.rules import ALWAYS_DELEGATED, MAX_STATUS, bounded, counters_at_zero, never_finished
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.kinds import JOB
@@ -173,6 +177,93 @@ def test_a_status_of_any_size_fills_no_manager() -> None:
     assert shown["conditions"][0] == {**entry, "message": "x" * 1_020 + " ..."}
     assert len(orjson.dumps({**shown, "completedIndexes": ""})) < MAX_STATUS
     assert PLAIN.status_patch({**local, "status": shown}, remote, NOW) is None, "it is not sent again"
+
+
+COMPLETE: Json = {"type": "Complete", "status": "True", "reason": "Done", "message": "all of it"}
+
+
+def shown_of(status: Json) -> Json:
+    """What is shown of a status; it takes no more than it may, and is not sent again."""
+    shown = bounded(status)
+    assert len(orjson.dumps(shown)) <= MAX_STATUS
+    assert bounded(shown) is shown
+    return shown
+
+
+def test_conditions_of_many_fields_fill_no_manager() -> None:
+    """7 MB of them were sent on: no server took them, and the manager's job showed nothing."""
+    wide = {f"field{number}": "x" * 375 for number in range(60)} | {"status": "False"}
+    waiting = [{**wide, "type": f"T{number}"} for number in range(300)]
+    own = {**wide, **COMPLETE}
+    shown = shown_of({"conditions": [own, *waiting], "succeeded": 7})
+    assert shown["succeeded"] == 7
+    assert shown["conditions"][0].items() >= COMPLETE.items()
+    assert shown["conditions"][-1].items() >= {"type": "T299", "status": "False"}.items()
+    assert len(shown["conditions"]) > 50
+
+
+def test_the_end_is_not_among_what_is_left_out() -> None:
+    """The first 128 conditions were kept: a job never showed its end, which comes last."""
+    waits = {"status": "False", "message": "x" * 3_000, "reason": "y" * 300}
+    waiting = [{**waits, "type": f"T{number}"} for number in range(300)]
+    for conditions in ([*waiting, COMPLETE], [COMPLETE, *waiting]):
+        shown = shown_of({"conditions": conditions})["conditions"]
+        assert COMPLETE in shown
+        types = [entry["type"] for entry in shown]
+        assert len(types) > 128
+        assert types == [entry["type"] for entry in conditions if entry["type"] in types], "in their order"
+        assert "T299" in types, "of the others, the last ones"
+        assert "T0" not in types
+
+
+def test_conditions_of_a_kinds_own_form_are_weighed_like_any_field() -> None:
+    status = {"conditions": {"ready": "yes"}, "note": "y" * MAX_STATUS}
+    assert shown_of(status) == {"conditions": {"ready": "yes"}}
+
+
+SIZES = st.sampled_from([0, 1, 30, 375, 3_000, 70_000, MAX_STATUS // 2, MAX_STATUS])
+TEXTS = st.builds(lambda character, size: character * size, st.sampled_from(["x", "\x00", '"', "\u20ac"]), SIZES)
+COUNTS = st.sampled_from([1, 2, 60, 300])
+LEAVES = TEXTS | st.integers() | st.booleans() | st.none()
+
+
+def many_fields(name: str, value: Any, count: int) -> Json:
+    return {f"{name[:9_000]}{number}": value for number in range(count)}
+
+
+ENTRIES = LEAVES | st.builds(
+    lambda fields, status, more: {**fields, **more, "status": status},
+    st.builds(many_fields, TEXTS, st.sampled_from(["", "x" * 375, 1, 1 << 70]), COUNTS),
+    st.sampled_from(["True", "False", "Unknown"]),
+    st.dictionaries(st.sampled_from(["type", "reason", "message", "in"]), LEAVES | st.just({"a": [1]})),
+)
+CONDITIONS = st.builds(
+    lambda groups: [entry for entry, count in groups for _ in range(count)],
+    st.lists(st.tuples(ENTRIES, COUNTS), max_size=3),
+)
+STATUSES = st.builds(
+    lambda fields, known: {**fields, **known},
+    st.builds(many_fields, TEXTS, LEAVES, COUNTS),
+    st.fixed_dictionaries(
+        {}, optional={"conditions": CONDITIONS | LEAVES, "completedIndexes": TEXTS, "failedIndexes": TEXTS}
+    ),
+)
+OF_SPEC = ("completedIndexes", "failedIndexes")
+
+
+@given(STATUSES)
+def test_what_is_shown_of_any_status_has_a_bound(status: Json) -> None:
+    shown = bounded(status)
+    rest = {field: value for field, value in shown.items() if field not in OF_SPEC}
+    assert len(orjson.dumps(rest)) <= MAX_STATUS
+    assert {field: shown.get(field) for field in OF_SPEC} == {field: status.get(field) for field in OF_SPEC}
+    assert shown.keys() <= status.keys()
+    try:
+        fits = len(orjson.dumps(status)) <= MAX_STATUS
+    except TypeError:  # a number that cannot be sent
+        fits = False
+    if fits:
+        assert shown is status
 
 
 def test_a_status_that_cannot_be_sent_is_left_out() -> None:

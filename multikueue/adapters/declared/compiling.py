@@ -129,15 +129,21 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
     status = _status(declared, reading)
     creation = reading.patch("creationPatches", declared.creation_patches, _CREATING)
     sync = reading.patch("syncPatches", declared.sync_patches, _SYNCING)
-    fixed = {delegation: "says who runs it", suspend: "is the switch of each cluster's Kueue"}
-    own = frozenset(path for path in (delegation, suspend) if path is not None)
+    left_out = LEFT_OUT.get((gvk.group, gvk.kind), USUALLY_LEFT_OUT)
+    fixed = {
+        **{
+            FieldPath(path): "deletes it at its end, and a copy that goes by itself would run again"
+            for path in left_out
+        },
+        **({} if delegation is None else {delegation: "says who runs it: a copy has its own"}),
+        **({} if suspend is None else {suspend: "is the switch of each cluster's Kueue: a copy has its own"}),
+    }
     forwarded = reading.all_of(
         "forwardedPaths", declared.forwarded_paths, functools.partial(_path, functools.partial(_may_follow, fixed))
     )
     templates = reading.all_of("templatePaths", declared.template_paths, _template_path)
     config_maps = reading.all_of("configMapPaths", declared.config_map_paths, _template_path)
     plural = reading.of("plural", declared.plural or usual_plural(gvk.kind), lambda plural: _plural(plural, gvk)) or ""
-    left_out = LEFT_OUT.get((gvk.group, gvk.kind), USUALLY_LEFT_OUT)
     return JobKind(
         resource=Resource(gvk, plural),
         delegation=Delegation(
@@ -156,7 +162,9 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
         ),
         status=attrs.evolve(status, words=WORDS.get((gvk.group, gvk.kind))),
         pods_label=reading.of("podsLabel", declared.pods_label, _label_key) or "",
-        sync=SyncRules(followed=FollowedFields(forwarded, sync, own) if forwarded or sync.operations else None),
+        sync=SyncRules(
+            followed=FollowedFields(forwarded, sync, frozenset(fixed)) if forwarded or sync.operations else None
+        ),
         workload_only=declared.workload_only is True,
         source=reading.source,
     )
@@ -269,9 +277,10 @@ def _may_delegate(path: FieldPath) -> str:
     return "must be a field of .spec, a label or an annotation"
 
 
-def _may_follow(fixed: Mapping[FieldPath | None, str], path: FieldPath) -> str:
-    if path in fixed:
-        return f"{fixed[path]}: a copy has its own, and it cannot follow"
+def _may_follow(fixed: Mapping[FieldPath, str], path: FieldPath) -> str:
+    for own, why in fixed.items():
+        if path == own or path.is_below(*own.steps):
+            return f"{why}, and it cannot follow"
     if path.is_below("spec") or path.steps in MAPS:
         return ""
     entry = _entry(path)

@@ -15,6 +15,7 @@ from multikueue.adapters.declared.patches import DeclaredPatch
 from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import ended
 from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.copies import unlabelled
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import (
     clone,
@@ -123,10 +124,11 @@ class FollowedFields:
     paths: tuple[FieldPath, ...]
     patch: DeclaredPatch
     own: frozenset[FieldPath] = frozenset()
-    """What a copy says for itself, whatever is around it follows: who runs it, and whether it may."""
+    """What a copy says for itself, whatever is around it follows: who runs it, whether it may, and when it goes."""
 
     def __call__(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `SyncRules.followed`."""
+        local = {**local, "spec": unlabelled(local.get("spec") or {})}  # as the copy was made
         followed = remote
         for path in self.paths:
             followed = self._followed(followed, local, path)
