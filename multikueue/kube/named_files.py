@@ -1,4 +1,4 @@
-"""Files that somebody names, in a kubeconfig or on a command line: their texts, bounded."""
+"""Files that somebody names, in a kubeconfig or on a command line: their contents, bounded."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ from pathlib import Path
 from multikueue.kube.kubernetes_yaml import MAX_SIZE
 
 
-def named_text(path: Path) -> str:
-    """The text of a file.
+def named_bytes(path: Path) -> bytes:
+    """The content of a file.
 
     Raises:
         OSError: it cannot be read, or is larger than `MAX_SIZE`.
-        UnicodeDecodeError: it is no text.
     """
     with path.open("rb") as file:
         content = file.read(MAX_SIZE + 1)
     if len(content) > MAX_SIZE:
         raise OSError(errno.EFBIG, f"it is larger than {MAX_SIZE} bytes", str(path))
-    return content.decode()
+    return content
+
+
+def named_text(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        OSError: see `named_bytes`.
+        UnicodeDecodeError: it is no text.
+    """
+    return named_bytes(path).decode()

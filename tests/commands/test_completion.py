@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from click.shell_completion import CompletionItem, ShellComplete
 
 from multikueue.core.model.kinds import NAMESPACE, WORKLOAD
+from multikueue.kube.kubernetes_yaml import MAX_SIZE
 from multikueue.sandbox.apiserver import Hang, Match, Refuse
 from multikueued.cli import main
 from multikueued.commands import completion
@@ -140,6 +142,19 @@ def test_contexts_of_a_workers_own_file_are_offered_beside(tmp_path: Path) -> No
 def test_a_kubeconfig_that_is_none_completes_nothing(tmp_path: Path) -> None:
     (tmp_path / "broken").write_text("a: [")
     assert offered("status", "--context", "", KUBECONFIG=str(tmp_path / "broken")) == []
+
+
+def test_a_kubeconfig_without_end_completes_nothing_and_is_not_read(tmp_path: Path) -> None:
+    """It took as much memory as the file is large, at each press of a key."""
+    with (file := tmp_path / "large").open("wb") as opened:
+        opened.truncate(256 * MAX_SIZE)
+    tracemalloc.start()
+    try:
+        assert offered("status", "--context", "", KUBECONFIG=str(file)) == []
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 128 * MAX_SIZE
 
 
 def test_files_and_kinds_are_completed() -> None:

@@ -17,7 +17,7 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, JOB
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.errors import Forbidden
+from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ObjectList
@@ -25,7 +25,7 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from multikueued.doctor.probe import ProbeResult
-from multikueued.doctor.publisher import EVERY, LOOKS, SOON, FindingsPublisher
+from multikueued.doctor.publisher import EVERY, LATELY, LOOKS, SOON, FindingsPublisher
 from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.reports.published import Published, published_in
 from multikueued.reports.worker_facts import ClockBound
@@ -62,7 +62,9 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(*workers: str, refusals: Refusals | None = None) -> AsyncIterator[Scene]:
+async def scene(
+    *workers: str, refusals: Refusals | None = None, manager_refusals: Refusals | None = None
+) -> AsyncIterator[Scene]:
     fleet, looks = Fleet.of(*workers), Counter[str]()
     await fleet.connect()
 
@@ -70,7 +72,7 @@ async def scene(*workers: str, refusals: Refusals | None = None) -> AsyncIterato
         looks[config.server.removeprefix("https://").partition(":")[0]] += 1
         return ProbeResult(0.01, ClockBound(-0.5, 0.5))
 
-    client: Any = Reviewing(Person(fleet.manager), {})
+    client: Any = Reviewing(Person(fleet.manager), manager_refusals or {})
     async with fleet.running() as manager, anyio.create_task_group() as tasks:
         settings = Settings(namespace=KUEUE_NAMESPACE)
         reach, connect = partial(reached, manager), visited(fleet, refusals or {})
@@ -91,6 +93,46 @@ async def test_each_worker_is_looked_at_once_an_interval() -> None:
         assert (here.looks["worker1"], here.looks["worker2"]) == (3, 3)
         published = await here.published()
     assert published.keys() == {"worker1", "worker2"}
+
+
+NO_JOBS: Refusals = {("list", "jobs"): NotFound("no such kind")}
+NO_QUEUES: Refusals = {("list", "localqueues"): NotFound("no such kind")}
+
+
+async def test_a_kind_that_the_manager_lacks_too_is_nothing_to_look_at_soon() -> None:
+    """Few clusters serve all kinds that may be enabled: each worker was looked at every minute, for ever."""
+    async with scene("worker1", refusals=NO_JOBS, manager_refusals=NO_JOBS) as here:
+        await anyio.sleep(2.5 * INTERVAL)
+    assert here.looks["worker1"] == 3
+
+
+async def test_a_kind_that_a_worker_alone_lacks_is_looked_for_soon_in_the_first_hour() -> None:
+    """Somebody may be installing it; who never means to costs a look at the usual interval. A change begins anew."""
+    refusals: dict[tuple[str, str], ApiError] = dict(NO_JOBS)
+    async with scene("worker1", refusals=refusals) as here:
+        await anyio.sleep(LATELY)
+        first = here.looks["worker1"]
+        await anyio.sleep(INTERVAL)
+        before = here.looks["worker1"]
+        await anyio.sleep(3 * INTERVAL)
+        assert here.looks["worker1"] - before == 3
+        absent = refusals.pop(("list", "jobs"))
+        await anyio.sleep(INTERVAL)  # it is seen with the next look
+        refusals["list", "jobs"] = absent
+        await anyio.sleep(INTERVAL)
+        before = here.looks["worker1"]
+        await anyio.sleep(5 * SOON)
+        assert here.looks["worker1"] - before == 5
+    assert first == pytest.approx(LATELY / SOON, abs=1)
+
+
+async def test_kueues_own_kinds_are_looked_for_soon_for_ever() -> None:
+    """Without them no job runs there."""
+    async with scene("worker1", refusals=NO_QUEUES) as here:
+        await anyio.sleep(2 * LATELY)
+        before = here.looks["worker1"]
+        await anyio.sleep(5 * SOON)
+    assert here.looks["worker1"] - before == 5
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.errors import SettingsError
 from multikueue.kube import AnswerLimits
+from multikueue.kube.kubernetes_yaml import MAX_SIZE
 from multikueued.settings.config import (
     LeaderElectionSettings,
     LoggingSettings,
@@ -291,6 +292,13 @@ def test_the_namespace_is_the_pods_own_unless_set(tmp_path: Path) -> None:
     assert load_settings(None, namespace_file=file).settings.namespace == "batch-system"
     assert load_settings(None, namespace_file=tmp_path / "none").settings.namespace == "kueue-system"
     assert load_settings(config, namespace_file=file).settings.namespace == "elsewhere"
+
+
+def test_a_namespace_without_end_is_refused_and_not_read(tmp_path: Path) -> None:
+    with (file := tmp_path / "namespace").open("wb") as opened:
+        opened.truncate(MAX_SIZE + 1)
+    with pytest.raises(SettingsError, match=rf"cannot read .*namespace: it is larger than {MAX_SIZE} bytes$"):
+        load_settings(None, namespace_file=file)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -268,3 +268,11 @@ def test_what_the_event_loop_refuses_is_told_in_its_words() -> None:
     refused = "File descriptor 21 is used by transport <TCPTransport>"
     with pytest.raises(Unreachable, match=refused), ErrorMapping("w1", Request("get", JOB, "GET", "/jobs")):
         raise RuntimeError(refused)
+
+
+@pytest.mark.parametrize("kind", [RecursionError, NotImplementedError])
+def test_what_is_no_word_of_the_event_loop_is_not_told_as_one(kind: type[RuntimeError]) -> None:
+    """They are RuntimeErrors, too, of faults in code; their texts may quote anything."""
+    made = rf"the request cannot be made \({kind.__name__}\)$"
+    with pytest.raises(Unreachable, match=made), ErrorMapping("w1", Request("get", JOB, "GET", "/jobs")):
+        raise kind("secret")

@@ -329,6 +329,11 @@ def test_a_file_without_end_is_refused_and_not_read(tmp_path: Path, large: Path,
         load_kubeconfig(path, "a")
 
 
+def test_nor_is_a_kubeconfig_without_end(large: Path) -> None:
+    with pytest.raises(KubeconfigError, match=rf"large: cannot be read: it is larger than {MAX_SIZE} bytes$"):
+        load_kubeconfig(large)
+
+
 async def test_nor_is_a_token_without_end(large: Path) -> None:
     with pytest.raises(Unauthorized, match="cannot be read"):
         await TokenFile(large).credential()

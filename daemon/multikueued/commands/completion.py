@@ -25,6 +25,7 @@ from multikueue.core.model.objects import name_of
 from multikueue.errors import Forbidden, KubeconfigError, MultiKueueError
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.kubeconfigs.kubeconfig_document import Document, refused_as
+from multikueue.kube.named_files import named_bytes
 from multikueued.clusters import ClusterClient
 from multikueued.commands.options import CLIENT, kubeconfig_files, manager_config
 from multikueued.reading.through_api import NAMESPACES, ThroughApi
@@ -119,7 +120,7 @@ def contexts(context: click.Context, incomplete: str) -> list[str]:
         with refused_as(""):
             files = [file for given in named for file in kubeconfig_files(given) if file.is_file()]
             return _beginning(
-                (name for file in files for name in Document.parse(file.read_bytes()).contexts), incomplete
+                (name for file in files for name in Document.parse(named_bytes(file)).contexts), incomplete
             )
     except (KubeconfigError, OSError):
         return []

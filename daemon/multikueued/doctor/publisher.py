@@ -18,8 +18,8 @@ import structlog
 
 from multikueue import JobKind
 from multikueue.core.machinery.shares import UsedUp
-from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, LOCAL_QUEUE
-from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, KUEUE_GROUP, LOCAL_QUEUE
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
@@ -70,12 +70,15 @@ EVERY: Final = 30.0
 INTERVAL: Final = 600.0
 """Seconds between two looks at a worker."""
 SOON: Final = 60.0
-"""Seconds until a worker is looked at again that did not answer to a look, or lacks something."""
+"""Seconds until a worker is looked at again that did not answer to a look, or lacks what somebody may soon mend."""
+LATELY: Final = 3600.0
+"""Seconds for which a worker is looked at again `SOON` after a change of which kinds of jobs it lacks: somebody may be
+installing them, or means not to. For Kueue's own kinds, and permissions, there is no such limit."""
 AT_ONCE: Final = 5
 """Workers that are looked at."""
 LOOKS: Final = 6
-"""With the first of so many looks by the same credentials a worker is asked for all permissions, then for those alone
-that it has not granted: each is a request, and 20 kinds need a hundred."""
+"""Once in `LOOKS` x `INTERVAL` seconds a worker is asked by the same credentials for all permissions, between for those
+alone that it has not granted: each is a request, and 20 kinds need a hundred."""
 QUOTAS_AT_ONCE: Final = 32
 """Workers whose quotas are read: small lists, which cost less together, since each alone wakes an idle process."""
 QUOTA_DEADLINE: Final = 10.0
@@ -110,8 +113,23 @@ class KnownWorker:
     """By which credentials that was asked: others may have less."""
     asked_all: float = -math.inf
     """When it was asked for all permissions with these credentials last, on the loop's clock."""
+    lacking: frozenset[GVK] = frozenset()
+    """Kinds that it lacks and the manager has, as of the last look."""
+    lacking_since: float = -math.inf
+    """When those changed last, on the loop's clock."""
     quotas_from: float = 0.0
     """When its queues may be read again, on the loop's clock: `SOON` after they were refused."""
+
+    def note_lacking(self, lacking: frozenset[GVK]) -> None:
+        """Keep which kinds it lacks and the manager has."""
+        if lacking != self.lacking:
+            self.lacking, self.lacking_since = lacking, loop_time()
+
+    @property
+    def may_get_kinds(self) -> bool:
+        """Whether somebody may soon install a kind that it lacks."""
+        of_kueue = any(gvk.group == KUEUE_GROUP for gvk in self.lacking)
+        return of_kueue or (bool(self.lacking) and loop_time() < self.lacking_since + LATELY)
 
     @property
     def to_publish(self) -> Published | None:
@@ -215,7 +233,7 @@ class FindingsPublisher:
                     await rounds.visit({worker.name: worker.config})
                 except Exception as error:  # of one worker: the others are looked at all the same
                     log.error("unexpected exception", cluster=worker.name, exc_info=error)
-            self._note(worker.name, rounds.workers.get(worker.name), rounds.not_checked, manager, held[worker.name])
+            self._note(worker.name, rounds, manager)
 
         async with anyio.create_task_group() as tasks:
             for worker in due:
@@ -228,16 +246,10 @@ class FindingsPublisher:
         name = location(worker.cluster)
         return kubeconfig_facts(name, worker.config, self.secret(ObjectKey(str(self.settings.namespace), name)) or {})
 
-    def _note(
-        self,
-        name: str,
-        facts: WorkerFacts | None,
-        gaps: Iterable[NotChecked],
-        manager: ClockBound | None,
-        held: KubeconfigFacts,
-    ) -> None:
-        """Keep what was seen of a worker; None: it did not answer, though the daemon is connected to it."""
+    def _note(self, name: str, rounds: Rounds, manager: ClockBound | None) -> None:
+        """Keep what was seen of a worker; nothing: it did not answer, though the daemon is connected to it."""
         known, now = self._known[name], self.clock()
+        facts, gaps = rounds.workers.get(name), rounds.not_checked
         known.probed = loop_time()
         if facts is None:
             known.probed += SOON - INTERVAL
@@ -245,12 +257,17 @@ class FindingsPublisher:
                 return  # what was seen before stays, with its time
             facts = WorkerFacts(name)
             gaps = [NotChecked(f"{name} itself", _SILENT, "it is looked at again", name)]
-        elif facts.error or facts.lacking or not all(permission.allowed for permission in facts.permissions):
-            known.probed += SOON - INTERVAL  # somebody may mend it
+        elif facts.error:
+            known.probed += SOON - INTERVAL
+        else:
+            known.note_lacking(facts.lacking - rounds.lacking)
+            if known.may_get_kinds or not all(permission.allowed for permission in facts.permissions):
+                known.probed += SOON - INTERVAL  # somebody may mend it
         known.granted = frozenset(permission for permission in facts.permissions if permission.allowed)
         queues = slim(facts.queues) if facts.queues is not None else None
         published = attrs.evolve(seen(facts, manager), queues=queues)
-        known.published = Published(published, now, tuple(gaps), now if queues is not None else None, held)
+        quota_at = now if queues is not None else None
+        known.published = Published(published, now, tuple(gaps), quota_at, rounds.credentials[name])
         known.quotas_from = loop_time() + SOON if queues is None else 0.0
 
     async def _read_quotas(self, workers: list[Reached]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, get_type_hints
@@ -151,10 +152,9 @@ def written(declaration: Declaration) -> dict[str, Any]:
 
 
 def _own_namespace(file: Path) -> str:
-    try:
-        return file.read_text().strip() or KUEUE_NAMESPACE
-    except OSError:  # not in a pod
+    if not os.access(file, os.R_OK):  # not in a pod
         return KUEUE_NAMESPACE
+    return read_text(file).strip() or KUEUE_NAMESPACE
 
 
 class _Loader(KubernetesLoader):

@@ -140,7 +140,8 @@ def _raise_mapped(cluster: str, begin: str, error: Exception) -> NoReturn:
             raise errors.Unreachable(f"{begin}: the connection broke in the middle of an answer") from error
         case aiohttp.ClientError() | OSError():
             raise errors.Unreachable(f"{begin}: {str(error) or type(error).__name__}") from error
-        case RuntimeError():  # of the event loop, as that a file descriptor is in use: no other word tells which
+        case RuntimeError() if type(error) is RuntimeError:
+            # of the event loop, as that a file descriptor is in use: no other word tells which
             raise errors.Unreachable(f"{begin}: the event loop refuses it: {error}") from error
         case _:  # a UnicodeError for a host name, a ValueError for an address: their texts may quote a credential
             raise errors.Unreachable(f"{begin}: the request cannot be made ({type(error).__name__})") from error

@@ -31,8 +31,7 @@ from multikueue.kube.kubeconfigs.kubeconfig_document import (
     split_url,
     text,
 )
-from multikueue.kube.kubernetes_yaml import MAX_SIZE
-from multikueue.kube.named_files import named_text
+from multikueue.kube.named_files import named_bytes, named_text
 
 REASON: Final = "BadKubeConfig"
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -182,8 +181,7 @@ def _path(given: object) -> Path:
 
 def _read(path: Path) -> Document:
     try:
-        with path.open("rb") as file:
-            document = Document.parse(file.read(MAX_SIZE + 1))
+        document = Document.parse(named_bytes(path))
     except OSError as error:
         refuse(f"cannot be read: {error.strerror}")
     folder = path.parent  # what paths in the file are relative to
