@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 import attrs
 
 from multikueue.core.machinery.message_rate import MessageRate, WriteBudget
@@ -24,9 +22,7 @@ from multikueue.core.workload.effects import (
 class PlanPace:
     """By Workload: when it may be written for the sake of words, and when again for what somebody changes."""
 
-    _words: MessageRate[ObjectKey] = attrs.field(
-        factory=lambda: MessageRate(flow_of=attrgetter("namespace")), init=False
-    )
+    _words: MessageRate[ObjectKey] = attrs.field(factory=MessageRate, init=False)
     _answers: WriteBudget[ObjectKey] = attrs.field(factory=WriteBudget, init=False)
 
     def due(self, key: ObjectKey, decided: Plan, now: float) -> Plan:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import bisect
-import itertools
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
@@ -81,9 +80,12 @@ class FairKeys(Generic[K]):
 
 def in_turns(keys: Iterable[K], flow_of: Callable[[K], Hashable]) -> Iterator[K]:
     """Keys of each flow in their order, flows in turn: of all that are too many, each flow has some of the first."""
-    flows: dict[Hashable, list[K]] = {}
+    flows: dict[Hashable, deque[K]] = {}
     for key in keys:
-        flows.setdefault(flow_of(key), []).append(key)
-    turns: Iterator[tuple[K | None, ...]] = itertools.zip_longest(*flows.values())
-    for turn in turns:
-        yield from (key for key in turn if key is not None)
+        flows.setdefault(flow_of(key), deque()).append(key)
+    turns = deque(flows.values())
+    while turns:
+        flow = turns.popleft()
+        yield flow.popleft()
+        if flow:
+            turns.append(flow)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,3 +74,23 @@ def test_the_flow_that_has_most_is_crowded_out() -> None:
         flows.add(key, key[0])
     assert flows.crowd_out() == "a0"
     assert [flows.take(), flows.take()] == ["b0", "a1"]
+
+
+def test_turns_cost_as_much_as_there_are_keys_however_long_one_flow_is() -> None:
+    """Fifty thousand of one flow beside a thousand others were fifty million steps. Steps are lines that are run."""
+    keys = [("long", number) for number in range(500)] + [(f"short{number}", 0) for number in range(100)]
+    steps = 0
+
+    def count(_frame: FrameType, event: str, _arg: object) -> Callable[..., Any]:
+        nonlocal steps
+        steps += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        taken = [*in_turns(keys, lambda key: key[0])]
+    finally:
+        sys.settrace(before)
+    assert sorted(taken) == sorted(keys)
+    assert steps <= 20 * len(keys)

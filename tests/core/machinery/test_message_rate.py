@@ -111,33 +111,3 @@ def test_it_may_be_written_at_once_again_after_a_while_and_if_it_is_another_one(
     assert budget.wait("a", 101.0) == 0.0
     budget.forget("a")
     assert len(budget) == 0
-
-
-def test_who_has_thousands_that_wait_delays_another_by_a_few_writes() -> None:
-    """One namespace's ten thousand waiting Workloads were told of before another's first: half an hour later. Here they
-    ask before it each time."""
-    pace = MessageRate[str](flow_of=lambda key: key[0])
-    now, turns = 0.0, dict[str, float]()
-    waiting = [*(f"a{number}" for number in range(1_000)), "b", "c"]
-    written: list[str] = []
-    while not {"b", "c"} <= {*written} and len(written) < 100:
-        for key in waiting:
-            if turns.get(key, 0.0) <= now:
-                left = pace.wait(key, now)
-                turns[key] = now + left
-                if left <= 0.0:
-                    pace.wrote(key, now)
-                    written.append(key)
-        waiting = [key for key in waiting if key not in written]
-        now = max(now, min(turns[key] for key in waiting))
-    assert max(written.index("b"), written.index("c")) < 6
-
-
-def test_a_turn_that_is_not_used_holds_up_nobody_for_long() -> None:
-    pace = MessageRate[str](flow_of=lambda key: key[0])
-    assert pace.wait("a1", 0.0) == 0.0
-    assert pace.wait("b", 0.0) == 1 / A_SECOND
-    pace.wrote("a1", 0.0)
-    (pace.wait("a2", 0.0), pace.wait("a3", 0.0))
-    pace.touched("b", 0.1)  # it was written for another reason
-    assert pace.wait("a2", 1 / A_SECOND) == 0.0
