@@ -599,7 +599,7 @@ def decisions_raise(where: Callable[[Snapshot], bool]) -> AbstractContextManager
 # Of several names of a cluster the first gets what is new, and each copy belongs to the one that it was made for.
 def second_names_get_offers() -> AbstractContextManager[Any]:
     """All names of a cluster are offered a job, and each makes a copy of it as soon as the other's is gone."""
-    return mock.patch.object(Worker, "hold", property(lambda worker: cordon_of(worker.annotations)))
+    return mock.patch.object(Worker, "cordon", property(lambda worker: cordon_of(worker.annotations)))
 
 
 def copies_of_other_names_are_stale() -> AbstractContextManager[Any]:
