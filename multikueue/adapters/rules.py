@@ -304,9 +304,7 @@ def bounded(status: Json) -> Json:
 def _most_telling(listed: list[Any], room: int) -> list[Any]:
     """The conditions that fit in there, in their order: first those that are true, as an end is, and the last ones."""
     kept: set[int] = set()
-    for number in sorted(range(len(listed)), key=lambda number: (dig(listed[number], "status") == "True", number))[
-        ::-1
-    ]:
+    for number in sorted(range(len(listed)), key=lambda at: (dig(listed[at], "status") != "True", -at)):
         if (size := _size(listed[number]) + 1) <= room:
             kept.add(number)
             room -= size
