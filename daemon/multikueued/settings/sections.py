@@ -58,7 +58,7 @@ class FindingsSettings:
     Whoever may read that sees names of queues and namespaces of workers, and their quotas; no credentials and no
     addresses. `doctor`, `explain` and `status` find it by its label `multikueue.dev/findings`; who may not list
     ConfigMaps there sees the one of the default name, where that may be read. Quotas are read every 30 s; what a worker
-    has granted is asked for again with every sixth look, and by other credentials."""
+    has granted is asked for again once an hour, and by other credentials."""
 
 
 @attrs.frozen
