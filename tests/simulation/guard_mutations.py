@@ -23,6 +23,7 @@ from multikueue.runtime.workers.informers import WorkerInformers
 from tests.core.door import Idle, Served, Syncing
 from tests.simulation import decision_mutations as decisions
 from tests.simulation.decision_mutations import all_of
+from tests.simulation.mapping_mutations import what_a_former_workload_left_is_unknown
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -111,6 +112,7 @@ GUARDS: Final[Mapping[str, Mutation]] = MappingProxyType(
             decisions.earlier_ends_do_not_count,
             decisions.ends_without_a_workload_do_not_count,
             workers_that_return_are_not_cleaned,
+            what_a_former_workload_left_is_unknown,
             decisions.groups_let_nobody_go,
         )
     }
