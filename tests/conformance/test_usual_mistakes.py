@@ -193,8 +193,8 @@ async def test_k10_annotations_of_a_template(namespaced: OpenNamespace, annotati
         refused = (422, ["spec.template.annotations"]) if wrong else (201, [])
         assert await tried(cluster, f"/apis/batch/v1/namespaces/{ns}/jobs", spec=job) == refused
         for plural in ("deployments", "statefulsets"):
-            found = await tried(cluster, f"/apis/apps/v1/namespaces/{ns}/{plural}", spec=of_a_set)
-            assert found == refused, plural
+            answer = await tried(cluster, f"/apis/apps/v1/namespaces/{ns}/{plural}", spec=of_a_set)
+            assert answer == refused, plural
 
 
 @pytest.mark.parametrize("label", [{"x" * 64: "a"}, {"a..b/c": "d"}, {"A.b/c": "d"}, {"x" * 254 + "/a": "b"}])
@@ -226,11 +226,11 @@ async def test_k12_events(namespaced: OpenNamespace, fields: Json, wrong: str) -
     event: Json = {"eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "reason": "Told", "action": "Told"}
     async with namespaced() as (cluster, ns):
         event |= {"regarding": {"namespace": ns, "name": "x"}, "reportingController": "c", "reportingInstance": "c-0"}
-        found = await tried(cluster, f"/apis/events.k8s.io/v1/namespaces/{ns}/events", **{**event, **fields})
-        assert found == ((422, [wrong]) if wrong else (201, []))
+        answer = await tried(cluster, f"/apis/events.k8s.io/v1/namespaces/{ns}/events", **{**event, **fields})
+        assert answer == ((422, [wrong]) if wrong else (201, []))
         for namespace in (ns, "", "other"):
-            found = await tried(cluster, f"/api/v1/namespaces/{ns}/events", involvedObject={"namespace": namespace})
-            assert found == ((201, []) if namespace == ns else (422, ["involvedObject.namespace"])), namespace
+            answer = await tried(cluster, f"/api/v1/namespaces/{ns}/events", involvedObject={"namespace": namespace})
+            assert answer == ((201, []) if namespace == ns else (422, ["involvedObject.namespace"])), namespace
 
 
 async def test_k13_options_that_are_none(namespaced: OpenNamespace) -> None:
