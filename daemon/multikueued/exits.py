@@ -114,10 +114,21 @@ def permission(error: Forbidden) -> str:
     return f"you may not {verb} {resource}{f'.{group}' if group else ''} on {on}{where}"
 
 
-def not_everywhere(error: Forbidden) -> CommandError:
-    """What to do who may not list something of all namespaces."""
-    advice = "name a namespace with -n, without -A, or ask for a role that allows it"
-    return CommandError(f"{permission(error)}: {advice}", NOT_REACHABLE)
+@contextmanager
+def listing(namespace: str) -> Iterator[None]:
+    """While the body lists something of a namespace; empty: of all.
+
+    Raises:
+        CommandError: it may not be listed of all namespaces; it says what to do.
+        Forbidden: it may not be listed of that one.
+    """
+    try:
+        yield
+    except Forbidden as error:
+        if namespace:
+            raise
+        advice = "name a namespace with -n, without -A, or ask for a role that allows it"
+        raise CommandError(f"{permission(error)}: {advice}", NOT_REACHABLE) from error
 
 
 def known_error(error: BaseException) -> MultiKueueError | None:

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 import attrs
-import orjson
 
 from multikueue.adapters.managed_by_support import ManagedBySupport
 from multikueue.adapters.templates import Path, PodTemplates
@@ -15,7 +14,7 @@ from multikueue.adapters.words import Words
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import changed_at, conditions, find, is_true, parse_timestamp
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, merge_patch, resource_version, shortened, without_nulls
+from multikueue.core.model.objects import dig, json_size, merge_patch, resource_version, shortened, without_nulls
 
 StatusRule: TypeAlias = Callable[[Json, Json, datetime], Json | None]
 """(manager's job, worker's job, now) -> the status the manager's job should have; None: leave it as it is."""
@@ -290,14 +289,14 @@ _OF_SPEC: Final = ("completedIndexes", "failedIndexes")
 
 def bounded(status: Json) -> Json:
     """A status of `MAX_STATUS` bytes at most, beside `_OF_SPEC`: with short messages, without its largest fields."""
-    if _size(status) <= MAX_STATUS:
+    if json_size(status) <= MAX_STATUS:
         return status
     kept: Json = {field: status[field] for field in _OF_SPEC if field in status}
     rest = {field: value for field, value in status.items() if field not in kept}
     room = MAX_STATUS
     if isinstance(rest.get("conditions"), list):
         shown = {"conditions": _most_telling([*map(_shortened, rest.pop("conditions"))], MAX_STATUS // 2)}
-        kept, room = {**kept, **shown}, room - _size(shown)
+        kept, room = {**kept, **shown}, room - json_size(shown)
     return {**kept, **_smallest(rest, room)}
 
 
@@ -305,7 +304,7 @@ def _most_telling(listed: list[Any], room: int) -> list[Any]:
     """The conditions that fit in there, in their order: first those that are true, as an end is, and the last ones."""
     kept: set[int] = set()
     for number in sorted(range(len(listed)), key=lambda at: (dig(listed[at], "status") != "True", -at)):
-        if (size := _size(listed[number]) + 1) <= room:
+        if (size := json_size(listed[number]) + 1) <= room:
             kept.add(number)
             room -= size
     return [entry for number, entry in enumerate(listed) if number in kept]
@@ -313,7 +312,7 @@ def _most_telling(listed: list[Any], room: int) -> list[Any]:
 
 def _smallest(fields: Json, room: int, first: Sequence[str] = ()) -> Json:
     """The fields that fit in there: first these, and the smallest before others."""
-    sizes = {field: _size({field: value}) for field, value in fields.items()}
+    sizes = {field: json_size({field: value}) for field, value in fields.items()}
     kept: Json = {}
     for field in sorted(fields, key=lambda field: (field not in first, sizes[field])):
         if sizes[field] <= room:
@@ -327,13 +326,6 @@ def _shortened(entry: Any) -> Any:
     plain = {field: value for field, value in entry.items() if not isinstance(value, dict | list)}
     cut = {field: shortened(value, _MESSAGE) if isinstance(value, str) else value for field, value in plain.items()}
     return _smallest(cut, _CONDITION, _OF_CONDITION)
-
-
-def _size(value: Any) -> int:
-    try:
-        return len(orjson.dumps(value))
-    except TypeError:  # it nests too deep to be sent
-        return 1 << 30
 
 
 def status_change(local: Json, wanted: Json) -> Json | None:

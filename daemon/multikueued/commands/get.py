@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import click
 
-from multikueue.errors import Forbidden, Invalid
+from multikueue.errors import Invalid
 from multikueued.clusters import ClusterClient
 from multikueued.commands.options import (
     Format,
@@ -22,7 +22,7 @@ from multikueued.commands.options import (
 )
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import jobs_table, not_checked_lines, workers_table
-from multikueued.exits import USAGE, CommandError, not_everywhere
+from multikueued.exits import USAGE, CommandError, listing
 from multikueued.reading.api_first import ask
 from multikueued.reading.manager_lists import read_objects
 from multikueued.reading.own_words import own_words, with_words
@@ -114,18 +114,15 @@ async def gather_jobs(client: ClusterClient, wanted: JobsWanted) -> JobList:
         CommandError: the selector is none.
     """
     try:
-        listed = await ask(client, lambda source: source.jobs(wanted))
-        if wanted.now is None:
-            return listed
-        words = await own_words(client, listed.jobs, wanted.now)
-        jobs, not_read = with_words(listed.jobs, words.troubles), (*listed.not_checked, *words.not_checked)
-        return attrs.evolve(listed, jobs=jobs, not_checked=not_read)
+        with listing(wanted.chosen.namespace):
+            listed = await ask(client, lambda source: source.jobs(wanted))
+            if wanted.now is None:
+                return listed
+            words = await own_words(client, listed.jobs, wanted.now)
+            jobs, not_read = with_words(listed.jobs, words.troubles), (*listed.not_checked, *words.not_checked)
+            return attrs.evolve(listed, jobs=jobs, not_checked=not_read)
     except Invalid as error:
         raise CommandError(f"{f'-l {wanted.selector}: ' if wanted.selector else ''}{error}", USAGE) from error
-    except Forbidden as error:
-        if wanted.chosen.namespace:
-            raise
-        raise not_everywhere(error) from error
 
 
 @click.command("workers")

@@ -16,7 +16,7 @@ from multikueued.clusters import ClusterClient
 from multikueued.commands.options import Duration, Format, completed_by, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import table
-from multikueued.exits import not_everywhere
+from multikueued.exits import listing
 from multikueued.reports.usage import UsageReport, costs_of, usage_report
 
 _HOUR = 3600
@@ -45,12 +45,8 @@ def usage(output: Format, everywhere: bool, queue: str, worker: str, last: float
     namespace = "" if everywhere else target.namespace
 
     async def make(client: ClusterClient, now: datetime) -> UsageReport:
-        try:
+        with listing(namespace):
             listed = (await client.list(WORKLOAD, namespace=namespace)).items
-        except Forbidden as error:
-            if namespace:
-                raise
-            raise not_everywhere(error) from error
         clusters: list[Json] = []
         with suppress(Forbidden):  # who submits jobs may not read them: then the costs are not known
             clusters = list((await client.list(MULTIKUEUE_CLUSTER)).items)

@@ -32,7 +32,7 @@ from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import REMOTE_JOB
 from multikueued.commands.options import CLIENT, target_of, target_options
 from multikueued.dashboard.local_port import LocalPort, PassedOn
-from multikueued.exits import for_people, not_everywhere
+from multikueued.exits import for_people, listing
 from multikueued.logserver.access import Slots
 from multikueued.page.port import Source
 from multikueued.reading.asked import Asked, ReportTarget
@@ -108,12 +108,8 @@ async def unreadable(client: KubeClient, namespace: str) -> frozenset[Resource]:
         Forbidden: Workloads may not be listed: there is nothing to show.
         CommandError: those of all namespaces may not.
     """
-    try:
+    with listing(namespace):
         await client.list(WORKLOAD, namespace=namespace, limit=1)
-    except Forbidden as error:
-        if namespace:
-            raise
-        raise not_everywhere(error) from error
     refused: set[Resource] = set()
 
     async def look(resource: Resource) -> None:

@@ -109,14 +109,18 @@ class Demo:
 
     async def _delete(self, client: KubeClient, story: JobRecord) -> None:
         await anyio.sleep(SERVING_TIME)
-        while not story.clusters or story.clusters & self.tally.lost.keys():
-            while not story.clusters or story.clusters & self.tally.lost.keys():
-                await self.changed()
-            await anyio.sleep(SERVING_TIME)  # where it has moved, it is seen to run, too
+        while self._is_out_of_reach(story):
+            await self.changed()
+            if not self._is_out_of_reach(story):
+                await anyio.sleep(SERVING_TIME)  # where it has moved, it is seen to run, too
         for name in list(story.objects):
             key = ObjectKey(story.key.namespace, name)
             with suppress(NotFound):
                 await client.delete(story.kind.resource, key, propagation="Background")
+
+    def _is_out_of_reach(self, story: JobRecord) -> bool:
+        """Whether no worker has a job, or one that is lost."""
+        return not story.clusters or bool(story.clusters & self.tally.lost.keys())
 
     def user(self) -> KubeClient:
         """A client of the manager, as a user has it."""

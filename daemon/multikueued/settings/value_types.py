@@ -13,14 +13,13 @@ from typing import Annotated, Any, Final
 from multikueue.core.dispatchers.scored.profile import Profile, parse_profiles
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.core.model.quantities import exact
-from multikueue.core.model.written_values import is_label_selector
+from multikueue.core.model.written_values import LABEL_VALUE, is_label_selector
 from multikueue.core.workload.seen.graces import LONGEST_GRACE
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.settings.frameworks import UNSUPPORTED, framework_names
 from multikueued.settings.values import SettingRule, advice, at_least, checked, duration, shown
 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
-_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SERVER_URL: Final = re.compile(
     r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
@@ -119,7 +118,7 @@ ControllerName = Annotated[
 LabelValue = Annotated[
     str,
     _text(
-        _LABEL_VALUE,
+        LABEL_VALUE,
         "cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a "
         "letter or digit",
     ),

@@ -43,6 +43,7 @@ _LABEL: Final = re.compile(
     r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
     r"(=[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?"
 )
+_ENDS_IT: Final = "deletes it at its end, and a copy that goes by itself would run again"
 _PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _FIXED: Final = frozenset((*MARKS_OF_COPIES, QUEUE_LABEL))
 """What a copy is found by: it cannot follow the manager's job."""
@@ -130,14 +131,11 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
     creation = reading.patch("creationPatches", declared.creation_patches, _CREATING)
     sync = reading.patch("syncPatches", declared.sync_patches, _SYNCING)
     left_out = LEFT_OUT.get((gvk.group, gvk.kind), USUALLY_LEFT_OUT)
-    fixed = {
-        **{
-            FieldPath(path): "deletes it at its end, and a copy that goes by itself would run again"
-            for path in left_out
-        },
-        **({} if delegation is None else {delegation: "says who runs it: a copy has its own"}),
-        **({} if suspend is None else {suspend: "is the switch of each cluster's Kueue: a copy has its own"}),
-    }
+    fixed = {FieldPath(path): _ENDS_IT for path in left_out}
+    if delegation is not None:
+        fixed[delegation] = "says who runs it: a copy has its own"
+    if suspend is not None:
+        fixed[suspend] = "is the switch of each cluster's Kueue: a copy has its own"
     forwarded = reading.all_of(
         "forwardedPaths", declared.forwarded_paths, functools.partial(_path, functools.partial(_may_follow, fixed))
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from multikueue.adapters.paths import MAPS
 from multikueue.core.model.labels import MARKS_OF_COPIES
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import json_fault, shortened
+from multikueue.core.model.written_values import LABEL_VALUE
 from multikueue.errors import RuleError
 
 _OPERATIONS: Final = {
@@ -23,7 +23,6 @@ _OPERATIONS: Final = {
     **dict.fromkeys(("move", "copy"), ("path", "from")),
 }
 """What each operation needs."""
-_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?")
 
 
 @attrs.frozen
@@ -163,7 +162,7 @@ def _unfit(pointer: str, value: Any) -> str:
         return ""
     if not isinstance(value, str):
         return f"labels and annotations are texts, and this is {shortened(repr(value), MAX_TOLD)}: put it in quotes"
-    if steps[1] == "labels" and not _LABEL_VALUE.fullmatch(value):
+    if steps[1] == "labels" and value and not LABEL_VALUE.fullmatch(value):
         return (
             f"{shortened(repr(value), MAX_TOLD)} is no value of a label: at most 63 letters, digits, '-', '_' and '.'"
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, MutableMapping
 from typing import Final, Generic, TypeVar
 
 import attrs
+
+from multikueue.core.machinery.fair_keys import FairKeys
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -103,33 +104,27 @@ class LatestOfEach(MutableMapping[K, V]):
 
     limit: int
     flow_of: Callable[[K], Hashable]
-    _flows: dict[Hashable, dict[K, V]] = attrs.field(factory=dict, init=False)
-    """None is empty."""
-    _count: int = attrs.field(default=0, init=False)
+    _values: dict[K, V] = attrs.field(factory=dict, init=False)
+    _order: FairKeys[K] = attrs.field(factory=FairKeys, init=False)
 
     def __repr__(self) -> str:
-        return f"<LatestOfEach: {self._count} of {self.limit}, {len(self._flows)} flows>"
+        return f"<LatestOfEach: {len(self)} of {self.limit}>"
 
     def __getitem__(self, key: K) -> V:
-        return self._flows[self.flow_of(key)][key]
+        return self._values[key]
 
     def __setitem__(self, key: K, value: V) -> None:
-        of_flow = self._flows.setdefault(self.flow_of(key), {})
-        self._count += key not in of_flow
-        of_flow[key] = value
-        if self._count > self.limit:
-            most = max(self._flows, key=lambda flow: len(self._flows[flow]))
-            del self[next(iter(self._flows[most]))]
+        self._values[key] = value
+        self._order.add(key, self.flow_of(key))
+        if len(self) > self.limit:
+            del self._values[self._order.crowd_out()]
 
     def __delitem__(self, key: K) -> None:
-        of_flow = self._flows[self.flow_of(key)]
-        del of_flow[key]
-        self._count -= 1
-        if not of_flow:
-            del self._flows[self.flow_of(key)]
+        del self._values[key]
+        self._order.discard(key)
 
     def __iter__(self) -> Iterator[K]:
-        return itertools.chain.from_iterable([*self._flows.values()])
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._values)

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
-import orjson
 
 from multikueue.core.model.copies import SLIMMED, digests_of
 from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.objects import dig, json_size, uid
 
 LARGE: Final = 16 << 10
 """Bytes of an object, as it is sent, up to which all of it is kept: no job of a usual size has more."""
@@ -25,6 +24,7 @@ WORD: Final = 256
 LONGEST: Final = LARGE // 2
 """Characters of an annotation that is read, at most."""
 _OTHERS: Final = 2
+_LISTS: Final = ("finalizers", "ownerReferences")
 _PARTS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 SLIMMED_LATELY: Final = 1_024
 """Specs that are remembered, so that a change of a status does not have them slimmed again."""
@@ -49,7 +49,7 @@ def small_part(value: Any, most: int = LEFT) -> Any:
     return _smallest(value, most) if isinstance(value, dict) else value
 
 
-def small_metadata(metadata: Json, lists: Iterable[str] = ("finalizers", "ownerReferences")) -> Json:
+def small_metadata(metadata: Json, lists: Iterable[str] = _LISTS) -> Json:
     """What is kept of the metadata of an object: API servers bound neither its labels nor these lists.
 
     Args:
@@ -84,18 +84,11 @@ def _rank(name: str) -> int:
     return 0 if name.startswith(OWN_PREFIX) else 1 if "kueue.x-k8s.io/" in name else _OTHERS
 
 
-def _size(value: Any) -> int:
-    try:
-        return len(orjson.dumps(value))
-    except TypeError:  # it nests too deep, or has a number that is none
-        return 1 << 30
-
-
 def _first(values: list[Any], most: int) -> list[Any]:
     kept: list[Any] = []
     for value in values:
-        part = value if (size := _size(value)) <= most else small_part(value, most // 2)
-        size = size if part is value else _size(part)
+        part = value if (size := json_size(value)) <= most else small_part(value, most // 2)
+        size = size if part is value else json_size(part)
         if size > most:
             break
         most -= size
@@ -104,11 +97,11 @@ def _first(values: list[Any], most: int) -> list[Any]:
 
 
 def _smallest(values: Json, most: int) -> Json:
-    sizes = {key: _size(value) + len(key) for key, value in values.items()}
+    sizes = {key: json_size(value) + len(key) for key, value in values.items()}
     kept: Json = {}
     for key in sorted(sizes, key=lambda name: sizes[name]):
         part = values[key] if sizes[key] <= most else small_part(values[key], most // 2)
-        size = sizes[key] if part is values[key] else _size(part) + len(key)
+        size = sizes[key] if part is values[key] else json_size(part) + len(key)
         if size > most:
             break
         most -= size
@@ -124,7 +117,7 @@ class Slimmer:
     """What is left of a spec, of so many bytes."""
     note_of: Callable[[Json], Json] = lambda _: {}
     """What is noted of the whole object."""
-    lists: tuple[str, ...] = ("finalizers", "ownerReferences")
+    lists: tuple[str, ...] = _LISTS
     """Of its metadata, of which the first entries are kept."""
     _lately: dict[tuple[str, int, int], tuple[Json, Json]] = attrs.field(factory=dict, init=False, repr=False)
     """By UID, generation and the bytes that are left, what was left and noted. The generation of an object is that of

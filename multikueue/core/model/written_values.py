@@ -13,6 +13,8 @@ _LONGEST: Final = 2**63 // 10**9
 LONGEST_SELECTOR: Final = 1_000
 """Characters of a selector."""
 _NAME: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+LABEL_VALUE: Final = re.compile(_NAME)
+"""A text that Kubernetes takes as a label's value, as it takes an empty one."""
 _LABEL: Final = r"[a-z0-9](?:[-a-z0-9]{0,251}[a-z0-9])?"
 _KEY: Final = rf"(?:{_LABEL}(?:\.{_LABEL})*/)?{_NAME}"
 _SPACE: Final = r"[ \t\r\n]*"
