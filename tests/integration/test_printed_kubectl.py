@@ -43,6 +43,7 @@ _has_kubectl = test_kubectl._has_kubectl
 NAMES: Final = {
     "worker": "worker1",
     "namespace": "team",
+    "namespace_there": "team",
     "ns": "team",
     "secrets": "team",
     "key": "kubeconfig",
