@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,7 +21,6 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueued.reports.events import EventReport
-from multikueued.reports.remedies.trouble import NEVER_TRIED, WORKER_IS_MANAGER, WORKER_NAMES
 
 _FRESH: Final = timedelta(minutes=5)
 """How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
@@ -107,6 +107,19 @@ def _counts(event: EventReport, now: datetime, *, in_check: bool) -> bool:
     return in_check or event.asked_again is None or now <= event.asked_again + _ASKED
 
 
+class WorkerState(StrEnum):
+    """How the daemon stands with a worker."""
+
+    CONNECTED = "Connected"
+    DEGRADED = "Degraded"
+    """A kind cannot be used there."""
+    LOST = "Lost"
+    NOT_CONNECTED = "NotConnected"
+    """It never was, or its kubeconfig is refused."""
+    MISSING = "Missing"
+    """A MultiKueueConfig lists it, and there is no such MultiKueueCluster."""
+
+
 @attrs.frozen
 class ClusterAnswer:
     """What a MultiKueueCluster says."""
@@ -124,11 +137,18 @@ class ClusterAnswer:
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
 
     cause: str = ""
-    """What is wrong, see `trouble.py`; empty: the words alone tell."""
+    """What is wrong, as a `Cause`; empty: the words alone tell."""
     causes: Mapping[str, str] = MappingProxyType({})
     """Of `unusable`, the kinds of which more is known than words."""
     same_as: tuple[str, ...] = ()
     """The other MultiKueueClusters of the same cluster."""
+
+    @property
+    def state(self) -> WorkerState:
+        """How it stands with the daemon."""
+        if self.connected:
+            return WorkerState.DEGRADED if self.unusable else WorkerState.CONNECTED
+        return WorkerState.LOST if self.reason == "ClientConnectionFailed" else WorkerState.NOT_CONNECTED
 
 
 def cluster_state(cluster: Json) -> ClusterAnswer:
@@ -157,16 +177,16 @@ _CAUSES: Final = {
     "BadRestConfig": Cause.CONTENT,
     BAD_PROFILE: Cause.CONTENT,
     FEATURE_DISABLED: Cause.PROFILES_OFF,
-    UNREADABLE: Cause.UNREADABLE,
+    UNREADABLE: Cause.ANSWERS_UNREADABLE,
 }
 """By the reason of the condition, where no facts are beside it: Kueue's own controller writes it alone."""
 
 
 def _cause(reason: str, facts: ConnectionFacts) -> str:
     if not reason:
-        return NEVER_TRIED
+        return Cause.NEVER_TRIED
     if reason == BAD_NAMES:
-        return WORKER_IS_MANAGER if facts.is_manager else WORKER_NAMES
+        return Cause.WORKER_IS_MANAGER if facts.is_manager else Cause.WORKER_NAMES
     return facts.cause or _CAUSES.get(reason, "")
 
 
