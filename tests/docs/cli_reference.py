@@ -28,7 +28,7 @@ from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
 from multikueued.reading.pods import PodList, PodReport
 from multikueued.reading.source import JobList
 from multikueued.remote.explain import EventList
-from multikueued.reports.answers import ReportedPlacement, WorkerState
+from multikueued.reports.answers import ReportedPlacement
 from multikueued.reports.chain import ChainLink
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Unqueued
@@ -90,7 +90,6 @@ PARTS: Final = (
 """What stands in them."""
 STATES: Final[dict[str, type[StrEnum]]] = {
     "States of a job": JobState,
-    "States of a worker": WorkerState,
     "States of a worker's answer": AnswerState,
 }
 _TYPES: Final = {
@@ -100,9 +99,6 @@ _TYPES: Final = {
     "bool": "true or false",
     "datetime": "time",
     "JobState": "state",
-    "WorkerState": "state",
-    "AnswerState": "state",
-    "Source": "text",
     "Severity": "severity",
     "Side": "`manager` or `worker`",
     "tuple[str, ...]": "list of texts",
@@ -110,6 +106,8 @@ _TYPES: Final = {
     "Mapping[str, int]": "numbers by state",
     "Mapping[str, float]": "numbers by name",
     "Audience": "`operator` or `submitter`",
+    "AnswerState": "state",
+    "Source": "text",
 }
 
 _OR_NONE: Final = " | None"

@@ -8,7 +8,6 @@ from datetime import datetime
 import click
 
 from multikueued.commands.tables import age, listed, paint, paragraph, span, table, until
-from multikueued.reports.answers import WorkerState
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobReport, JobState
@@ -83,7 +82,7 @@ def workers_table(workers: Sequence[WorkerReport], now: datetime, width: int | N
 
 def _quota_unseen(worker: WorkerReport) -> str:
     """Why nobody knows the quota of a worker that is connected; empty: somebody does."""
-    unknown = worker.state is WorkerState.CONNECTED and worker.quota.at is None and worker.quota.not_checked
+    unknown = worker.state == "Connected" and worker.quota.at is None and worker.quota.not_checked
     return f"its quota: {worker.quota.not_checked}" if unknown else ""
 
 

@@ -24,7 +24,7 @@ from multikueued.diagnosis.fleet import fleet_findings
 from multikueued.reading.structured import plain
 from multikueued.reading.through_api import report_of
 from multikueued.remoteapi.shares import Share, Shares, holdings, shares_of
-from multikueued.reports.answers import WorkerState, placements
+from multikueued.reports.answers import placements
 from multikueued.reports.jobs import WAITING_STATES, JobState, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
@@ -192,7 +192,7 @@ def _worker(report: WorkerReport, shares: Shares, objects: ManagerObjects, findi
         {
             "name": report.name,
             "state": report.state if read else "Unknown",
-            "reachable": report.state in (WorkerState.CONNECTED, WorkerState.DEGRADED) if read else None,
+            "reachable": report.state in ("Connected", "Degraded") if read else None,
             "since": report.since,
             "cordoned": report.cordoned,
             "reason": report.cordon,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
-from multikueue.core.model.refusal_facts import RefusalFacts
+from multikueue.core.model.refusal_facts import RefusalFacts, refusals_in
 from multikueue.errors import Cause
 from multikueued.reports.events import EventReport
 
@@ -79,15 +78,17 @@ class ReportedRefusal:
 
 
 def refusals(
-    workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime
+    workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime, message: str = ""
 ) -> dict[str, ReportedRefusal]:
     """What workers have refused lately, by worker; the newest counts.
 
     Args:
         workload: the manager's. It may have been sent back because of one.
         events: of the Workload, in the order of time.
-        parts: what the check tells of workers: a refusal that lasts is told there.
+        parts: what the check tells of workers: a refusal that lasts is told there. What stands beside that says why;
+            an event says so of other workers alone, as whoever may create events says what is in it.
         now: the wall clock.
+        message: the check's.
     """
     sent_back = (placement for placement in noted.placements(workload)[-1:] if placement.get("cause") == REFUSED)
     refused = {
@@ -96,7 +97,11 @@ def refusals(
     for event in events:
         if event.refused_by and _counts(event, now, in_check=event.refused_by in parts):
             due = event.asked_again if event.asked_again is not None and event.asked_again >= now else None
-            refused[event.refused_by] = ReportedRefusal(event.note, due, RefusalFacts(event.cause, event.about))
+            why = RefusalFacts() if event.refused_by in parts else RefusalFacts(event.cause, event.about)
+            refused[event.refused_by] = ReportedRefusal(event.note, due, why)
+    for name, facts in refusals_in(workload, message).items():
+        if name in refused or name in parts:
+            refused[name] = attrs.evolve(refused.get(name) or ReportedRefusal(parts[name]), facts=facts)
     return refused
 
 
@@ -105,19 +110,6 @@ def _counts(event: EventReport, now: datetime, *, in_check: bool) -> bool:
     if event.last is not None and now - event.last > (_LASTING if in_check else _FRESH):
         return False
     return in_check or event.asked_again is None or now <= event.asked_again + _ASKED
-
-
-class WorkerState(StrEnum):
-    """How the daemon stands with a worker."""
-
-    CONNECTED = "Connected"
-    DEGRADED = "Degraded"
-    """A kind cannot be used there."""
-    LOST = "Lost"
-    NOT_CONNECTED = "NotConnected"
-    """It never was, or its kubeconfig is refused."""
-    MISSING = "Missing"
-    """A MultiKueueConfig lists it, and there is no such MultiKueueCluster."""
 
 
 @attrs.frozen
@@ -142,13 +134,6 @@ class ClusterAnswer:
     """Of `unusable`, the kinds of which more is known than words."""
     same_as: tuple[str, ...] = ()
     """The other MultiKueueClusters of the same cluster."""
-
-    @property
-    def state(self) -> WorkerState:
-        """How it stands with the daemon."""
-        if self.connected:
-            return WorkerState.DEGRADED if self.unusable else WorkerState.CONNECTED
-        return WorkerState.LOST if self.reason == "ClientConnectionFailed" else WorkerState.NOT_CONNECTED
 
 
 def cluster_state(cluster: Json) -> ClusterAnswer:

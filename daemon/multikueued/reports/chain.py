@@ -23,7 +23,7 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of, namespace_of, shortened
-from multikueued.reports.jobs import JobReport, JobState, check_message, missing_queue
+from multikueued.reports.jobs import JobReport, check_message, missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.remedies.remedy import Finding, finding
 
@@ -235,7 +235,7 @@ class ChainLink:
 
 def links_of(workload: Json, job: Json | None, report: JobReport, objects: ManagerObjects) -> Iterator[ChainLink]:
     """What each object says, in order, up to the first that is missing."""
-    yield ChainLink("Job", report.job, str(report.state), report.state is not JobState.REJECTED, managed_by(job))
+    yield ChainLink("Job", report.job, str(report.state), report.state != "Rejected", managed_by(job))
     local = objects.local_queue_of(workload)
     yield _queue(LOCAL_QUEUE, f"{report.namespace}/{queue_name(workload)}", local, objects)
     if local is None and not report.cluster_queue and LOCAL_QUEUE not in objects.unread:

@@ -11,7 +11,6 @@ import attrs
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueued.reports.answers import WorkerState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies.remedy import Finding, finding
@@ -67,9 +66,9 @@ def shown_pods(objects: ManagerObjects) -> ShownPods | None:
 
 def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> tuple[Finding, ...]:
     """Why a worker is not connected. One that nobody uses, or that lacks a kind alone, needs nobody at once."""
-    if not worker.error or worker.state is WorkerState.MISSING:  # that it is missing, the check's findings say
+    if not worker.error or worker.state == "Missing":  # that it is missing, the check's findings say
         return ()
-    degraded = worker.state is WorkerState.DEGRADED
+    degraded = worker.state == "Degraded"
     finding = about_error(worker.name, worker.error, worker.cause, objects, daemon_namespace, connected=degraded)
     return (finding.mild(degraded or not worker.checks),)
 

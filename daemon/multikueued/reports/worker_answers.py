@@ -15,7 +15,6 @@ from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of
-from multikueue.core.model.refusal_facts import RefusalFacts, refusals_in
 from multikueue.core.model.second_names import held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueue.errors import Cause
@@ -75,14 +74,7 @@ class Source(StrEnum):
     """Of the daemon."""
 
 
-_TROUBLE: Final = (
-    AnswerState.REFUSED,
-    AnswerState.WAITING,
-    AnswerState.LOST,
-    AnswerState.NOT_CONNECTED,
-    AnswerState.UNUSABLE,
-    AnswerState.CORDONED,
-)
+_OF_TROUBLE: Final = (Source.CHECK, Source.EVENT, Source.CONDITION)
 
 
 @attrs.frozen
@@ -112,7 +104,7 @@ class WorkerAnswer:
     @property
     def is_trouble(self) -> bool:
         """Whether it says why it does not take the job."""
-        return self.state in _TROUBLE or self.is_word or bool(self.cause)
+        return self.state is AnswerState.WAITING or self.source in _OF_TROUBLE or bool(self.cause)
 
     @property
     def is_twin(self) -> bool:
@@ -141,27 +133,14 @@ class _Asked:
     words: str
     """In the check; empty: none."""
     refusal: ReportedRefusal | None
-    """Of which an event tells, or for which the job was sent back."""
-    noted: RefusalFacts | None
-    """What stands beside the check's words: while it does, the worker refuses the job."""
 
-    def in_check(self, otherwise: AnswerState) -> WorkerAnswer:
-        """What the check's words say: that it refuses the job, or `otherwise`."""
-        if self.refusal is not None or self.noted is not None:
-            return self.refused(self.words, Source.CHECK)
-        return WorkerAnswer(self.name, otherwise, self.words, Source.CHECK)
-
-    def refused(self, words: str, source: Source) -> WorkerAnswer:
-        """That it refuses the job.
-
-        What stands beside the check's words counts. An event tells why where the check has no words of that worker, and
-        nowhere else: whoever may create events says what is in it.
-        """
-        said = self.refusal or ReportedRefusal(words)
-        facts = self.noted or (said.facts if source is Source.EVENT else RefusalFacts())
-        return WorkerAnswer(
-            self.name, AnswerState.REFUSED, words, source, said.due, cause=facts.cause, about=facts.about
-        )
+    def answers(self, state: AnswerState, source: Source) -> WorkerAnswer:
+        """In the words of the check, or of an event: that it refuses the job, or else this."""
+        if (refusal := self.refusal) is None:
+            return WorkerAnswer(self.name, state, self.words, source)
+        words, facts = self.words if source is Source.CHECK else refusal.why, refusal.facts
+        state = AnswerState.REFUSED
+        return WorkerAnswer(self.name, state, words, source, refusal.due, cause=facts.cause, about=facts.about)
 
 
 def ask_workers(
@@ -183,12 +162,9 @@ def ask_workers(
     message = check_message(workload, objects)
     parts = Message.read(message).by_worker(names)
     may_refuse = job.state in (*WAITING_STATES, JobState.STARTING)
-    refused = refusals(workload, events, parts, now) if may_refuse else {}
-    noted = refusals_in(workload, message) if may_refuse and parts else {}
-    told = ((name, parts.get(name, ""), refused.get(name), noted.get(name)) for name in names)
-    return tuple(
-        _answer(_Asked(name, workload, job, objects, words, refusal, facts)) for name, words, refusal, facts in told
-    )
+    refused = refusals(workload, events, parts, now, message) if may_refuse else {}
+    asked = (_Asked(name, workload, job, objects, parts.get(name, ""), refused.get(name)) for name in names)
+    return tuple(map(_answer, asked))
 
 
 def _answer(asked: _Asked) -> WorkerAnswer:
@@ -199,7 +175,7 @@ def _answer(asked: _Asked) -> WorkerAnswer:
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return WorkerAnswer(name, AnswerState.FINISHED if name == job.worker else AnswerState.ELSEWHERE)
     if not said.connected:
-        state = AnswerState(said.state)
+        state = AnswerState.LOST if said.reason == "ClientConnectionFailed" else AnswerState.NOT_CONNECTED
         return WorkerAnswer(name, state, said.error, Source.CONDITION, said.next_attempt, said.cause)
     if name == job.worker:
         return _of_its_worker(asked)
@@ -209,17 +185,16 @@ def _answer(asked: _Asked) -> WorkerAnswer:
     if (unusable := said.unusable.get(kind)) and (stops_there or job.state in WAITING_STATES):
         cause = said.causes.get(kind, "")
         return WorkerAnswer(name, AnswerState.UNUSABLE, unusable, Source.CONDITION, cause=cause)
-    if asked.refusal is None and name not in job.offered_to and (away := _kept_away(asked, cluster)) is not None:
+    if name not in job.offered_to and (away := _kept_away(asked, cluster)) is not None:
         return away
     return _of_one_that_may_take_it(asked)
 
 
 def _of_its_worker(asked: _Asked) -> WorkerAnswer:
     name, state = asked.name, asked.job.state
-    if state is JobState.STARTING and asked.refusal is not None:
-        return asked.refused(asked.refusal.why, Source.EVENT)
-    if state is JobState.STARTING and asked.words:
-        return asked.in_check(AnswerState.WAITING)
+    if state is JobState.STARTING and (asked.words or asked.refusal is not None):
+        is_of_event = asked.refusal is not None and asked.refusal.why != asked.words
+        return asked.answers(AnswerState.WAITING, Source.EVENT if is_of_event else Source.CHECK)
     return WorkerAnswer(name, AnswerState.RUNNING if state in RUNNING_STATES else AnswerState(state), asked.words)
 
 
@@ -241,9 +216,9 @@ def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
     name, job = asked.name, asked.job
     is_asked, waits = name in job.offered_to, job.state in WAITING_STATES
     if waits and asked.words:
-        return asked.in_check(AnswerState.WAITING if is_asked else AnswerState.NOT_OFFERED)
+        return asked.answers(AnswerState.WAITING if is_asked else AnswerState.NOT_OFFERED, Source.CHECK)
     if asked.refusal is not None:
-        return asked.refused(asked.refusal.why, Source.EVENT)
+        return asked.answers(AnswerState.REFUSED, Source.EVENT)
     if waits and (is_asked or job.state is JobState.WAITING) and (seen := _seen_there(asked)) is not None:
         return seen
     if is_asked or job.worker:

@@ -13,7 +13,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import thousandths
 from multikueue.core.model.second_names import hold_of
-from multikueued.reports.answers import WorkerState, cluster_state
+from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.quotas import WorkerQuota, amounts, quota_of
@@ -24,7 +24,9 @@ class WorkerReport:
     """One worker."""
 
     name: str
-    state: WorkerState
+    state: str
+    """`Connected`, `Degraded` (a kind cannot be used there), `Lost`, `NotConnected` (never was, or its kubeconfig is
+    refused), `Missing` (a MultiKueueConfig lists it, and there is no such MultiKueueCluster)."""
     cordoned: bool
     since: datetime | None
     """Since when it is connected, or not."""
@@ -90,13 +92,12 @@ def _report(
     running, waiting = counts
     if cluster is None:
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
-        state = WorkerState.MISSING
-        return WorkerReport(name, state, False, None, running, waiting, used, quota, error, "", 0, None, checks)
+        return WorkerReport(name, "Missing", False, None, running, waiting, used, quota, error, "", 0, None, checks)
     said, hold = cluster_state(cluster), hold_of(cluster)
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
         name=name,
-        state=said.state,
+        state=_state(said.connected, said.reason, flaws),
         cordoned=bool(hold),
         since=said.since,
         running=running,
@@ -111,6 +112,12 @@ def _report(
         cordon=hold,
         same_as=said.same_as,
     )
+
+
+def _state(connected: bool, reason: str, flaws: str) -> str:
+    if connected:
+        return "Degraded" if flaws else "Connected"
+    return "Lost" if reason == "ClientConnectionFailed" else "NotConnected"
 
 
 def _used(objects: ManagerObjects) -> dict[str, dict[str, str]]:

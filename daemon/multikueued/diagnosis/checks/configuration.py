@@ -19,7 +19,6 @@ from multikueue.core.model.second_names import Because, held_as_second, second_n
 from multikueue.core.model.worker_names import cordon_of
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.findings import Check, Spot, check, row
-from multikueued.reports.answers import WorkerState
 from multikueued.reports.chain import (
     inactive_placement,
     inactive_queue,
@@ -136,7 +135,7 @@ def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     if any(facts.objects.config_of(name) is None for name in facts.objects.our_checks):
         return  # it may be in that one, of which another finding tells
     for worker in facts.worker_reports:
-        if worker.state is not WorkerState.MISSING and not worker.checks:
+        if worker.state != "Missing" and not worker.checks:
             why, kept = "no MultiKueueConfig of a check lists it", OWNER_LABEL in labels_of(known[worker.name])
             instead = "worker-unlisted@selected" if kept else ""
             yield Spot(f"MultiKueueCluster {worker.name}", why, {"worker": worker.name}, instead=instead)
