@@ -107,11 +107,6 @@ class WorkerAnswer:
         return self.state is AnswerState.WAITING or self.source in _OF_TROUBLE or bool(self.cause)
 
     @property
-    def is_twin(self) -> bool:
-        """Whether it is another name of a cluster: nothing is to be expected of it."""
-        return self.cause == Cause.SECOND_NAME
-
-    @property
     def is_word(self) -> bool:
         """Whether all that is known are words in the check: no fact says that anything is wrong."""
         return self.source is Source.CHECK and self.state is not AnswerState.REFUSED

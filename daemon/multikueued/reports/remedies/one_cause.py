@@ -1,15 +1,21 @@
-"""One cause is one finding: which ids tell of the same, and what becomes of them."""
+"""How findings are told: one cause once, and for who reads it.
+
+Who submits a job is told what they can do, or whom to ask, and no operator's commands.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 import attrs
 
-from multikueued.reports.remedies.remedy import Finding, Severity
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import Resource
+from multikueued.reports.remedies.remedy import REMEDIES, Finding, Severity
 
 CAUSES: Final = (
     ("kubeconfig-key", "kubeconfig-secret", "kubeconfig-unusable", "kubeconfig-refused"),
@@ -70,3 +76,38 @@ def _tells(better: Finding, other: Finding, *, apart: bool) -> bool:
     if better.id == other.id:
         return apart and better.where.partition(",")[0] == other.where
     return bool(better.workers) and set(other.workers) <= set(better.workers)
+
+
+class Audience(StrEnum):
+    """Who reads a report."""
+
+    OPERATOR = "operator"
+    """They may list the workers."""
+    SUBMITTER = "submitter"
+    """They may see their own jobs."""
+
+
+def audience_of(unread: Collection[Resource]) -> Audience:
+    """By what one may not list on the manager: who may not list workers runs none."""
+    return Audience.SUBMITTER if MULTIKUEUE_CLUSTER in unread else Audience.OPERATOR
+
+
+def for_audience(finding: Finding, audience: Audience) -> Finding:
+    """The finding with the remedy for who reads it."""
+    if audience is Audience.OPERATOR or not finding.remedy:
+        return finding
+    there = REMEDIES.get(f"{finding.id}@worker") if finding.workers else None
+    row = there or REMEDIES.get(finding.id)
+    if row is not None and row.audience == Audience.SUBMITTER:
+        return finding
+    ask = f"ask whoever runs the {'workers' if finding.workers else 'queues'}: it is theirs to mend"
+    return attrs.evolve(finding, remedy=(row.otherwise if row is not None else "") or ask)
+
+
+def read_by(audience: Audience, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings as a report tells them: each once, for who reads it, and what needs somebody first."""
+    return tuple(
+        sorted(
+            (for_audience(finding, audience) for finding in once(findings)), key=lambda finding: not finding.blocking
+        )
+    )
