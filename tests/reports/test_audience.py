@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from multikueued.reports.explanation import with_findings
-from multikueued.reports.remedies.one_cause import Audience, for_audience
+from multikueued.reports.remedies.audience import Audience, for_audience
 from multikueued.reports.remedies.remedy import Finding
 from tests.docs.symptoms import RUNNING, Row, sections
 from tests.reports.test_explanation import explained

@@ -34,7 +34,7 @@ from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, job_re
 from multikueued.reports.jobs_alone import jobs_alone, summary_alone
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import is_held
-from multikueued.reports.remedies.one_cause import Audience, audience_of
+from multikueued.reports.remedies.audience import Audience, audience_of
 
 
 @attrs.frozen

@@ -41,7 +41,7 @@ from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, for_tenants, table
 from multikueued.remoteapi.sum_handlers import NAMESPACES, Answers, SumHandlers
 from multikueued.reports.events import EventReport
-from multikueued.reports.remedies.one_cause import Audience, audience_of
+from multikueued.reports.remedies.audience import Audience, audience_of
 from multikueued.reports.typenames import JobName, type_name
 
 BASE: Final = f"/apis/{GROUP}/{VERSION}"

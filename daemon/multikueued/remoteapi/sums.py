@@ -24,7 +24,7 @@ from multikueued.remoteapi.shares import shares_of, use_of_fleet
 from multikueued.reports.jobs import JobState, job_report
 from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.places import Waiting, starving
-from multikueued.reports.remedies.one_cause import Audience, audience_of, for_audience
+from multikueued.reports.remedies.audience import Audience, audience_of, for_audience
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.workers import worker_reports

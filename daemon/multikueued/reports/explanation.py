@@ -23,6 +23,7 @@ from multikueued.reports.held_quota import held_quota
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting, starving
+from multikueued.reports.remedies.audience import Audience, audience_of, read_by
 from multikueued.reports.remedies.check_remedies import (
     MANAGER_RULES,
     POD_MISSING,
@@ -37,7 +38,6 @@ from multikueued.reports.remedies.check_remedies import (
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
 from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, trouble_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
-from multikueued.reports.remedies.one_cause import Audience, audience_of, read_by
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.remedies.taken_away import taken_away
