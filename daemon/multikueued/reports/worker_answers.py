@@ -238,4 +238,4 @@ def _seen_there(asked: _Asked) -> WorkerAnswer | None:
     if (wrong := quota_mismatch(asked.workload, queues, objects.names_on(name))) is None:
         return None
     words = f"{wrong} {seen_at}"
-    return WorkerAnswer(name, AnswerState.WAITING, words, Source.FINDINGS, cause=wrong.cause, about=wrong.about)
+    return WorkerAnswer(name, AnswerState.WAITING, words, Source.FINDINGS, cause=wrong.why, about=wrong.about)

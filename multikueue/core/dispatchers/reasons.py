@@ -29,6 +29,8 @@ class Reason:
     """For people: `needs 8 nvidia.com/gpu of a100, 4 free`; of what a worker says, its own words."""
     until: datetime | None = None
     """When it is asked again; None: that is not known."""
+    about: Mapping[str, str] = attrs.field(factory=dict, hash=False)
+    """What it is about there, as `kind` and `name`: remedies fill it in."""
 
     def __str__(self) -> str:
         return self.detail or _WORDS.get(self.why, self.why)
