@@ -46,7 +46,10 @@ class SettingsError(MultiKueueError):
 
 
 class Cause(enum.StrEnum):
-    """What is wrong with a worker, or with a job there: for programs, and finer than Kueue's reasons."""
+    """What is wrong with a worker, or with a job there, or why a job is not offered there: for programs.
+
+    Each says one thing, wherever it is said: in the check's message, in JSON, in labels of metrics, by its remedy.
+    """
 
     # Why it may not be connected to.
     CONTENT = "KubeconfigRefused"
@@ -68,6 +71,11 @@ class Cause(enum.StrEnum):
     NO_TOKEN = "TokenMissing"
     ADDITIONS = "AdditionsUnreadable"
     """The arguments or variables that the ClusterProfile asks for."""
+    WORKER_NAMES = "UnusableNames"
+    """Nobody knows how it calls namespaces or queues."""
+    WORKER_IS_MANAGER = "WorkerIsManager"
+    """And its namespaces have no other names."""
+    NEVER_TRIED = "NeverTried"
 
     # Why an attempt has failed.
     BAD_TOKEN = "Unauthorized"
@@ -78,7 +86,7 @@ class Cause(enum.StrEnum):
     """Its address has no meaning where the daemon runs."""
     OUT_OF_REACH = "OutOfReach"
     NO_ANSWER = "NoAnswer"
-    UNREADABLE = "AnswersUnreadable"
+    ANSWERS_UNREADABLE = "AnswersUnreadable"
 
     # Why a kind cannot be used there.
     NOT_SERVED = "NotServed"
@@ -102,6 +110,65 @@ class Cause(enum.StrEnum):
     """What is created there is changed, evicted or removed by something else."""
     SHARE_USED_UP = "ShareUsedUp"
     """Its namespace has as much on the worker as one may have."""
+
+    # Why it is not offered a job.
+    KIND_NOT_SERVED = "KindNotServed"
+    CORDONED = "Cordoned"
+    SECOND_NAME = "SecondName"
+    """Another MultiKueueCluster leads to the same cluster, and comes first."""
+    BEING_MOVED = "BeingMoved"
+    NO_LOCAL_QUEUE = "NoLocalQueue"
+    NO_NAMESPACE = "NoNamespace"
+    NAMESPACE_UNNAMED = "NamespaceUnnamed"
+    """The same, as reports say it: its MultiKueueCluster names none for the job's."""
+    QUEUE_INACTIVE = "QueueInactive"
+    QUEUE_UNFIT = "QueueUnfit"
+    NEVER_STARTS = "NeverStarts"
+    NAME_TOO_LONG = "NameTooLong"
+    NOT_NAMED = "NotNamed"
+    NOT_SELECTED = "NotSelected"
+    NOT_TOLERATED = "NotTolerated"
+    NOT_TOGETHER = "NotTogether"
+    OTHER_FLAVOR = "OtherFlavor"
+    NEVER_FITS = "NeverFits"
+    REFUSED = "Refused"
+    FAILED_BEFORE = "FailedBefore"
+    ASKED_BEFORE = "AskedBefore"
+    NO_ROOM = "NoRoom"
+    NO_NODES = "NoNodes"
+    CLAIMED = "Claimed"
+    OTHERS_WAIT = "OthersWait"
+    ON_TRIAL = "OnTrial"
+    FIGURES_AWAITED = "FiguresAwaited"
+    UNREADABLE = "UnreadableAnnotation"
+    """Of the job."""
+    NOT_BEST = "NotBest"
+    NOT_NOMINATED = "NotNominated"
+    """Another controller chooses, or has not yet."""
+
+    # What is said of a job that it was asked about, is to be asked about, or has.
+    CONNECTING = "Connecting"
+    JOBS_UNREAD = "JobsUnread"
+    """It is connected, and what jobs are there is still being read."""
+    OBJECT_UNREADABLE = "ObjectUnreadable"
+    """What is there of this job."""
+    TURN_AWAITED = "TurnAwaited"
+    """To preempt."""
+    LEFT_OVER = "LeftOver"
+    """What an earlier attempt has left there is being removed."""
+    NO_QUOTA = "NoQuota"
+    """Its Kueue says why."""
+    MAY_NOT_PREEMPT = "MayNotPreempt"
+    """Its Kueue would, once our gate is open."""
+    CHECKS_AWAITED = "ChecksAwaited"
+    """Its own admission checks."""
+    EVICTED = "Evicted"
+    GIVEN_UP = "GivenUp"
+    """Its Kueue has ended the copy."""
+    ON_HOLD = "OnHold"
+    """Its Kueue holds the job without an eviction."""
+    UNLISTED = "Unlisted"
+    """It has the job, and no MultiKueueCluster any more."""
 
 
 class KubeconfigError(MultiKueueError):
@@ -194,7 +261,7 @@ class Unreadable(ApiError):
     """
 
     retryable = True
-    cause = Cause.UNREADABLE
+    cause = Cause.ANSWERS_UNREADABLE
 
 
 class Unauthorized(ApiError):

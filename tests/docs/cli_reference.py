@@ -11,6 +11,7 @@ import inspect
 import json
 import textwrap
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,7 +40,7 @@ from multikueued.reports.remedies.next_steps import NextStep
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
 from multikueued.reports.usage import UsageReport, Use
-from multikueued.reports.worker_answers import WorkerAnswer
+from multikueued.reports.worker_answers import AnswerState, WorkerAnswer
 from multikueued.reports.worker_facts import NotChecked, ShownPods
 from multikueued.reports.workers import WorkerReport
 from multikueued.settings.values import camel
@@ -87,6 +88,10 @@ PARTS: Final = (
     PodReason,
 )
 """What stands in them."""
+STATES: Final[dict[str, type[StrEnum]]] = {
+    "States of a job": JobState,
+    "States of a worker's answer": AnswerState,
+}
 _TYPES: Final = {
     "str": "text",
     "int": "number",
@@ -102,6 +107,8 @@ _TYPES: Final = {
     "Mapping[str, int]": "numbers by state",
     "Mapping[str, float]": "numbers by name",
     "Audience": "`operator` or `submitter`",
+    "AnswerState": "state",
+    "Source": "text",
 }
 
 _OR_NONE: Final = " | None"
@@ -125,9 +132,11 @@ def _output() -> list[str]:
     lines += ["## What stands in them", ""]
     for part in PARTS:
         lines += [f"**{part.__name__}**: {_first_line(part)}", "", *_fields(part)]
-    lines += ["## States of a job", "", "| state | what it means |", "|---|---|"]
-    meanings = _documented(JobState)
-    return [*lines, *(f"| {state.value} | {_cell(meanings.get(state.name, 'it has ended'))} |" for state in JobState)]
+    for title, states in STATES.items():
+        lines += [f"## {title}", "", "| state | what it means |", "|---|---|"]
+        meanings = _documented(states)
+        lines += [*(f"| {state.value} | {_cell(meanings.get(state.name, ''))} |" for state in states), ""]
+    return lines
 
 
 class _Rows(click.HelpFormatter):

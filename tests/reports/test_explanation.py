@@ -688,3 +688,15 @@ def test_a_queue_that_was_changed_after_the_quota_was_given_is_told() -> None:
         "kubectl -n default label job/train kueue.x-k8s.io/queue-name=user-queue --overwrite"
     )
     assert explained(workload(TRAIN, quota=False), of=moved).findings == (), "then Kueue moves it"
+
+
+def test_a_worker_that_is_asked_and_has_lost_its_namespace_for_the_job_has_a_remedy() -> None:
+    """The daemon has seen its queues, and the check has no words of it yet."""
+    made = saying(workload(TRAIN, nominated=("worker1",)), "Offered to worker1")
+    known = (worker("worker1", annotations={NAMESPACES_ANNOTATION: "{}"}), worker("worker2"))
+    documents = {"worker1": written(Published(WorkerFacts("worker1", queues=QueuesOnWorker({}, {})), NOW, (), NOW))}
+    findings = config_map("kueue-system", "multikueue-findings", documents)
+    explanation = explained(made, attrs.evolve(fleet(made, workers=known), findings=findings))
+
+    assert explanation.workers[0].cause == "NamespaceUnnamed"
+    assert [finding.id for finding in explanation.findings] == ["namespace-unnamed"]

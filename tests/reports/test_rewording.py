@@ -38,7 +38,7 @@ LOST: Mapping[Cause, str] = {
     Cause.HOST_NAME: "cannot connect: Name or service not known",
     Cause.OUT_OF_REACH: "cannot connect: Connection refused",
     Cause.NO_ANSWER: "no answer to anything for 20 s",
-    Cause.UNREADABLE: "the list has more than 5 objects, more than may be read",
+    Cause.ANSWERS_UNREADABLE: "the list has more than 5 objects, more than may be read",
 }
 REWORDED = "二十秒没有任何回应"
 
@@ -103,7 +103,7 @@ def test_causes_that_stand_beside_another_message_tell_nothing() -> None:
 
 def of_loss(words: str, cause: Cause | None) -> tuple[Finding, ...]:
     facts = None if cause is None else ConnectionFacts(error=words, cause=cause)
-    reason = "AnswersUnreadable" if cause is Cause.UNREADABLE else "ClientConnectionFailed"
+    reason = "AnswersUnreadable" if cause is Cause.ANSWERS_UNREADABLE else "ClientConnectionFailed"
     lost = worker("worker1", words, reason=reason, facts=facts)
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
     objects = fleet(made, workers=(lost, worker("worker2")))
@@ -125,7 +125,7 @@ def test_of_a_daemon_that_tells_no_cause_the_reason_alone_tells() -> None:
     assert finding.id == "answers-unreadable"
 
 
-@pytest.mark.parametrize("cause", [Cause.NOT_SERVED, Cause.FIELD_MISSING, Cause.UNREADABLE])
+@pytest.mark.parametrize("cause", [Cause.NOT_SERVED, Cause.FIELD_MISSING, Cause.ANSWERS_UNREADABLE])
 @pytest.mark.parametrize("words", ["404", REWORDED])
 def test_a_kind_that_cannot_be_used_has_the_same_remedy_however_it_is_said(cause: Cause, words: str) -> None:
     facts = ConnectionFacts(unusable={"Job.v1.batch": words}, causes={"Job.v1.batch": cause}, is_manager=False)
@@ -134,3 +134,12 @@ def test_a_kind_that_cannot_be_used_has_the_same_remedy_however_it_is_said(cause
     findings = explain(Seen(made, TRAIN, objects, (), NOW, "kueue-system")).findings
     assert [finding.id for finding in findings] == [BY_CAUSE[cause].id]
     assert [finding.id for finding in status_report(objects, NOW, "kueue-system").findings] == [BY_CAUSE[cause].id]
+
+
+def test_a_refusal_is_one_where_no_event_of_it_may_be_read_either() -> None:
+    """An event is kept for an hour, and not everybody may read it; the check and the page tell the same after that."""
+    made = refused(offered(REWORDED), worker1=RefusalFacts(Cause.NAME_TAKEN))
+    explanation = explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system"))
+    first = explanation.workers[0]
+    assert (first.state, first.source, first.told) == ("Refused", "check", REWORDED)
+    assert any(step.text.startswith("worker1: asked again by itself") for step in explanation.next)

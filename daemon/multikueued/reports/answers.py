@@ -17,10 +17,9 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
-from multikueue.core.model.refusal_facts import RefusalFacts
+from multikueue.core.model.refusal_facts import RefusalFacts, refusals_in
 from multikueue.errors import Cause
 from multikueued.reports.events import EventReport
-from multikueued.reports.remedies.trouble import NEVER_TRIED, WORKER_IS_MANAGER, WORKER_NAMES
 
 _FRESH: Final = timedelta(minutes=5)
 """How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
@@ -79,15 +78,17 @@ class ReportedRefusal:
 
 
 def refusals(
-    workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime
+    workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime, message: str = ""
 ) -> dict[str, ReportedRefusal]:
     """What workers have refused lately, by worker; the newest counts.
 
     Args:
         workload: the manager's. It may have been sent back because of one.
         events: of the Workload, in the order of time.
-        parts: what the check tells of workers: a refusal that lasts is told there.
+        parts: what the check tells of workers: a refusal that lasts is told there. What stands beside that says why;
+            an event says so of other workers alone, as whoever may create events says what is in it.
         now: the wall clock.
+        message: the check's.
     """
     sent_back = (placement for placement in noted.placements(workload)[-1:] if placement.get("cause") == REFUSED)
     refused = {
@@ -96,7 +97,11 @@ def refusals(
     for event in events:
         if event.refused_by and _counts(event, now, in_check=event.refused_by in parts):
             due = event.asked_again if event.asked_again is not None and event.asked_again >= now else None
-            refused[event.refused_by] = ReportedRefusal(event.note, due, RefusalFacts(event.cause, event.about))
+            why = RefusalFacts() if event.refused_by in parts else RefusalFacts(event.cause, event.about)
+            refused[event.refused_by] = ReportedRefusal(event.note, due, why)
+    for name, facts in refusals_in(workload, message).items():
+        if name in refused or name in parts:
+            refused[name] = attrs.evolve(refused.get(name) or ReportedRefusal(parts[name]), facts=facts)
     return refused
 
 
@@ -124,7 +129,7 @@ class ClusterAnswer:
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
 
     cause: str = ""
-    """What is wrong, see `trouble.py`; empty: the words alone tell."""
+    """What is wrong, as a `Cause`; empty: the words alone tell."""
     causes: Mapping[str, str] = MappingProxyType({})
     """Of `unusable`, the kinds of which more is known than words."""
     same_as: tuple[str, ...] = ()
@@ -157,16 +162,16 @@ _CAUSES: Final = {
     "BadRestConfig": Cause.CONTENT,
     BAD_PROFILE: Cause.CONTENT,
     FEATURE_DISABLED: Cause.PROFILES_OFF,
-    UNREADABLE: Cause.UNREADABLE,
+    UNREADABLE: Cause.ANSWERS_UNREADABLE,
 }
 """By the reason of the condition, where no facts are beside it: Kueue's own controller writes it alone."""
 
 
 def _cause(reason: str, facts: ConnectionFacts) -> str:
     if not reason:
-        return NEVER_TRIED
+        return Cause.NEVER_TRIED
     if reason == BAD_NAMES:
-        return WORKER_IS_MANAGER if facts.is_manager else WORKER_NAMES
+        return Cause.WORKER_IS_MANAGER if facts.is_manager else Cause.WORKER_NAMES
     return facts.cause or _CAUSES.get(reason, "")
 
 

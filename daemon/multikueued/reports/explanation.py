@@ -43,7 +43,7 @@ from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.remedies.trouble import UNKNOWN, findings_of, found_by, source_names, trouble_of
 from multikueued.reports.status import daemon_findings, daemon_report
-from multikueued.reports.worker_answers import WorkerAnswer, ask_workers, lacks_quota_there
+from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, ask_workers, lacks_quota_there
 from multikueued.reports.worker_queues import local_queue_of
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
@@ -290,11 +290,11 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
     by_worker = {
         answer.worker: trouble for answer, trouble in troubles if trouble.remedy.id != UNKNOWN or not answer.is_word
     }
-    known = [answer.worker for answer in answers if answer.state != "Missing" and not answer.is_twin]
+    known = [answer.worker for answer in answers if answer.state is not AnswerState.MISSING and not answer.is_twin]
     may_take = any(worker not in by_worker or not by_worker[worker].remedy.blocking for worker in known)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
     is_stuck = job.state is JobState.LOST or any(
-        answer.worker == job.worker and answer.state == "Refused" for answer in answers
+        answer.worker == job.worker and answer.state is AnswerState.REFUSED for answer in answers
     )
     for trouble in findings_of(by_worker.values()):
         own = is_stuck and job.worker in trouble.workers

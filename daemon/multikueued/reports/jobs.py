@@ -49,7 +49,9 @@ class JobState(StrEnum):
     LOCAL = "Local"
     """No check of ours: it is none of MultiKueue's business, and runs on the manager."""
     FINISHED = "Finished"
+    """It has ended."""
     FAILED = "Failed"
+    """It has ended."""
 
 
 WAITING_STATES: Final = (JobState.QUEUED, JobState.WAITING, JobState.OFFERED, JobState.RETRYING)

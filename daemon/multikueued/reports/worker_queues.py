@@ -69,7 +69,7 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
     """
     here = local_queue_of(workload)
     if why := names.why_none(here.namespace):
-        return Mismatch(Why.NO_NAMESPACE, why)
+        return Mismatch(Why.NAMESPACE_UNNAMED, why)
     key = names.local_queue(here)
     if key not in queues.local:
         return Mismatch(Why.NO_LOCAL_QUEUE, f'LocalQueue "{key}" does not exist', {"missing": key.name})

@@ -30,13 +30,9 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueued.reports.jobs import JobReport, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
-from multikueued.reports.remedies.trouble import NO_NAMESPACE, SECOND_NAME
-from multikueued.reports.worker_answers import WorkerAnswer
+from multikueued.reports.worker_answers import AnswerState, Source, WorkerAnswer
 from multikueued.reports.worker_queues import local_queue_of
 
-_OBSTACLES: Final = {"Unusable": Why.KIND_NOT_SERVED, "Cordoned": Why.CORDONED, "Refused": Why.REFUSED}
-_CAUSES: Final = {SECOND_NAME: Why.SECOND_NAME, NO_NAMESPACE: Why.NO_NAMESPACE}
-_ABSENT: Final = ("Lost", "NotConnected", "Missing")
 _SEEN_THERE: Final = (Why.NO_LOCAL_QUEUE, Why.QUEUE_INACTIVE, Why.NEVER_FITS, Why.NO_ROOM)
 
 _NARROWED: Final = frozenset({Why.NOT_NAMED, Why.NOT_SELECTED, Why.NOT_TOLERATED, Why.OTHER_FLAVOR, Why.UNREADABLE})
@@ -82,7 +78,7 @@ def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects, 
     if reason.why not in _SEEN_THERE or seen is None:
         return attrs.evolve(answer, told=str(reason))
     _, at = seen
-    return attrs.evolve(answer, told=f"{reason} (as the daemon saw it at {timestamp(at)})", source="findings")
+    return attrs.evolve(answer, told=f"{reason} (as the daemon saw it at {timestamp(at)})", source=Source.FINDINGS)
 
 
 def _reasons(
@@ -105,17 +101,28 @@ def _reasons(
 
 def _candidate(answer: WorkerAnswer, workload: Json, objects: ManagerObjects, refused: set[str]) -> Candidate:
     name, cluster = answer.worker, objects.clusters_by_name.get(answer.worker, {})
-    why = _CAUSES.get(answer.cause) or _OBSTACLES.get(answer.state) or (Why.REFUSED if name in refused else None)
     queue = _queue(name, workload, objects)
     missing = queue if isinstance(queue, Reason) else None
+    why = _obstacle(answer) or (Why.REFUSED if name in refused else None)
     return Candidate(
         ClusterName(name),
         labels_of(cluster),
         annotations_of(cluster),
-        available=answer.state not in _ABSENT,
+        available=answer.is_connected,
         obstacle=Reason(why) if why is not None else missing,
         facts=Room(queue) if isinstance(queue, QueueFacts) else None,
     )
+
+
+def _obstacle(answer: WorkerAnswer) -> Why | None:
+    match answer.state:
+        case AnswerState.CORDONED:
+            return Why(answer.cause)
+        case AnswerState.UNUSABLE:
+            return Why.KIND_NOT_SERVED
+        case AnswerState.REFUSED:
+            return Why.REFUSED
+    return Why.NO_NAMESPACE if answer.cause == Why.NAMESPACE_UNNAMED else None
 
 
 def _queue(name: str, workload: Json, objects: ManagerObjects) -> QueueFacts | Reason | None:

@@ -1,65 +1,70 @@
-"""Why a worker is not offered a Workload: one machine reason, and one sentence."""
+"""What each worker answers to a Workload, and why it is not asked: one machine reason, and one sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
+from datetime import datetime
 from typing import Final
 
 import attrs
 
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName
+from multikueue.errors import Cause
 
 LONGEST_SUMMARY: Final = 256
 """In characters."""
 
 
-class Why(StrEnum):
-    """The machine reason: a label of a metric, so there are few."""
-
-    OUT_OF_REACH = "OutOfReach"
-    KIND_NOT_SERVED = "KindNotServed"
-    CORDONED = "Cordoned"
-    SECOND_NAME = "SecondName"
-    BEING_MOVED = "BeingMoved"
-    NO_LOCAL_QUEUE = "NoLocalQueue"
-    NO_NAMESPACE = "NoNamespace"
-    QUEUE_INACTIVE = "QueueInactive"
-    QUEUE_UNFIT = "QueueUnfit"
-    NEVER_STARTS = "NeverStarts"
-    NAME_TOO_LONG = "NameTooLong"
-    NOT_NAMED = "NotNamed"
-    NOT_SELECTED = "NotSelected"
-    NOT_TOLERATED = "NotTolerated"
-    NOT_TOGETHER = "NotTogether"
-    OTHER_FLAVOR = "OtherFlavor"
-    NEVER_FITS = "NeverFits"
-    REFUSED = "Refused"
-    FAILED_BEFORE = "FailedBefore"
-    ASKED_BEFORE = "AskedBefore"
-    NO_ROOM = "NoRoom"
-    NO_NODES = "NoNodes"
-    CLAIMED = "Claimed"
-    OTHERS_WAIT = "OthersWait"
-    ON_TRIAL = "OnTrial"
-    FIGURES_AWAITED = "FiguresAwaited"
-    UNREADABLE = "UnreadableAnnotation"
-    NOT_BEST = "NotBest"
+Why = Cause
+"""The machine reason, of the vocabulary of all: a label of a metric, so there are few."""
 
 
 @attrs.frozen
 class Reason:
-    """Why one worker is not offered a Workload."""
+    """Why one worker does not have a Workload: what it answers, or why it is not asked."""
 
     why: Why
     detail: str = ""
-    """For people: `needs 8 nvidia.com/gpu of a100, 4 free`."""
+    """For people: `needs 8 nvidia.com/gpu of a100, 4 free`; of what a worker says, its own words."""
+    until: datetime | None = None
+    """When it is asked again; None: that is not known."""
 
     def __str__(self) -> str:
-        return self.detail or _WORDS[self.why]
+        return self.detail or _WORDS.get(self.why, self.why)
+
+    @property
+    def said(self) -> str:
+        """The same as our check says it behind the worker's name; empty: there is nothing to say."""
+        if (sentence := _SAID.get(self.why)) is None:
+            return str(self)
+        return sentence.format(detail=self.detail, until=timestamp(self.until) if self.until is not None else "")
 
 
-_WORDS = {
+_SAID: Final[Mapping[Why, str]] = {
+    Why.CONNECTING: "connecting{detail}",
+    Why.OUT_OF_REACH: "unreachable{detail}",
+    Why.ANSWERS_UNREADABLE: "answers with more than may be read{detail}",
+    Why.JOBS_UNREAD: "its jobs are being read{detail}",
+    Why.FIELD_MISSING: "{detail}",
+    Why.NOT_SERVED: "does not serve the job's kind{detail}",
+    Why.REFUSED: "refuses it, is asked again at {until}: {detail}",
+    Why.SHARE_USED_UP: "has no room for it, is asked again at {until}: {detail}",
+    Why.NOT_NOMINATED: "not nominated yet",
+    Why.TURN_AWAITED: "{detail} there has no preemption gates: it is asked when its turn to preempt has come",
+    Why.LEFT_OVER: "what an earlier attempt has left there is being removed",
+    Why.GIVEN_UP: "gave it up: {detail}",
+    Why.EVICTED: "{detail}",
+    Why.MAY_NOT_PREEMPT: "may not preempt there yet: {detail}",
+    Why.NO_QUOTA: "{detail}",
+    Why.CHECKS_AWAITED: "{detail}",
+    Why.UNLISTED: (
+        "has no MultiKueueCluster any more: the job runs there to its end, "
+        "and moves if the daemon is restarted and cannot reach it for workerLostTimeout"
+    ),
+}
+"""Of a worker that is out of sight the detail is what follows from that."""
+_WORDS: Final = {
     Why.OUT_OF_REACH: "it cannot be reached",
     Why.KIND_NOT_SERVED: "it does not serve the job's kind",
     Why.CORDONED: "it is cordoned",

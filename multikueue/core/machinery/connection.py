@@ -160,7 +160,7 @@ class Connection:
             failures: in a row.
             retry_in: seconds until the next attempt.
         """
-        due, cause = now + timedelta(seconds=retry_in), Cause.UNREADABLE
+        due, cause = now + timedelta(seconds=retry_in), Cause.ANSWERS_UNREADABLE
         return Connection(False, None, failures, due, UNREADABLE, error, cause)
 
     def facts(

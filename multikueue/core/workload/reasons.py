@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
 from multikueue.core.dispatchers.guarded import Guarded
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model import check_message, workloads
 from multikueue.core.model.conditions import message, timestamp
 from multikueue.core.model.names import Json
@@ -111,15 +112,11 @@ def tell_recorded(situation: Situation) -> Tail:
     worker = situation.recorded_or_none
     if worker is None or not worker.answered:
         return Tail(None)
-    why, again = loss(situation, worker)
-    lost, warning = ((check_message.part(worker.name, why),), f"{worker.name} {why}") if why else ((), "")
-    return Tail((*beside_admitted(situation, situation.state), *lost), warning=warning, again=again)
-
-
-def _why_on_hold(situation: Situation, worker: Worker) -> str:
-    """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
-    said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
-    return ": ".join(filter(None, ("holds it", message(worker.copy or {}, "QuotaReserved"), *said)))
+    answer, again = loss(situation, worker)
+    beside = tuple(beside_admitted(situation, situation.state))
+    if answer is None:
+        return Tail(beside, again=again)
+    return Tail((*beside, check_message.part(worker.name, answer.said)), f"{worker.name} {answer.said}", again)
 
 
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
@@ -127,30 +124,30 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
 
     A worker says nothing while it has just been asked, or once it has admitted the Workload.
     """
-    for worker in situation.workers:
-        if worker.configured and (why := _why_it_waits(situation, worker, names)):
-            yield check_message.part(worker.name, why)
+    answers = ((worker, _answer(situation, worker, names)) for worker in situation.workers if worker.configured)
+    for worker, answer in answers:
+        if answer is not None and answer.said:
+            yield check_message.part(worker.name, answer.said)
 
 
-def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) -> str:
+def _answer(situation: Situation, worker: Worker, names: Collection[str]) -> Reason | None:
     if (held := withheld(situation).get(worker.name)) is not None:
-        return str(held)
+        return held
     # While it is offered to others, a short loss is not worth a write: what the worker said last holds.
     passes = bool(names) and bool(left_of_short_loss(situation, worker))
     if (not worker.in_sight and not passes) or isinstance(worker.kind, states.Unusable):
-        return out_of_sight(worker) + _earlier_attempt(situation, worker)
-    if worker.refusal is not None:
-        again = timestamp(situation.now + worker.refusal.left)
-        does = "has no room for it" if isinstance(worker.refusal, states.ShareUsedUp) else "refuses it"
-        return f"{does}, is asked again at {again}: {worker.refusal.why}"
+        return out_of_sight(worker, _earlier_attempt(situation, worker))
+    if (refusal := worker.refusal) is not None:
+        why = Why.SHARE_USED_UP if isinstance(refusal, states.ShareUsedUp) else Why.REFUSED
+        return Reason(why, refusal.why, situation.now + refusal.left)
     if worker.name not in names:
-        return "" if worker.name in situation.snapshot.dispatcher_facts.workers else "not nominated yet"
-    copy = situation.this_copy(worker)
-    if copy is None:
-        if awaits_turn(situation, worker):
-            return f"{worker.kueue.name} there has no preemption gates: it is asked when its turn to preempt has come"
-        return "" if worker.is_empty else "what an earlier attempt has left there is being removed"
-    return _word_of(copy, worker.facts)
+        is_weighed = worker.name in situation.snapshot.dispatcher_facts.workers
+        return None if is_weighed else Reason(Why.NOT_NOMINATED)
+    if (copy := situation.this_copy(worker)) is not None:
+        return _answer_of_kueue(copy, worker.facts)
+    if awaits_turn(situation, worker):
+        return Reason(Why.TURN_AWAITED, worker.kueue.name)
+    return None if worker.is_empty else Reason(Why.LEFT_OVER)
 
 
 def _earlier_attempt(situation: Situation, worker: Worker) -> str:
@@ -163,34 +160,34 @@ def _earlier_attempt(situation: Situation, worker: Worker) -> str:
     return ""
 
 
-def out_of_sight(worker: Worker) -> str:
-    """Why nothing can be seen or created on a worker, in a few words."""
+def out_of_sight(worker: Worker, then: str = "") -> Reason:
+    """Why nothing can be seen or created on a worker, and what follows from that."""
     if worker.unreadable:
-        return worker.unreadable
+        return Reason(Why.OBJECT_UNREADABLE, worker.unreadable + then)
     match worker.reach, worker.kind:
         case states.Connecting(), _:
-            return "connecting"
+            return Reason(Why.CONNECTING, then)
         case states.Lost(since), _:
-            return f"unreachable since {timestamp(since)}" if since is not None else "unreachable"
+            return Reason(Why.OUT_OF_REACH, f" since {timestamp(since)}{then}" if since is not None else then)
         case (states.Opaque(), _) | (_, states.Opaque()):
-            return "answers with more than may be read"
+            return Reason(Why.ANSWERS_UNREADABLE, then)
         case _, states.Syncing():
-            return "its jobs are being read"
+            return Reason(Why.JOBS_UNREAD, then)
         case _, states.Unusable(why):
-            return why
-    return "does not serve the job's kind"
+            return Reason(Why.FIELD_MISSING, why + then)
+    return Reason(Why.NOT_SERVED, then)
 
 
-def _word_of(copy: Json, facts: CopyFacts) -> str:
-    """What the worker's Kueue says about a copy; empty while it has said nothing, or once it has admitted it."""
+def _answer_of_kueue(copy: Json, facts: CopyFacts) -> Reason | None:
+    """What the worker's Kueue says about a copy; None once it has admitted it."""
     if facts.is_finished:
-        return "gave it up: " + message(copy, "Finished") if facts.is_spent else ""
+        return Reason(Why.GIVEN_UP, message(copy, "Finished")) if facts.is_spent else None
     if facts.is_evicted:
-        return message(copy, "Evicted")
+        return Reason(Why.EVICTED, message(copy, "Evicted"))
     if facts.is_blocked or not facts.has_quota:
-        head = "may not preempt there yet: " if facts.is_blocked else ""
-        return head + check_message.condensed(message(copy, "QuotaReserved"))
-    return "" if facts.is_admitted else _word_of_checks(copy)
+        why = Why.MAY_NOT_PREEMPT if facts.is_blocked else Why.NO_QUOTA
+        return Reason(why, check_message.condensed(message(copy, "QuotaReserved")))
+    return None if facts.is_admitted else Reason(Why.CHECKS_AWAITED, _word_of_checks(copy))
 
 
 def _word_of_checks(copy: Json) -> str:
@@ -200,31 +197,33 @@ def _word_of_checks(copy: Json) -> str:
     return "; ".join(f"admission check {word.strip()}" for word in words) or message(copy, "Admitted")
 
 
-def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
+def loss(situation: Situation, worker: Worker) -> tuple[Reason | None, timedelta | None]:
     """What to tell about the recorded worker: that it holds the job, or is out of sight, and when the job moves.
 
     Returns:
-        Why it is, empty while there is nothing to tell; and after what time there may be.
+        Why it is, None while there is nothing to tell; and after what time there may be.
     """
     if worker.in_sight:
-        on_hold = _why_on_hold(situation, worker) if worker.facts.is_on_hold else ""
-        return (_REMOVED if worker.removed else on_hold), None
+        on_hold = _why_on_hold(situation, worker) if worker.facts.is_on_hold else None
+        return (Reason(Why.UNLISTED) if worker.removed else on_hold), None
     left, timeout = assumed_for(situation, worker), situation.settings.worker_lost_timeout
     if not left:
-        return "", None
+        return None, None
     patience = SHORT_LOSS if timeout > 2 * SHORT_LOSS else timedelta(0)
     if (early := patience - (timeout - left)) > timedelta(0) and _time_runs_out(worker):
-        return "", early
+        return None, early
     removed = "; its MultiKueueCluster is gone" if worker.removed else ""
     stays = "" if isinstance(worker.reach, states.Lost) else "; stays there"
     until = f"; moves at {timestamp(situation.now + left)}" if _time_runs_out(worker) else stays
-    return f"{out_of_sight(worker)}{until}{removed}", None
+    return out_of_sight(worker, until + removed), None
 
 
-_REMOVED: Final = (
-    "has no MultiKueueCluster any more: the job runs there to its end, "
-    "and moves if the daemon is restarted and cannot reach it for workerLostTimeout"
-)
+def _why_on_hold(situation: Situation, worker: Worker) -> Reason:
+    """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
+    said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
+    return Reason(
+        Why.ON_HOLD, ": ".join(filter(None, ("holds it", message(worker.copy or {}, "QuotaReserved"), *said)))
+    )
 
 
 def _time_runs_out(worker: Worker) -> bool:

@@ -20,7 +20,7 @@ from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, command_for
-from multikueued.reports.worker_answers import WorkerAnswer, lacks_quota_there
+from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, lacks_quota_there
 
 _LOST_AFTER: Final = PlanSettings().worker_lost_timeout
 _UNLESS_SET: Final = "(15m, unless the settings say otherwise)"
@@ -118,9 +118,9 @@ def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Nex
     at_once = f"; at once with {command_for(job.job, 'retry', job.namespace)}"
     for answer in answers:
         if answer.next_attempt is not None:
-            how = at_once if answer.state == "Refused" else ""
+            how = at_once if answer.state is AnswerState.REFUSED else ""
             yield NextStep(f"{answer.worker} is asked again{how}", answer.next_attempt)
-    refusing = [answer.worker for answer in answers if answer.state == "Refused" and answer.next_attempt is None]
+    refusing = [answer.worker for answer in answers if answer.state is AnswerState.REFUSED and not answer.next_attempt]
     if refusing:
         again = timedelta(minutes=5)
         first = f"{', '.join(refusing)}: asked again by itself, {again.seconds // 60} minutes after a refusal at first"

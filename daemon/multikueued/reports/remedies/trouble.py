@@ -21,15 +21,8 @@ from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, Remedy
 from multikueued.reports.typenames import resource_of
 from multikueued.reports.worker_facts import secret_name
 
-WORKER_NAMES: Final = "UnusableNames"
-WORKER_IS_MANAGER: Final = "WorkerIsManager"
-NEVER_TRIED: Final = "NeverTried"
-CORDONED: Final = "Cordoned"
-SECOND_NAME: Final = "SecondName"
-NO_NAMESPACE: Final = "NamespaceUnnamed"
-
-BY_CAUSE: Final = {row.cause: row for row in REMEDIES.values() if row.cause}
-"""By cause: a `Cause`, why the scored dispatcher leaves a worker out, or one of those above."""
+BY_CAUSE: Final[Mapping[str, Remedy]] = {Cause(row.cause): row for row in REMEDIES.values() if row.cause}
+"""By `Cause`."""
 WORKER_RULES: Final = RULES["worker-words"]
 UNTOLD: Final = "?"
 """In place of a job that no command may name."""
