@@ -132,6 +132,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--store", action="store_true")
     given = parser.parse_args(arguments)
+    if not given.folder.is_dir():
+        parser.error(f"{given.folder} is no folder: name the one with the reports of nox and pytest")
     noted = given.folder / "durations.json"
     # The gate's own look at the machine: whoever stores its run may do so while that does other things.
     reference = json.loads(noted.read_text())["reference_cpu_ms"] if noted.exists() else reference_cpu_ms()

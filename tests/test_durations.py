@@ -97,3 +97,10 @@ def test_every_session_and_every_folder_has_a_budget_with_a_reason() -> None:
 
 SESSIONS = {"lint", "types", "docs", "tests", "gate", "coverage", "simulation", "dispatch", "integration", "dashboard"}
 NIGHTLY = {"tests/benchmarks", "tests/conformance", "tests/formats", "tests/soak"}
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        durations.main([str(tmp_path / "none")])
+    assert ended.value.code == 2
+    assert f"{tmp_path / 'none'} is no folder" in capsys.readouterr().err

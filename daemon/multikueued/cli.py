@@ -15,9 +15,7 @@ from typing import Any, Final
 
 import click
 
-from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsError
 from multikueue.core.model.outside_text import without_controls
-from multikueue.errors import Forbidden, Unauthorized, Unreachable
 from multikueued.lazy_group import LazyGroup, Subcommand
 
 _GET: Final = {
@@ -82,16 +80,6 @@ _TRIAL: Final[Mapping[str, Subcommand | click.Group]] = {
 SECTIONS: Final = {"Jobs": _JOBS, "The fleet": _FLEET, "Servers": _SERVERS, "To try it out": _TRIAL}
 """The subcommands as `--help` lists them."""
 SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {**_JOBS, **_FLEET, **_SERVERS, **_TRIAL}
-USAGE: Final = 2
-"""Exit code for errors that the user must fix before trying again: settings, kubeconfig, arguments."""
-FAILURE: Final = 1
-"""Exit code for all other errors."""
-REFUSED: Final = 4
-"""Exit code where a cluster does not answer, or refuses: `NOT_REACHABLE` of the commands."""
-INTERRUPTED: Final = 130
-"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
-
-
 PLUGIN: Final = "kubectl-multikueue"
 """By this name of a file kubectl finds it as `kubectl multikueue`."""
 
@@ -128,54 +116,21 @@ def _one_message() -> Iterator[None]:
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
-        from multikueued.exits import known_error, ungrouped  # help needs none of it
+        from multikueued.exits import INTERRUPTED, in_the_end, ungrouped  # help needs none of it
 
         errors = list(ungrouped(error))
         if any(isinstance(cause, KeyboardInterrupt) for cause in errors):
             raise click.exceptions.Exit(INTERRUPTED) from error
         if any(isinstance(cause, BrokenPipeError) for cause in errors):
             raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone") from error
-        known = known_error(error)
-        message = without_controls(_told(known) if known is not None else _unexpected(errors[0]))
+        message, code = in_the_end(error)
         # a name that somebody else has chosen could begin a line that looks like ours
-        click.echo("multikueue: error: " + re.sub("\n(?! )", "\n  ", message), file=sys.stderr)
-        raise click.exceptions.Exit(_exit_code(known)) from error
+        shown = re.sub("\n(?! )", "\n  ", without_controls(message))
+        click.echo(f"multikueue: error: {shown}", file=sys.stderr)
+        raise click.exceptions.Exit(code) from error
 
 
 @click.group(cls=CommandLine, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="multikueue", prog_name="multikueue")
 def main() -> None:
     """Dispatch batch jobs of one cluster to many."""
-
-
-def _told(error: MultiKueueError) -> str:
-    """An error with what to do about it: no command has said so that does not speak to the manager alone."""
-    match error:
-        case Forbidden():
-            from multikueued.exits import permission
-
-            return f"{permission(error)}: ask for a role that allows it"
-        case Unauthorized(status=0):  # a plugin that fails, a file that is not there: no server was asked
-            from multikueued.exits import with_words
-
-            return f"{with_words(error)}: run, or read, what the user of this context names in the kubeconfig"
-        case Unauthorized():
-            return f"{error}: renew the credentials of this context in the kubeconfig"
-        case Unreachable():
-            return f"{error}: look at the kubeconfig, its contexts and the network"
-    return str(error)
-
-
-def _exit_code(error: MultiKueueError | None) -> int:
-    """What an error ends with: commands say so themselves (see `multikueued.exits`)."""
-    if isinstance(error, Forbidden | Unauthorized | Unreachable):
-        return REFUSED
-    if isinstance(error, SettingsError | KubeconfigError | AdapterError):
-        return USAGE
-    return int(getattr(error, "exit_code", FAILURE))
-
-
-def _unexpected(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"cannot write the output, or a file: {error.strerror}"
-    return f"unexpected {type(error).__name__}: {error}; this is a bug, please report it"

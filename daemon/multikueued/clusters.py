@@ -7,8 +7,9 @@ of the built-in providers. What an exec plugin gets, only the daemon has.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from enum import Enum, auto
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import attrs
 
@@ -19,7 +20,7 @@ from multikueue.core.model.kinds import CLUSTER_PROFILE, SECRET
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.errors import ClusterProfileError, Forbidden, KubeconfigError, MultiKueueError, NotFound
-from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
+from multikueue.kube import ClientOptions, ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.kubeconfigs.profile_config import profile_config
 from multikueue.kube.log_stream import LogLine
@@ -50,6 +51,15 @@ class ClusterClient(ApiClient, Protocol):
         pause: Callable[[], Awaitable[None]],
     ) -> None:
         """See `KubeClient.pod_log`."""
+
+
+Connect: TypeAlias = Callable[[str, ClusterConfig], AbstractAsyncContextManager[ClusterClient]]
+"""Reaches a cluster, by its name and how it is reached."""
+
+
+def over_http(options: ClientOptions) -> Connect:
+    """Reaches clusters by connections of its own, with these options."""
+    return lambda name, config: KubeClient(config, name=name, options=options)
 
 
 class Lack(Enum):

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,7 +19,17 @@ from functools import partial
 from typing import Final
 
 from multikueue.core.model.objects import shortened
-from multikueue.errors import ApiError, Forbidden, MultiKueueError, NotFound, Unauthorized, Unreachable
+from multikueue.errors import (
+    AdapterError,
+    ApiError,
+    Forbidden,
+    KubeconfigError,
+    MultiKueueError,
+    NotFound,
+    SettingsError,
+    Unauthorized,
+    Unreachable,
+)
 
 _WROTE: Final = 300
 """Bytes of what a credential plugin wrote."""
@@ -28,6 +39,8 @@ FINDING: Final = 1
 USAGE: Final = 2
 NOT_FOUND: Final = 3
 NOT_REACHABLE: Final = 4
+INTERRUPTED: Final = 130
+"""As shells have it: 128 + SIGINT."""
 
 EXIT_CODES: Final = {
     FINE: "it did what it was asked for, and nothing needs somebody",
@@ -36,7 +49,7 @@ EXIT_CODES: Final = {
     NOT_FOUND: "what was asked for does not exist",
     NOT_REACHABLE: "the manager, or the worker whose pods are read, cannot be asked: no answer, credentials or a "
     "permission are refused, no Kueue there",
-    130: "stopped with Ctrl-C",
+    INTERRUPTED: "stopped with Ctrl-C",
 }
 """For the reference."""
 
@@ -129,6 +142,34 @@ def listing(namespace: str) -> Iterator[None]:
             raise
         advice = "name a namespace with -n, without -A, or ask for a role that allows it"
         raise CommandError(f"{permission(error)}: {advice}", NOT_REACHABLE) from error
+
+
+def in_the_end(error: BaseException) -> tuple[str, int]:
+    """The message and the exit code of an error that ends a command."""
+    known = known_error(error)
+    match known:
+        case None:
+            return _unexpected(next(ungrouped(error))), FINDING
+        case Forbidden():
+            return f"{permission(known)}: ask for a role that allows it", NOT_REACHABLE
+        case Unauthorized(status=0):  # a plugin that fails, a file that is not there: no server was asked
+            advice = "run, or read, what the user of this context names in the kubeconfig"
+            return f"{with_words(known)}: {advice}", NOT_REACHABLE
+        case Unauthorized():
+            return f"{known}: renew the credentials of this context in the kubeconfig", NOT_REACHABLE
+        case Unreachable():
+            return f"{known}: look at the kubeconfig, its contexts and the network", NOT_REACHABLE
+        case SettingsError() | KubeconfigError() | AdapterError():
+            return str(known), USAGE
+        case CommandError():
+            return str(known), known.exit_code
+    return str(known), FINDING
+
+
+def _unexpected(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"cannot write the output, or a file: {error.strerror}"
+    return f"unexpected {type(error).__name__}: {error}; this is a bug, please report it"
 
 
 def known_error(error: BaseException) -> MultiKueueError | None:

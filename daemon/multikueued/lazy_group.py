@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import functools
 import json
 import pkgutil
@@ -14,6 +13,8 @@ from typing import Any, Final
 import attrs
 import click
 from click.shell_completion import CompletionItem
+
+from multikueue.core.model.name_lists import alike
 
 HELP_FLAGS: Final = ("--help", "-h")
 HELP: Final = Path(__file__).parent / "commands" / "help.json"
@@ -106,7 +107,7 @@ class LazyGroup(click.Group):
             for inner in command.subcommands
         }
         paths = below | {name: name for name in self.subcommands}
-        close = [paths[path] for path in difflib.get_close_matches(name, paths)]
+        close = [paths[path] for path in alike(name, paths, most=3)]
         return f"Did you mean {' or '.join(close)}?" if close else ""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

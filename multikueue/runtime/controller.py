@@ -119,7 +119,7 @@ class Controller(Generic[K]):
 
     name: str
     reconciler: Reconciler[K]
-    concurrency: int = attrs.field(default=1, kw_only=True)
+    concurrency: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.ge(1))
     """Reconciles at a time. They mostly wait for answers, so this bounds requests in flight, not threads."""
     queue: KeyQueue[K] = attrs.field(factory=KeyQueue, kw_only=True)
     backoff: Backoff = attrs.field(default=ITEM_BACKOFF, kw_only=True)
@@ -173,13 +173,14 @@ class Controller(Generic[K]):
         try:
             with structlog.contextvars.bound_contextvars(controller=self.name, key=str(key)):
                 action = await self.reconciler.reconcile(key)
+            delay = None if action is None else action.delay
         except Exception as failure:  # it costs this key alone (never CancelledError)
             error = failure
             self._retry(key, failure)
         else:
             self._failures.pop(key, None)
-            if action is not None and action.delay is not None:
-                self.queue.again(key, action.delay)
+            if delay is not None:
+                self.queue.again(key, delay)
         if self.hook is not None:
             self.hook.reconciled(self.name, loop_time() - started, error)
 

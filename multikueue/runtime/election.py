@@ -33,6 +33,9 @@ class Elector:
 
     `lead` is cancelled before another process may lead, with `duration - renew_deadline` seconds to end in. While it
     ends because the caller cancelled `run`, the Lease is still renewed.
+
+    Raises:
+        SettingsError: the identity is empty.
     """
 
     client: LeaseClient

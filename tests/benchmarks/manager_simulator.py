@@ -16,9 +16,9 @@ import attrs
 
 from multikueue.core.model.conditions import conditions, is_true, timestamp, updated
 from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.labels import ADMISSION_MANAGER, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import resource_version, uid, version_number
+from multikueue.core.model.objects import labels_of, resource_version, uid, version_number
 from multikueue.core.model.status_apply import admission_status
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import CheckState, checks, has_quota, is_admitted, is_finished
@@ -27,7 +27,7 @@ from multikueue.kube import Informer, KubeClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
 from tests.benchmarks.acting import Acts, admitted, client, condition, follow, now
 from tests.benchmarks.answering import Answer, nothing_to_ask, run
-from tests.benchmarks.objects import workload_of
+from tests.benchmarks.objects import UNCHECKED, workload_of
 
 _STALE_SECONDS, _LOOK = 30.0, 0.02
 
@@ -72,7 +72,8 @@ class Manager:
             workload = await self.connection.create(WORKLOAD, workload_of(job))
         if not has_quota(workload):
             pending = {"name": CHECK, "state": "Pending", "message": "", "lastTransitionTime": timestamp(now())}
-            status = {**admitted(workload, CLUSTER_QUEUE_NAME, checks=True), "admissionChecks": [pending]}
+            awaited = [] if labels_of(job).get(QUEUE_LABEL) == UNCHECKED else [pending]
+            status = {**admitted(workload, CLUSTER_QUEUE_NAME, checks=True), "admissionChecks": awaited}
             await self._apply(workload, status)
 
     async def _admit(self, key: ObjectKey) -> None:

@@ -18,6 +18,8 @@ ATTACKER: Final = "attacker"
 """The namespace of the tenant whose jobs are large; workers have no quota for it."""
 LARGE: Final = 1_200_000
 """Bytes of one of these, about."""
+UNCHECKED: Final = "unchecked"
+"""A queue whose Workloads have none of our checks: nobody is asked to dispatch them."""
 
 
 def job(number: int, prefix: str = "job") -> Json:
@@ -58,10 +60,10 @@ def pod_of(copy: Json, name: str) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def large_job(number: int) -> Json:
+def large_job(number: int, queue: str = LOCAL_QUEUE_NAME) -> Json:
     """A job as large as API servers take it, in the namespace of `ATTACKER`."""
     made = job(number, "large")
-    made["metadata"]["namespace"] = ATTACKER
+    made["metadata"] |= {"namespace": ATTACKER, "labels": {QUEUE_LABEL: queue}}
     container = made["spec"]["template"]["spec"]["containers"][0]
     container["env"] = [{"name": f"FILLER_{number}", "value": "x" * (LARGE // 100)} for number in range(100)]
     return made

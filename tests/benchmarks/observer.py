@@ -95,6 +95,11 @@ class Observer:
         """How many Workloads of a namespace lie on workers."""
         return sum(_in(cache, namespace) for cache in self._copies.values())
 
+    def queued(self, key: ObjectKey) -> bool:
+        """Whether a Workload of the manager has quota."""
+        workload = self._here.get(key)
+        return workload is not None and has_quota(workload)
+
     def here(self, namespace: str) -> int:
         """How many Workloads of a namespace the manager has."""
         return _in(self._here, namespace)

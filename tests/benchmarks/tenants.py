@@ -1,18 +1,21 @@
 """`tenants`: what one tenant's large jobs cost the others, and the daemon; and how soon they are gone.
 
-Three fleets, one after the other: the victim alone; the victim beside the attacker, who deletes all at the end; and the
-same with a restart of the controller while all of it is there.
+Four fleets, one after the other: the victim alone; the victim beside the attacker, who deletes all at the end; the same
+with a restart of the controller while all of it is there; and the victim beside as many jobs of the attacker's that the
+controller has nothing to do with, as their Workloads have no check of its: somebody else copies as many of them.
 
 API servers have work with large jobs, too, and the victim waits for them. So somebody else reads one small object of
-each server meanwhile: how much longer that takes is not the controller's doing.
+each server meanwhile: how much longer that takes is not the controller's doing. What the victim waits in the fourth
+fleet is not, either.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,11 +25,13 @@ import attrs
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import dig, name_of, uid
+from multikueue.core.model.workload_names import workload_name
 from multikueue.kube import KubeClient
 from multikueue.sandbox import setting_up
 from tests.benchmarks import controller, moments, objects
-from tests.benchmarks.components import CONTROLLER
+from tests.benchmarks.children import Child, child
+from tests.benchmarks.components import CONTROLLER, USER
 from tests.benchmarks.controller import Controller
 from tests.benchmarks.fleet import Fleet, fleet
 from tests.benchmarks.measuring import Measured, Options, settled, spending, submit, until_active
@@ -75,10 +80,12 @@ async def measure_tenants(scenario: Scenario, options: Options, during: During =
     Raises:
         ControlPlaneError: something around the measurement does not work.
     """
-    alone = await _fleet(attrs.evolve(scenario, attackers=0), options, during, restart=False)
-    beside = await _fleet(scenario, options, during, restart=False)
+    alone = await _fleet(attrs.evolve(scenario, attackers=0), options, during)
+    beside = await _fleet(scenario, options, during)
     restarted = await _fleet(scenario, options, during, restart=True)
-    shown = {"alone": alone, "beside": beside, "restarted": restarted}
+    copied = dig(beside.numbers, "copies_of_attacker") or 0
+    unchecked = await _fleet(scenario, options, during, by_another=copied // scenario.workers)
+    shown = {"alone": alone, "beside": beside, "restarted": restarted, "unchecked": unchecked}
     complaints = (f"{name}: {load.measured.complaint}" for name, load in shown.items() if load.measured.complaint)
     beside.measured.complaint = "; ".join(complaints)
     beside.measured.extra["tenants"] = {
@@ -87,6 +94,7 @@ async def measure_tenants(scenario: Scenario, options: Options, during: During =
         **{name: load.numbers for name, load in shown.items()},
         "p99_ratio": _ratio(beside, alone, "created_ready_ms", "p99"),
         "p99_ratio_restarted": _ratio(restarted, alone, "created_ready_ms", "p99"),
+        "p99_ratio_unchecked": _ratio(unchecked, alone, "created_ready_ms", "p99"),
         "memory_ratio": _ratio(beside, alone, "peak_memory_mb"),
         "memory_ratio_restarted": _ratio(restarted, alone, "peak_memory_mb"),
     }
@@ -98,16 +106,19 @@ def _ratio(first: Shown, other: Shown, *path: str) -> float | None:
     return round(values[0] / values[1], 2) if all(values) else None
 
 
-async def _fleet(scenario: Scenario, options: Options, during: During, *, restart: bool) -> Shown:
+async def _fleet(
+    scenario: Scenario, options: Options, during: During, *, restart: bool = False, by_another: int | None = None
+) -> Shown:
     with tempfile.TemporaryDirectory(prefix="benchmark-controller-") as folder:
         async with fleet(options.kind, scenario, options.manager_kueue) as around:
             await _open(around)
             measured = Measured(scenario, options, around.observer.moments)
             numbers: Json = {}
+            attack = partial(_attack, around, scenario, during.attack)
             try:
                 if restart:
                     async with _running(around, options, Path(folder) / "first") as tested:
-                        await _attack(around, scenario, during.attack)
+                        await attack()
                         await settled(around, rest=during.rest, at_most=_SETTLED)
                     around.observer.moments.seen.clear()
                 began = time.perf_counter()
@@ -119,15 +130,17 @@ async def _fleet(scenario: Scenario, options: Options, during: During, *, restar
                         _reading(around) as reads,
                         anyio.create_task_group() as tasks,
                     ):
-                        if scenario.attackers and not restart:
-                            tasks.start_soon(_attack, around, scenario, during.attack)
+                        if by_another is not None:
+                            tasks.start_soon(_copied_by_another, around, attack, by_another)
+                        elif scenario.attackers and not restart:
+                            tasks.start_soon(attack)
                         await _victim(around, tested, scenario, options)
                     numbers["small_read_ms"] = quantiles(reads)
                     numbers["controller_cpu_s"] = round(measured.controller_cpu, 2)
                     numbers["other_cpu_s"] = round(sum(measured.cpu.values()), 2)
                     await settled(around, rest=during.rest, at_most=_SETTLED)
                     numbers |= await _of_victim(around, measured)
-                    if scenario.attackers:
+                    if scenario.attackers and by_another is None:
                         numbers |= await _removal(around, tested, scenario)
                     numbers["peak_memory_mb"] = round(tested.usage().peak_memory / 1e6, 1)
                     numbers["memory_at_the_end_mb"] = round(tested.usage().memory / 1e6, 1)
@@ -174,18 +187,44 @@ async def _open(around: Fleet) -> None:
         await setting_up.ensure(client, LOCAL_QUEUE, setting_up.local_queue(objects.ATTACKER))
 
 
-async def _attack(around: Fleet, scenario: Scenario, seconds: float) -> None:
+async def _attack(
+    around: Fleet,
+    scenario: Scenario,
+    seconds: float,
+    queue: str = setting_up.LOCAL_QUEUE_NAME,
+    then: Callable[[int, Json], Awaitable[None]] | None = None,
+) -> None:
     limiter = anyio.CapacityLimiter(_AT_A_TIME)
 
     async def create(number: int) -> None:
         async with limiter:
-            await around.user.create(JOB, objects.large_job(number))
+            job = await around.user.create(JOB, objects.large_job(number, queue))
+            if then is not None:
+                await then(number, job)
 
     began = anyio.current_time()
     async with anyio.create_task_group() as tasks:
         for number in range(scenario.attackers):
             await anyio.sleep_until(began + number * seconds / scenario.attackers)
             tasks.start_soon(create, number)
+
+
+async def _copied_by_another(around: Fleet, attack: Callable[..., Awaitable[None]], most: int) -> None:
+    """The attack on a queue without a check of the controller's; another process copies so many of its jobs."""
+    workers = {worker.name: worker.kubeconfig(USER) for worker in around.workers}
+    config = {"manager": around.manager.kubeconfig(USER), "workers": workers}
+    async with child("tests.benchmarks.stand_in", config) as another:
+        await attack(objects.UNCHECKED, partial(_copy, around, another, most))
+
+
+async def _copy(around: Fleet, another: Child, most: int, number: int, job: Json) -> None:
+    name = workload_name(JOB.gvk, name_of(job), uid(job))
+    workload = ObjectKey(objects.ATTACKER, name)
+    await around.observer.until(
+        lambda: around.observer.queued(workload), seconds=_SETTLED, otherwise=f"{workload} has no quota"
+    )
+    if number < most:
+        await another.ask(job=[*ObjectKey.of(job)], workload=[*workload])
 
 
 async def _victim(around: Fleet, tested: Controller, scenario: Scenario, options: Options) -> None:

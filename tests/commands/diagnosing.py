@@ -13,11 +13,10 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
-from multikueued.clusters import ClusterClient
+from multikueued.clusters import ClusterClient, Connect
 from multikueued.diagnosis.findings import Diagnosis
 from multikueued.doctor.collect import Examination, examine
 from multikueued.doctor.probe import ProbeResult
-from multikueued.doctor.worker_reader import Connect
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_facts import ClockBound
 from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW

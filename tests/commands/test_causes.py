@@ -16,7 +16,7 @@ from multikueued.api_answers import REMOTE_JOB
 from multikueued.commands.get import gather_jobs
 from multikueued.reading import causes
 from multikueued.reading.source import JobList, JobsWanted
-from multikueued.reading.through_api import AT_ONCE, CAUSES, ThroughApi
+from multikueued.reading.through_api import AT_ONCE, CAUSES, NAMESPACES, ThroughApi
 from multikueued.reports.explanation import Explanation, explain
 from multikueued.reports.jobs import JobFilter, JobReport, JobState
 from multikueued.reports.objects import ManagerObjects
@@ -164,3 +164,33 @@ def test_a_job_starves_by_those_of_other_namespaces_whoever_asks() -> None:
         ObjectKey.of(gang): "held for more than an hour, while jobs of its queue that came later have started"
     }
     assert causes.causes(fleet(gang, passed), NOW, "kueue-system", "other") == {}
+
+
+@attrs.define
+class NamespacesAlone:
+    """A manager whose API is asked for jobs by who may list them in some namespaces, and not in all."""
+
+    at_once: int = 0
+    most: int = 0
+
+    async def list(self, resource: Resource, *, namespace: str = "", **_: Any) -> ObjectList:
+        if resource == NAMESPACES:
+            return ObjectList([{"metadata": {"name": f"team-{number}"}} for number in range(9)], "")
+        if not namespace:
+            raise Forbidden("manager: list remotejobs: no", status=403)
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await anyio.sleep(1)
+        self.at_once -= 1
+        status = {"job": "job/train", "state": "Running", "workload": "train"}
+        return ObjectList([{"metadata": {"namespace": namespace, "name": "job.train"}, "status": status}], "")
+
+
+@pytest.mark.looptime
+async def test_jobs_of_many_namespaces_are_asked_for_a_few_at_a_time() -> None:
+    """The API reads four lists of one person at a time, and refuses the fifth."""
+    manager = NamespacesAlone()
+    client: Any = manager
+    listed = await ThroughApi(client).all_jobs("")
+    assert len({job.namespace for job in listed}) == 9
+    assert manager.most == AT_ONCE

@@ -20,6 +20,7 @@ from multikueued.cli import main
 from multikueued.commands import completion
 from multikueued.commands.options import CLIENT
 from tests.commands.test_on_servers import Shell, shell
+from tests.remote.test_on_servers import fleet
 
 
 async def completed(person: Shell, *words: str) -> list[str]:
@@ -162,3 +163,15 @@ def test_files_and_kinds_are_completed() -> None:
         assert [item.type for item in offered(*command, "--kubeconfig", "~/.k")] == ["file"], command
     assert [item.value for item in offered("demo", "--kind", "ray")] == ["raycluster", "rayjob", "rayservice"]
     assert [item.value for item in offered("sandbox", "--kind", "al")] == ["all"]
+
+
+async def test_pods_and_containers_are_those_of_the_job(tmp_path: Path) -> None:
+    async with fleet(tmp_path) as here:
+        _, copy = await here.run_with_pod()
+        await here.pod("train-b", copy)
+        await here.pod("web", None)
+        assert await completed(here.person, "logs", "job/train", "--pod", "") == ["train-a", "train-b"]
+        for command in ("logs", "exec"):
+            assert await completed(here.person, command, "job/train", "-c", "m") == ["main"], command
+        assert await completed(here.person, "logs", "job/none", "--pod", "") == []
+        assert await completed(here.person, "logs", "--pod", "") == []

@@ -58,3 +58,23 @@ def test_a_right_without_which_all_works_is_not_asked_for() -> None:
         "clusterqueues",
         "localqueues",
     }
+
+
+def test_what_one_right_would_show_is_one_entry() -> None:
+    """`worker add --least` was three times the same advice."""
+    grant = "grant it (multikueue rbac worker --diagnose)"
+    kinds = ("namespaces", "LocalQueues", "quotas")
+    gaps = [NotChecked(f"{kind} of worker1", f"may not list {kind}", grant) for kind in kinds]
+    other = NotChecked("the manager's clock", "it did not say the time", "compare the clocks there")
+    lines = diagnosis_lines(Diagnosis((), (gaps[0], other, *gaps[1:]), ()), 80, wide=False)
+    assert lines == [
+        "Not checked:",
+        "- namespaces of worker1: may not list namespaces",
+        "  LocalQueues of worker1: may not list LocalQueues",
+        "  quotas of worker1: may not list quotas",
+        f"  → {grant}",
+        "- the manager's clock: it did not say the time",
+        "  → compare the clocks there",
+        "",
+        "no findings; 2 not checked",
+    ]

@@ -181,7 +181,7 @@ async def test_a_job_that_does_not_exist_is_exit_code_3_with_a_hint(tmp_path: Pa
 
     assert [result.exit_code for result in results] == [3] * 6
     assert results[0].stderr == (
-        "multikueue: error: there is no job/trian in namespace default: did you mean job/train?\n"
+        'multikueue: error: there is no job/trian in namespace default: did you mean "job/train"?\n'
     )
     assert "there is one in namespace default: use -n default" in results[1].stderr
 
@@ -388,10 +388,32 @@ async def test_usage_is_computed_from_the_workloads_that_are_there(tmp_path: Pat
         status = {"admission": admission, "conditions": long_ago}
         await person.admin.merge_patch(WORKLOAD, ObjectKey.of(created), {"status": status}, subresource="status")
         printed = await person.run("usage", "-A")
-        elsewhere = await person.run("usage", "-A", "--worker", "worker2")
+        elsewhere = await person.run("usage", "-n", "elsewhere")
         asked = json.loads((await person.run("usage", "--last", "1h", "-o", "json")).stdout)
 
     assert printed.exit_code == elsewhere.exit_code == 0
     assert printed.stdout.splitlines()[2].split()[:5] == ["default", "user-queue", "worker1", "-", "1"]
-    assert elsewhere.stdout == "No worker has been used by the Workloads that are still there.\n"
+    nothing = "No worker has been used by the Workloads that are still there in namespace elsewhere; -A counts all.\n"
+    assert elsewhere.stdout == nothing
     assert asked["uses"][0]["seconds"] == {"cpu": 7200.0}
+
+
+async def test_a_worker_or_queue_that_does_not_exist_is_no_list_without_entries(tmp_path: Path) -> None:
+    """`None of the jobs match` is said of names that there are; what may not be read is not said to be missing."""
+    async with shell(tmp_path) as person:
+        await person.submit()
+        for command in (("get", "jobs"), ("usage",)):
+            worker = await person.run(*command, "--worker", "wroker1")
+            assert (worker.exit_code, worker.stdout) == (3, "")
+            assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean "worker1"?' in worker.stderr
+            queue = await person.run(*command, "--queue", "user-qeue")
+            assert (queue.exit_code, queue.stdout) == (3, "")
+            assert 'there is no LocalQueue "user-qeue" in namespace default' in queue.stderr
+            assert 'did you mean "user-queue"?' in queue.stderr
+            there = await person.run(*command, "--worker", "worker1", "--queue", "cluster-queue", "-n", "elsewhere")
+            assert there.exit_code == 0, there.stderr
+        for resource in ("localqueues", "multikueueclusters"):
+            person.server.faults.add(Refuse(403), on=Match(verbs=("list", "get"), resource=resource))
+        unseen = await person.run("get", "jobs", "--worker", "wroker1", "--queue", "user-qeue")
+
+    assert unseen.stdout.startswith("None of the jobs in namespace default match.\n")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from multikueue.adapters.sets import STATEFUL_SET
@@ -14,6 +15,7 @@ from multikueue.core.model.kinds import JOB, POD, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match, Refuse
 from multikueue.testing import NOW
+from multikueued.commands.options import CLIENT
 from multikueued.reading import own_words
 from multikueued.remote import explained_pods
 from tests.commands.people import people
@@ -261,3 +263,18 @@ async def test_a_submitter_reads_the_same_through_the_api(tmp_path: Path) -> Non
     assert findings["submitter"][0]["remedy"].endswith("or ask whoever runs the workers for the right to pull it")
     assert json.loads(failing.stdout)["findings"][0]["id"] == "job-failing"
     assert "BackoffLimitExceeded: reached the limit" in listed.stdout
+
+
+async def test_a_list_does_not_wait_for_what_jobs_say_that_are_not_answered_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each was asked about with the deadline of a command: with a slow manager a list took minutes."""
+    monkeypatch.setattr(own_words, "PATIENCE", 0.5)
+    async with shell(tmp_path) as person:
+        await start(person, await person.submit("fails", offered=False, cluster="worker1"), fails=True)
+        person.server.faults.add(Hang(), on=Match(verbs=("get",), resource=JOB.plural))
+        with anyio.fail_after(CLIENT.deadline / 2):
+            listed = json.loads((await person.run("get", "jobs", "-o", "json")).stdout)
+
+    assert [job["job"] for job in listed["jobs"]] == ["job/fails"]
+    assert listed["notChecked"] == ["what 1 more running jobs say of themselves: no answer within 0.5 s"]

@@ -234,11 +234,10 @@ class SaysMuch(asyncio.Protocol):
 async def test_one_that_is_closed_before_its_answer_is_sent_ends_no_server() -> None:
     """asyncio forgets the loop of such a transport, and aborting it then raised: one client ended the daemon."""
     gate = ConnectionLimit(Limits())
-    gate.protocol = SaysMuch
     (listener, *_) = await bind(HOST, 0)
     with listener:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(gate.run, listener)
+            tasks.start_soon(gate.run, listener, SaysMuch)
             for _ in range(2):
                 async with await anyio.connect_tcp(HOST, listener.getsockname()[1]) as stream:
                     got = 0

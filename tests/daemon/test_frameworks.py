@@ -124,7 +124,7 @@ def test_a_declaration_can_have_every_field() -> None:
         (
             {"integrations": {"frameworks": ["batch/job", "rayio/rayjob"]}},
             'integrations.frameworks[1]: "rayio/rayjob" is not a job kind that can be dispatched: '
-            'did you mean "ray.io/rayjob or',
+            'did you mean "ray.io/rayjob" or',
         ),
         (
             {"integrations": {"frameworks": ["sparkoperator"]}},

@@ -99,6 +99,7 @@ _TYPES: Final = {
     "bool": "true or false",
     "datetime": "time",
     "JobState": "state",
+    "WorkerState": "text",
     "Severity": "severity",
     "Side": "`manager` or `worker`",
     "tuple[str, ...]": "list of texts",

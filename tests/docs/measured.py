@@ -132,11 +132,19 @@ TENANTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+FLEETS: Final[Mapping[str, str]] = {
+    "alone": "alone",
+    "beside": "beside the other",
+    "restarted": "the same, all of it there at a restart",
+    "unchecked": "beside as many jobs that the daemon has nothing to do with, copied by somebody else",
+}
+
+
 def _tenants(file: Path) -> str:
     """What one tenant's large jobs cost the other, and the daemon."""
     run = orjson.loads(file.read_bytes())
     tenants = run["tenants"]
-    fleets = ("alone", "beside", "restarted")
+    fleets = {name: title for name, title in FLEETS.items() if name in tenants}
     rows = [
         f"| {label} | {' | '.join(str(dig(tenants[fleet], *path) or 0) for fleet in fleets)} |"
         for label, path in TENANTS.items()
@@ -157,7 +165,7 @@ def _tenants(file: Path) -> str:
         for aim, (*names, most) in times.items()
     ]
     aimed = f"Aimed at: {'; '.join(aims)}; all gone within a minute."
-    heading = "| | alone | beside the other | the same, all of it there at a restart |\n|---|---|---|---|"
+    heading = f"| | {' | '.join(fleets.values())} |\n|{'---|' * (len(fleets) + 1)}"
     return "\n".join([intro, "", heading, *rows, "", aimed, "", _machine([run])])
 
 

@@ -54,3 +54,17 @@ def test_the_glossary_is_in_alphabetical_order_and_names_files_that_exist() -> N
     assert terms == sorted(terms)
     files = [file for _, where in TERMS for file in re.findall(r"`(.+?)`", where)]
     assert [file for file in files if not (LIBRARY / file).is_file()] == []
+
+
+def test_what_it_says_is_in_a_file_is_defined_there() -> None:
+    named = re.findall(r"`(\w+)` in `([a-z_/]+\.py)`", PAGE)
+    paths = {
+        file: next(base / file for base in (LIBRARY, LIBRARY / "core") if (base / file).exists()) for _, file in named
+    }
+    absent = [
+        (name, file)
+        for name, file in named
+        if not re.search(rf"^(?:(?:class|def) {name}\b|{name}\b.*=)", paths[file].read_text(), re.MULTILINE)
+    ]
+    assert len(named) > 10
+    assert absent == []

@@ -15,6 +15,7 @@ from multikueued.api_server.command import api_server
 from multikueued.logserver import access, outgoing, reading, resolving
 from multikueued.serving import caller_tls
 from multikueued.serving.kept_answers import TIMEOUT
+from multikueued.serving.refusal import RefusedError
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "logs.md").read_text()
@@ -59,7 +60,7 @@ def of_one_namespace(slots: access.Slots) -> int:
         for number in itertools.count():
             try:
                 taken.enter_context(slots.in_namespace("team-a"))
-            except access.RefusedError:
+            except RefusedError:
                 return number
     raise AssertionError("there is no bound")
 

@@ -17,11 +17,11 @@ from aiohttp import web
 
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
-from multikueue.errors import ApiError, Invalid, NotSent, Unreachable, Unreadable
+from multikueue.errors import ApiError, Conflict, Invalid, NotFound, NotSent, Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.http.turns import Turns
 from multikueue.protocols import RequestHook
-from tests.kube.scripted import job, says, talking
+from tests.kube.scripted import job, refuses, says, talking
 
 KEY = ObjectKey("default", "a")
 READ = 100_000
@@ -356,3 +356,61 @@ async def test_who_gives_up_waiting_for_a_turn_leaves_it_to_the_next() -> None:
         scopes[1].cancel()  # before it notices that it is given the place of the first
     assert sent == ["2"]
     assert repr(turns) == "<Turns: 0 of 1 taken, 0 wait>"
+
+
+def refusing(code: int, reason: str, name: str) -> Reaction:
+    """A server that takes a request, ends the connection without an answer, and refuses the same one when it comes
+    again: it has done it, or somebody else has."""
+    body = orjson.dumps({"kind": "Status", "code": code, "reason": reason, "details": {"name": name}})
+
+    async def react(number: int, writer: asyncio.StreamWriter) -> bool:
+        writer.write(b"HTTP/1.1 %d -\r\nContent-Length: %d\r\n\r\n%s" % (code, len(body), body) if number > 2 else b"")
+        return number > 2
+
+    return react
+
+
+async def test_a_delete_that_was_sent_twice_is_done_where_the_object_is_not_there() -> None:
+    """aiohttp has sent it again: it was not found since the first one has deleted it."""
+    async with raw(refusing(404, "NotFound", "a")) as (server, client):
+        assert await client.delete(JOB, KEY, uid="u") is None
+    assert server.asked == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "name", "error"),
+    [
+        (404, "NotFound", "", NotFound),  # the kind is not served any more
+        (404, "NotFound", "default", NotFound),  # of a namespace
+        (
+            409,
+            "Conflict",
+            "a",
+            Conflict,
+        ),  # it is another object, or it has a new version: of the first deletion, perhaps
+        (403, "Forbidden", "a", ApiError),
+    ],
+)
+async def test_any_other_refusal_of_a_second_delete_is_one(
+    code: int, reason: str, name: str, error: type[ApiError]
+) -> None:
+    async with raw(refusing(code, reason, name)) as (_, client):
+        with pytest.raises(error):
+            await client.delete(JOB, KEY, uid="u", resource_version="1")
+
+
+async def test_a_put_that_was_sent_twice_may_conflict_with_itself() -> None:
+    async with raw(refusing(409, "Conflict", "a")) as (server, client):
+        with pytest.raises(Conflict):
+            await client.replace(JOB, job("1"))
+    assert server.asked == 3
+
+
+async def test_a_delete_is_done_that_failed_first_and_then_finds_nothing() -> None:
+    """The server has asked for a second try, and its first one may have had its effect."""
+    overloaded = refuses(503, Retry_After="0")
+    gone = says(404, {"kind": "Status", "code": 404, "reason": "NotFound", "details": {"name": "a"}})
+    async with talking(overloaded, gone, gone) as (_, client):
+        assert await client.delete(JOB, KEY) is None
+        with pytest.raises(NotFound):
+            await client.delete(JOB, KEY)

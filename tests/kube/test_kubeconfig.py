@@ -345,8 +345,8 @@ def test_a_context_that_is_not_there_is_told_with_those_that_may_be_meant(tmp_pa
     path = tmp_path / "config"
     path.write_text(json.dumps({"contexts": contexts, "current-context": "kind-manger"}))
     for wanted, ending in (
-        ("kind-manger", ": did you mean kind-manager?"),
-        ("zzz", "; there are a, b, c, d, e and more"),
+        ("kind-manger", ': did you mean "kind-manager"?'),
+        ("zzz", "; there are a, b, c, d, e and 3 more"),
     ):
         with pytest.raises(KubeconfigError) as refused:
             load_kubeconfig(path, wanted)

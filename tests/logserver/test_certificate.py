@@ -15,8 +15,8 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import Conflict
 from multikueue.webhook.rotation import SERVING_LIFETIME
 from multikueued.api_answers import API_SERVICE, API_SERVICE_NAME
+from multikueued.logserver.access import FrontTls
 from multikueued.logserver.certificate import OwnCertificate
-from multikueued.logserver.tls import FrontTls
 
 KEY = ObjectKey("multikueue", "multikueue-logs")
 SERVICE_KEY = ObjectKey("", API_SERVICE_NAME)

@@ -14,8 +14,8 @@ from multidict import CIMultiDict
 
 from multikueue.errors import Forbidden
 from multikueue.webhook.errors import UnusableError
+from multikueued.logserver.access import FrontTls
 from multikueued.logserver.frontproxy import FrontProxy
-from multikueued.logserver.tls import FrontTls
 from multikueued.serving.caller_tls import RETRY, follow_authorities, peer_of
 from multikueued.serving.users import User
 from tests.logserver.stage import PROXY, config_map

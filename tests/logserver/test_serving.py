@@ -19,11 +19,12 @@ from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing.waiting import until
 from multikueued.api_answers import NOTE, WHOLE
 from multikueued.logserver import access, reading, resolving
-from multikueued.logserver.access import RefusedError, Slots
+from multikueued.logserver.access import Slots
 from multikueued.logserver.reading import Bounds
 from multikueued.rbac.objects import CLUSTER_ROLE_BINDING
 from multikueued.serving import caller_tls
 from multikueued.serving.caller_tls import CONFIG_KEY
+from multikueued.serving.refusal import RefusedError
 from tests.logserver.stage import BASE, HOST, LOG, LOGS, NAMESPACE, PROXY, TENANT, Stage, config_map, secret, stage
 
 LINES = ["started", "step 1", "step 2", "ended with exit code 0"]

@@ -11,13 +11,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from multikueue import PlanSettings
-from multikueue.core.model.kinds import EVENT, JOB, LEASE, MULTIKUEUE_CLUSTER, POD
+from multikueue.core.model.kinds import EVENT, JOB, LEASE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE, POD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, uid
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import KeyQueue
 from multikueue.sandbox import RunnerOptions
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
+from multikueue.sandbox.setting_up import local_queue, namespace
 from multikueue.testing import until
 from multikueued.mirror_names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.node import NODE, REACHABLE
@@ -509,3 +510,22 @@ async def _live(settings: Settings) -> None:
         await shown.count(0)
         assert sum(map(shown.writes, ("create", "patch", "delete"))) <= 6 * 20
         assert shown.writes("get") == 0
+
+
+async def test_a_burst_of_one_namespace_delays_the_pods_of_another_by_a_turn() -> None:
+    """All came in the order of their changes: at five requests a second, behind a hundred pods of somebody else."""
+    many = attrs.evolve(ON, mirror_pods=attrs.evolve(ON.mirror_pods, max_pods_per_job=200))
+    async with showing(settings=many, cpu=500) as shown:
+        for server in (shown.fleet.manager, *shown.fleet.workers.values()):
+            await DirectClient(server).create(NAMESPACE, namespace("other"))
+            await DirectClient(server).create(LOCAL_QUEUE, local_queue("other"))
+        with mock.patch.object(KeyQueue, "idle", property(lambda _: False)):
+            await shown.fleet.submit(pods=100)
+            await until(shown.mirrors)
+            await shown.fleet.submit("one", namespace="other")
+
+            async def there() -> bool:
+                return any(dig(mirror, "metadata", "namespace") == "other" for mirror in await shown.mirrors())
+
+            await until(there)
+            assert len(await shown.mirrors()) < 50

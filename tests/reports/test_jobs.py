@@ -269,9 +269,9 @@ def test_a_group_of_pods_goes_by_its_workload_and_its_pods() -> None:
 @pytest.mark.parametrize(
     ("text", "namespace", "meaning"),
     [
-        ("job/trian", "default", "did you mean job/train?"),
-        ("rayjob/train", "default", "did you mean job/train?"),
-        ("trian", "default", "did you mean job/train?"),
+        ("job/trian", "default", 'did you mean "job/train"?'),
+        ("rayjob/train", "default", 'did you mean "job/train"?'),
+        ("trian", "default", 'did you mean "job/train"?'),
         ("job/train", "other", "there is one in namespace default: use -n default"),
         ("job/xxxxxxx", "default", "the jobs here are job/train"),
         ("job/xxxxxxx", "other", ""),

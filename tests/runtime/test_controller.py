@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import anyio
 import attrs
@@ -214,3 +215,21 @@ async def test_what_is_refused_again_and_again_is_told_once() -> None:
         await run_for(600, controller)
     entries = [entry for entry in logs if entry["event"] == "retry" and entry["log_level"] == "info"]
     assert [entry["error"] for entry in entries] == ["may not patch", "may not update"]
+
+
+async def test_a_reconciler_that_answers_something_else_costs_its_key_alone() -> None:
+    """A number for the seconds, as other libraries take it, ended the whole controller."""
+    recorder = Recorder(lambda key, call: cast("Action", 5) if (key, call) == ("a", 1) else Action.done())
+    controller = Controller("test", recorder)
+    controller.enqueue("a")
+    controller.enqueue("b", 1)
+    with capture_logs() as logs:
+        await run_for(10, controller)
+    assert [key for key, _ in recorder.calls][-1] == "b"
+    assert sorted({key for key, _ in recorder.calls}) == ["a", "b"]
+    assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["reconcile failed"]
+
+
+def test_a_controller_that_would_never_do_anything_is_refused() -> None:
+    with pytest.raises(ValueError, match="concurrency"):
+        Controller("test", Recorder(), concurrency=0)

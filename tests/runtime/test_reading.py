@@ -7,11 +7,15 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from multikueue.core.model.kinds import JOB
+from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.labels import SLICE_REPLACEMENT_ANNOTATION
 from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import name_of
+from multikueue.core.model.workloads import SLICE_REPLACED
 from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
 from tests.core.door import Snapshot
-from tests.runtime.fleet import Fleet, until
+from tests.runtime.fleet import Fleet, now, until
 from tests.runtime.test_shares import LIMITS, flood, ready, two_tenants
 
 pytestmark = [pytest.mark.looptime, pytest.mark.timeout(300)]
@@ -75,3 +79,32 @@ async def test_nothing_changes_by_reading_what_waits_for_its_share(readings: lis
         await fleet.submit("small", namespace="victim")
         await until(lambda: ready(fleet))
     assert len(readings) > 100
+
+
+@pytest.mark.parametrize("over", [True, False])
+async def test_a_slice_shows_the_copies_of_those_that_are_over(over: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That worker's Kueue may be dead: the copy tells that the job of the replaced slice may run there."""
+    shown, read = dict[ObjectKey, Snapshot](), SnapshotReader.read
+
+    def noted(reader: SnapshotReader, key: ObjectKey) -> Snapshot:
+        shown[key] = read(reader, key)
+        return shown[key]
+
+    monkeypatch.setattr(SnapshotReader, "read", noted)
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching():
+        async with fleet.kueues():
+            await fleet.elastic()
+            await anyio.sleep(10)
+            assert await fleet.ready()
+        first = await fleet.workload()
+        metadata = {name: first["metadata"][name] for name in ("namespace", "annotations", "ownerReferences")}
+        metadata["annotations"][SLICE_REPLACEMENT_ANNOTATION] = str(ObjectKey.of(first))
+        await fleet.admin.create(WORKLOAD, {**first, "metadata": {**metadata, "name": "next"}, "status": {}})
+        if over:
+            ended = new_condition("Finished", True, SLICE_REPLACED, "replaced", now=now())
+            status = {"conditions": [*first["status"]["conditions"], ended]}
+            await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(first), {"status": status}, subresource="status")
+        await anyio.sleep(10)
+    (worker,) = shown[ObjectKey("default", "next")].workers
+    assert [name_of(copy) for copy in worker.slices] == [name_of(first)] * over

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from multikueued.settings.values import advice
+from multikueue.core.model.name_lists import did_you_mean
 from tests.garbage import collect_rarely
 from tests.simulation.adversity import ROWS
 from tests.simulation.mutations import MUTATIONS, runner
@@ -33,7 +33,7 @@ class OneOf(click.ParamType[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value not in self.known:
             every = f"there are {len(self.known)}, in the modules of tests/simulation"
-            self.fail(f"there is no {value!r}: {advice(value, self.known, every, most=3)}", param, ctx)
+            self.fail(f"there is no {value!r}: {did_you_mean(str(value), self.known, most=3) or every}", param, ctx)
         return value
 
 

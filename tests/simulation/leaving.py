@@ -13,7 +13,7 @@ from multikueue.core.model.kinds import JOB, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, uid
-from multikueue.core.model.workloads import cluster_name, finish_reason, is_evicted
+from multikueue.core.model.workloads import cluster_name, finish_reason, is_admitted, is_evicted
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs.pods import has_ended as pod_has_ended
 from multikueue.sandbox.jobs.pods import owners
@@ -119,7 +119,8 @@ class Leaving:
         if there is None or is_evicted(there) or is_evicted(workload):
             return
         by_user = copy.item.key in self.promises.removed or self._is_excused(worker.name, copy)
-        by_user = by_user or copy.of[-1] in self.promises.settled  # it was to be stopped, and ended as that was asked
+        # it was to be stopped, and ended as that was asked
+        by_user = by_user or copy.of[-1] in self.promises.settled or self._is_stopped_here(copy.item, workload)
         if by_user or not is_of_present_attempt(worker, job, workload):
             return
         finished = changed_at(workload, "Finished")
@@ -129,6 +130,11 @@ class Leaving:
         shortest = self.world.retention - EARLY - self.promises.most_stepped
         if passed < shortest:
             self.promises.broken.append(f"{copy.item} is removed from {worker.name} {passed:.0f} s after its end")
+
+    def _is_stopped_here(self, item: Item, workload: Json) -> bool:
+        """Whether the manager's Kueue is stopping it, without an eviction."""
+        local = find(self.world.manager, KINDS[item.plural].resource, item.key)
+        return local is not None and is_admitted(workload) and dig(local, "spec", "suspend") is True
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         """The job of the manager shows its end: as a copy ended, or as somebody has settled."""

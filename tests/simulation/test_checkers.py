@@ -23,7 +23,7 @@ from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import Daemon
 from tests.simulation.foreign import Foreigners
 from tests.simulation.holding import IDLE, Holding
-from tests.simulation.leaving import COUNTERS
+from tests.simulation.leaving import COUNTERS, Leaving
 from tests.simulation.objects import MARKS, ORIGIN, objects
 from tests.simulation.offering import Offering
 from tests.simulation.population import template
@@ -221,6 +221,41 @@ def test_what_somebody_counts_in_several_writes_is_all_his() -> None:
         assert promises.counted[uid(local)] == {name: dig(local, "status", name) for name in COUNTERS}
 
     _beside(look)
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_what_ends_while_its_kueue_stops_it_need_not_be_kept(stopped: bool) -> None:
+    """It was deleted as one that ran: no watch had shown the end by then (seed 31028). Its end is shown."""
+
+    async def look(world: World, promises: Promises) -> list[str]:
+        world.retention = 200.0
+        Leaving(world, promises, Taking(world, promises.reach, promises)).listen()
+        await world.manager.api.create(JOB, _job("1", 0))
+        await anyio.sleep(5.0)
+        (local,), (workload,) = objects(world.manager, JOB), objects(world.manager, WORKLOAD)
+        key, name = ObjectKey.of(local), workload["metadata"]["name"]
+        marks = {ATTEMPT_ANNOTATION: MARKS.of(workload, attempt(workload), LEFT)}
+        labels = {ORIGIN_LABEL: ORIGIN, PREBUILT_WORKLOAD: name}
+        metadata: Json = {"name": name, "namespace": "default", "labels": labels, "annotations": marks}
+        worker = world.workers[LEFT].api
+        offered = {field: workload[field] for field in ("apiVersion", "kind", "spec")}
+        await worker.create(WORKLOAD, {**offered, "metadata": metadata})
+        copy = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {**metadata, "name": key.name}}
+        await worker.create(JOB, {**copy, "spec": {"suspend": True, "template": template("1")}})
+        for said in ({"nominatedClusterNames": [LEFT]}, {"clusterName": LEFT, "nominatedClusterNames": None}):
+            await world.manager.api.merge_patch(
+                WORKLOAD, ObjectKey.of(workload), {"status": said}, subresource="status"
+            )
+        ready = {"admissionChecks": [{**dig(workload, "status", "admissionChecks")[0], "state": "Ready"}]}
+        await world.manager.api.merge_patch(WORKLOAD, ObjectKey.of(workload), {"status": ready}, subresource="status")
+        await anyio.sleep(5.0)
+        await worker.merge_patch(JOB, key, {"status": _complete()}, subresource="status")
+        if stopped:
+            await world.manager.api.merge_patch(JOB, key, {"spec": {"suspend": True}})
+        await worker.delete(JOB, key, propagation="Background")
+        return promises.broken
+
+    assert bool(_beside(look)) is not stopped
 
 
 def _world() -> World:

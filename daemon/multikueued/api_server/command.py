@@ -13,7 +13,14 @@ import click
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.quantities import exact
 from multikueued.api_server.running import Options, serve
-from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, Duration, manager_config
+from multikueued.commands.options import (
+    DAEMON_NAMESPACE,
+    MANAGER_OPTIONS,
+    Duration,
+    manager_config,
+    namespace_option,
+    settings_option,
+)
 from multikueued.logserver.reading import Bounds
 from multikueued.page.hosted import PageOptions
 from multikueued.serving.logs import configure_logging
@@ -56,7 +63,7 @@ class Size(click.ParamType[int]):
 
 _WHERE: Final = (
     *MANAGER_OPTIONS,
-    click.option("-n", "--namespace", help="Of its Secrets and its Service. Without it: the pod's own."),
+    namespace_option("Of its Secrets and its Service. Without it: the pod's own."),
     click.option(
         "--worker",
         "workers",
@@ -77,13 +84,9 @@ _WHERE: Final = (
         show_default=True,
         help="The daemon's setting name, after which that Secret, its Lease and the ConfigMap of findings are named.",
     ),
-    click.option(
-        "--config",
-        "--config-file",
-        "config_file",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="The daemon's settings. It logs as they say, requests at info; with mirrorPods.logs in them it also "
-        "answers for logs of mirrors.",
+    settings_option(
+        "The daemon's settings. It logs as they say, requests at info; with mirrorPods.logs in them it also "
+        "answers for logs of mirrors."
     ),
     click.option("--origin", default=str(Settings().origin), show_default=True, help="The daemon's setting origin."),
     click.option(

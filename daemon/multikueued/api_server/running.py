@@ -20,12 +20,11 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import documents
-from multikueued.logserver.access import FrontProxyCallers, ReviewedRights, Slots
+from multikueued.logserver.access import FrontProxyCallers, FrontTls, ReviewedRights, Slots
 from multikueued.logserver.answering import fixed
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.resolving import CLIENT, LocatorOfTenant, ReadableWorkers
-from multikueued.logserver.tls import FrontTls
 from multikueued.mirrors.endpoint.running import run_endpoint
 from multikueued.page.hosted import PageOptions, serving_page
 from multikueued.remoteapi.handlers import JobHandlers

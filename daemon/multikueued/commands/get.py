@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from datetime import datetime
 from typing import Any
 
@@ -14,8 +14,9 @@ from multikueued.clusters import ClusterClient
 from multikueued.commands.options import (
     Format,
     checked_selector,
-    completed_by,
+    everywhere_option,
     listing_option,
+    option_of,
     target_of,
     target_options,
     watch_option,
@@ -24,7 +25,7 @@ from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import jobs_table, not_checked_lines, workers_table
 from multikueued.exits import USAGE, CommandError, listing
 from multikueued.reading.api_first import ask
-from multikueued.reading.manager_lists import read_objects
+from multikueued.reading.manager_lists import check_names, read_objects
 from multikueued.reading.own_words import own_words, with_words
 from multikueued.reading.source import JobList, JobsWanted
 from multikueued.reports.jobs import JobFilter, JobState
@@ -37,7 +38,7 @@ _STATES = [str(state) for state in JobState]
 @target_options
 @listing_option
 @watch_option
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
+@everywhere_option("Jobs of all namespaces.")
 @click.option(
     "-l",
     "--selector",
@@ -45,18 +46,8 @@ _STATES = [str(state) for state in JobState]
     callback=checked_selector,
     help="Only jobs with these labels, as for kubectl.",
 )
-@click.option(
-    "--queue",
-    default="",
-    shell_complete=completed_by("queues"),
-    help="Only jobs of this LocalQueue or ClusterQueue.",
-)
-@click.option(
-    "--worker",
-    default="",
-    shell_complete=completed_by("workers"),
-    help="Only jobs that this worker has, or is asked to take.",
-)
+@option_of("--queue", completes="queues", text="Only jobs of this LocalQueue or ClusterQueue.")
+@option_of("--worker", completes="workers", text="Only jobs that this worker has, or is asked to take.")
 @click.option(
     "--state",
     "states",
@@ -96,26 +87,21 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
         shown = jobs_table(listed.jobs, now, width, **form) if listed.jobs else [none]
         return [*shown, *not_checked_lines(listed.not_checked, width)]
 
-    raise SystemExit(run(target, Printed(make, lines, names=_job_names), output, watch=watch))
-
-
-def _job_names(listed: JobList) -> Iterable[str]:
-    return (job.job for job in listed.jobs)
-
-
-def _worker_names(workers: tuple[WorkerReport, ...]) -> Iterable[str]:
-    return (worker.name for worker in workers)
+    printed = Printed[JobList](make, lines, names=lambda listed: (job.job for job in listed.jobs))
+    raise SystemExit(run(target, printed, output, watch=watch))
 
 
 async def gather_jobs(client: ClusterClient, wanted: JobsWanted) -> JobList:
     """List jobs, with what running ones say themselves of trouble.
 
     Raises:
-        CommandError: the selector is none.
+        CommandError: the selector is none, or what is named does not exist.
     """
     try:
         with listing(wanted.chosen.namespace):
             listed = await ask(client, lambda source: source.jobs(wanted))
+            if not listed.jobs:
+                await check_names(client, wanted.chosen)
             if wanted.now is None:
                 return listed
             words = await own_words(client, listed.jobs, wanted.now)
@@ -140,7 +126,10 @@ def get_workers(output: Format, watch: bool, **options: Any) -> None:
     def lines(workers: tuple[WorkerReport, ...], now: datetime, width: int | None) -> list[str]:
         return workers_table(workers, now, width, wide=output == "wide") if workers else ["No worker clusters."]
 
-    raise SystemExit(run(target, Printed(make, lines, value=WorkerList, names=_worker_names), output, watch=watch))
+    named = Printed[tuple[WorkerReport, ...]](
+        make, lines, value=WorkerList, names=lambda workers: (worker.name for worker in workers)
+    )
+    raise SystemExit(run(target, named, output, watch=watch))
 
 
 @attrs.frozen

@@ -42,10 +42,31 @@ def completed_by(names: str) -> Callable[[click.Context, click.Parameter, str], 
     return complete
 
 
+FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 FILES: Final = click.Path().shell_complete
 """Completes paths, of options that take several files in one text as well."""
 JOB_NAME: Final = click.argument("job", shell_complete=completed_by("jobs"))
 WORKER_NAME: Final = click.argument("name", shell_complete=completed_by("workers"))
+
+
+def option_of(*names: str, completes: str, text: str, default: str | None = "") -> Callable[[F], F]:
+    """An option that takes the name of something; `completes`: see `completed_by`."""
+    return click.option(*names, default=default, shell_complete=completed_by(completes), help=text)
+
+
+def namespace_option(text: str) -> Callable[[F], F]:
+    """The option -n."""
+    return option_of("-n", "--namespace", completes="namespaces", text=text, default=None)
+
+
+def everywhere_option(text: str) -> Callable[[F], F]:
+    """The option -A."""
+    return click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help=text)
+
+
+def settings_option(text: str) -> Callable[[F], F]:
+    """The option that names the daemon's settings."""
+    return click.option("--config", "--config-file", "config_file", type=FILE, help=text)
 
 
 def kind_option(text: str) -> Callable[[F], F]:
@@ -56,10 +77,19 @@ def kind_option(text: str) -> Callable[[F], F]:
     )
 
 
-MANAGER_CONTEXT: Final = click.option(
+CONTAINER: Final = option_of(
+    *("-c", "--container"),
+    completes="containers",
+    text="Without it: the pod's default container, or its first.",
+)
+CONTEXT: Final = option_of(
+    "--context", completes="contexts", text="The context of the kubeconfig, if not its current one.", default=None
+)
+MANAGER_CONTEXT: Final = option_of(
     *("--context", "--manager-context", "manager_context"),
-    shell_complete=completed_by("contexts"),
-    help="The manager's context. Without it: the kubeconfig's current one.",
+    completes="contexts",
+    text="The manager's context. Without it: the kubeconfig's current one.",
+    default=None,
 )
 """Of commands that ask a worker as well, whose own context is --worker-context."""
 WORKER_CONTEXT: Final = click.option(
@@ -84,11 +114,7 @@ MANAGER_OPTIONS: Final = (
         shell_complete=FILES,
         help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
     ),
-    click.option(
-        "--context",
-        shell_complete=completed_by("contexts"),
-        help="The context of the kubeconfig, if not its current one.",
-    ),
+    CONTEXT,
 )
 """Options that name the manager cluster."""
 
@@ -97,11 +123,7 @@ def target_options(command: F) -> F:
     """Options that name the manager cluster and a namespace."""
     options = (
         *MANAGER_OPTIONS,
-        click.option(
-            *("-n", "--namespace"),
-            shell_complete=completed_by("namespaces"),
-            help="Of jobs. Without it: that of the context, or default.",
-        ),
+        namespace_option("Of jobs. Without it: that of the context, or default."),
         click.option(
             "--daemon-namespace",
             default=DAEMON_NAMESPACE,

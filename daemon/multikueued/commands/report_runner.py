@@ -22,9 +22,10 @@ from multikueue.kube import KubeClient
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient
 from multikueued.commands.options import CLIENT, Format
-from multikueued.exits import FINE, NOT_REACHABLE, CommandError, for_people
+from multikueued.exits import FINDING, FINE, NOT_REACHABLE, CommandError, for_people
 from multikueued.reading.asked import ReportTarget
 from multikueued.reading.structured import as_json, as_yaml
+from multikueued.reports.remedies.remedy import Finding
 
 R = TypeVar("R")
 
@@ -135,6 +136,11 @@ async def _view(client: ClusterClient, target: ReportTarget, printed: Printed[R]
     if printed.panel is not None:
         return printed.panel(report, utc_now())
     return Text.from_ansi(text_of(report, printed, output))
+
+
+def exit_code_of(findings: Iterable[Finding]) -> int:
+    """1 if somebody has to act."""
+    return FINDING if any(finding.blocking for finding in findings) else FINE
 
 
 class LiveConsole(Console):

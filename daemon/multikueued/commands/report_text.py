@@ -13,7 +13,7 @@ from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
-from multikueued.reports.workers import WorkerReport
+from multikueued.reports.workers import WorkerReport, WorkerState
 
 
 def jobs_table(
@@ -82,7 +82,7 @@ def workers_table(workers: Sequence[WorkerReport], now: datetime, width: int | N
 
 def _quota_unseen(worker: WorkerReport) -> str:
     """Why nobody knows the quota of a worker that is connected; empty: somebody does."""
-    unknown = worker.state == "Connected" and worker.quota.at is None and worker.quota.not_checked
+    unknown = worker.state is WorkerState.CONNECTED and worker.quota.at is None and worker.quota.not_checked
     return f"its quota: {worker.quota.not_checked}" if unknown else ""
 
 

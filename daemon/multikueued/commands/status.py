@@ -18,7 +18,7 @@ from multikueue.core.model.outside_text import one_line
 from multikueue.core.model.quantities import MILLI, thousandths
 from multikueued.clusters import ClusterClient
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.report_runner import Printed, run
+from multikueued.commands.report_runner import Printed, exit_code_of, run
 from multikueued.commands.report_text import (
     daemon_line,
     finding_lines,
@@ -28,7 +28,6 @@ from multikueued.commands.report_text import (
     workers_table,
 )
 from multikueued.diagnosis.fleet import status_report
-from multikueued.exits import FINDING, FINE
 from multikueued.reading.manager_lists import read_objects
 from multikueued.reading.own_words import in_sum, own_words
 from multikueued.reports.jobs import JobFilter, job_reports
@@ -54,7 +53,7 @@ def status(output: Format, watch: bool, **options: Any) -> None:
     printed = Printed[StatusReport](
         lambda client, now: gather_status(client, now, target.daemon_namespace),
         lambda report, _, width: status_lines(report, width, wide=output == "wide"),
-        status_exit_code,
+        lambda report: exit_code_of(report.findings),
         panel=status_panel,
     )
     raise SystemExit(run(target, printed, output, watch=watch))
@@ -67,11 +66,6 @@ async def gather_status(client: ClusterClient, now: datetime, daemon_namespace: 
     words = await own_words(client, job_reports(objects, JobFilter()), now)
     findings = with_waiting(report.findings, objects, now, daemon_namespace)
     return attrs.evolve(report, findings=(*findings, *in_sum(words.troubles)), not_checked=words.not_checked)
-
-
-def status_exit_code(report: StatusReport) -> int:
-    """1 if somebody has to act."""
-    return FINDING if any(finding.blocking for finding in report.findings) else FINE
 
 
 def status_panel(status: StatusReport, now: datetime) -> RenderableType:

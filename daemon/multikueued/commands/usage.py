@@ -13,10 +13,20 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.quantities import is_in_bytes
 from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
-from multikueued.commands.options import Duration, Format, completed_by, output_option, target_of, target_options
+from multikueued.commands.options import (
+    Duration,
+    Format,
+    everywhere_option,
+    option_of,
+    output_option,
+    target_of,
+    target_options,
+)
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import table
 from multikueued.exits import listing
+from multikueued.reading.manager_lists import check_names
+from multikueued.reports.jobs import JobFilter
 from multikueued.reports.usage import UsageReport, costs_of, usage_report
 
 _HOUR = 3600
@@ -26,14 +36,9 @@ _GI = 2**30
 @click.command("usage")
 @target_options
 @output_option
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Of jobs of all namespaces.")
-@click.option(
-    "--queue",
-    default="",
-    shell_complete=completed_by("queues"),
-    help="Only of jobs of this LocalQueue or ClusterQueue.",
-)
-@click.option("--worker", default="", shell_complete=completed_by("workers"), help="Only of this worker.")
+@everywhere_option("Of jobs of all namespaces.")
+@option_of("--queue", completes="queues", text="Only of jobs of this LocalQueue or ClusterQueue.")
+@option_of("--worker", completes="workers", text="Only of this worker.")
 @click.option("--last", type=Duration(), help="Only what was used in this time, as 24h. Without it: all that is known.")
 def usage(output: Format, everywhere: bool, queue: str, worker: str, last: float | None, **options: Any) -> None:
     """Sum up what jobs have used of workers, in resource-hours, by namespace, queue, worker and cost.
@@ -51,7 +56,10 @@ def usage(output: Format, everywhere: bool, queue: str, worker: str, last: float
         with suppress(Forbidden):  # who submits jobs may not read them: then the costs are not known
             clusters = list((await client.list(MULTIKUEUE_CLUSTER)).items)
         begin = now - timedelta(seconds=last) if last is not None else None
-        return usage_report(listed, costs_of(clusters), begin, now, queue=queue, worker=worker)
+        report = usage_report(listed, costs_of(clusters), begin, now, queue=queue, worker=worker)
+        if not report.uses:
+            await check_names(client, JobFilter(namespace, queue, worker))
+        return report
 
     raise SystemExit(run(target, Printed(make, lambda report, _, width: usage_lines(report, width, namespace)), output))
 

@@ -30,7 +30,7 @@ from multikueue.kube import KubeClient
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import REMOTE_JOB
-from multikueued.commands.options import CLIENT, target_of, target_options
+from multikueued.commands.options import CLIENT, everywhere_option, target_of, target_options
 from multikueued.dashboard.local_port import LocalPort, PassedOn
 from multikueued.exits import for_people, listing
 from multikueued.logserver.access import Slots
@@ -47,7 +47,7 @@ from multikueued.settings.config import Settings
 
 @click.command("dashboard")
 @target_options
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
+@everywhere_option("Jobs of all namespaces.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; without it: any free one.")
 def dashboard(port: int, everywhere: bool, **options: Any) -> None:
     """Show the fleet and the jobs as a page on a local port, with your own kubeconfig, until Ctrl-C.

@@ -16,10 +16,10 @@ from aiohttp import web
 from multikueue.errors import ApiError
 from multikueue.kube import KubeClient
 from multikueued.api_answers import REMOTE_JOB
-from multikueued.logserver.access import RefusedError
 from multikueued.page.port import API, Source, application
 from multikueued.serving.gate import Limits
 from multikueued.serving.port import listening
+from multikueued.serving.refusal import RefusedError
 
 ADDRESS: Final = "127.0.0.1"
 TOKEN_HEADER: Final = "X-Multikueue-Token"

@@ -15,19 +15,19 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.registry import AVAILABLE as BUILTIN_ROWS
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
 from multikueue.sandbox.kinds.declared import kind_of_row
+from multikueued.commands.options import FILE
 from multikueued.demo.jobs import Submission, kinds_named
 from multikueued.settings.file import load_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _STAMP: Final = Stamp(origin="multikueue", workload="rehearsal", attempt="1")
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def config_option(command: F) -> F:
     """The option --config."""
     meaning = "Settings of the daemon: know the kinds that they declare, and without --kind use these."
-    return click.option("--config", type=_FILE, help=meaning)(command)
+    return click.option("--config", type=FILE, help=meaning)(command)
 
 
 @attrs.frozen

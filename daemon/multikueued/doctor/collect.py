@@ -14,7 +14,7 @@ from multikueue.core.model.conditions import is_true, timestamp
 from multikueue.core.model.objects import name_of
 from multikueue.core.model.worker_kueue import version_of
 from multikueue.kube import ClusterConfig
-from multikueued.clusters import ClusterClient
+from multikueued.clusters import ClusterClient, Connect
 from multikueued.diagnosis.checks.access import has_new_credentials
 from multikueued.diagnosis.checks.kueue import gate_is_on
 from multikueued.diagnosis.checks.table import CHECKS
@@ -25,7 +25,7 @@ from multikueued.doctor.installation import find_daemon
 from multikueued.doctor.manager_reader import read_manager
 from multikueued.doctor.needs import OF_ONE, needs_of
 from multikueued.doctor.probe import Measure, ProbeResult, probe
-from multikueued.doctor.worker_reader import Connect, Rounds, connected
+from multikueued.doctor.worker_reader import CONNECT, Rounds
 from multikueued.reading.manager_lists import read_findings
 from multikueued.reports.published import Published, published_in
 from multikueued.reports.waiting_jobs import MOST, waiting
@@ -42,7 +42,7 @@ class Examination:
     settings_file: Path | None = None
     account: str = ""
     """NAMESPACE/NAME of the daemon's service account; empty: that of its Deployment."""
-    connect: Connect = connected
+    connect: Connect = CONNECT
     measure: Measure = probe
     tell: Callable[[str], None] = lambda text: None
     """Is told what takes long."""

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.runtime.loop import utc_now
-from multikueued.commands.options import Format, confirmed, output_option, target_of, target_options
+from multikueued.commands.options import Format, confirmed, output_option, settings_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import finding_lines
 from multikueued.commands.tables import paragraph, table
@@ -29,18 +29,10 @@ from multikueued.rbac.objects import Account
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.worker_facts import NotChecked
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
 
 @click.command("doctor")
 @target_options
-@click.option(
-    "--config",
-    "--config-file",
-    "config_file",
-    type=_FILE,
-    help="The daemon's settings. Without it: those of the chart's ConfigMap.",
-)
+@settings_option("The daemon's settings. Without it: those of the chart's ConfigMap.")
 @click.option(
     "--service-account", type=AccountParameter(), help="The daemon's. Without it: that of the chart's Deployment."
 )
@@ -169,10 +161,20 @@ def _clock(measured: Measured, *, wide: bool) -> str:
 
 
 def _not_checked(gaps: Iterable[NotChecked], width: int) -> list[str]:
+    """What the same would show stands together, above that."""
     lines: list[str] = []
-    for gap in gaps:
-        lines += paragraph(f"{gap.what}: {gap.why}; {gap.who}", width, first="- ", rest="  ")
+    for who, together in _by_remedy(gaps).items():
+        for number, gap in enumerate(together):
+            lines += paragraph(f"{gap.what}: {gap.why}", width, first="  " if number else "- ", rest="    ")
+        lines += paragraph(who, width, first="  → ", rest="    ")
     return ["Not checked:", *lines, ""] if lines else []
+
+
+def _by_remedy(gaps: Iterable[NotChecked]) -> dict[str, list[NotChecked]]:
+    by_remedy: dict[str, list[NotChecked]] = {}
+    for gap in gaps:
+        by_remedy.setdefault(gap.who, []).append(gap)
+    return by_remedy
 
 
 def _total(diagnosis: Diagnosis) -> str:
@@ -185,5 +187,5 @@ def _total(diagnosis: Diagnosis) -> str:
         if diagnosis.findings
         else ["no findings"]
     )
-    gaps = f"; {len(diagnosis.not_checked)} not checked" if diagnosis.not_checked else ""
+    gaps = f"; {len(_by_remedy(diagnosis.not_checked))} not checked" if diagnosis.not_checked else ""
     return f"{', '.join(words)}{gaps}"

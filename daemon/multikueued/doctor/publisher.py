@@ -24,11 +24,11 @@ from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
-from multikueued.clusters import ClusterClient
+from multikueued.clusters import ClusterClient, Connect
 from multikueued.doctor.cluster_reader import MANAGER, Sight
 from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.probe import Measure, probe
-from multikueued.doctor.worker_reader import DIAGNOSE, Connect, Rounds, connected, lacking_of
+from multikueued.doctor.worker_reader import CONNECT, DIAGNOSE, Rounds, lacking_of
 from multikueued.reports.published import MOST, TOGETHER, Published, config_map, seen, slim, written
 from multikueued.reports.worker_facts import (
     ClockBound,
@@ -119,11 +119,20 @@ class KnownWorker:
     """When those changed last, on the loop's clock."""
     quotas_from: float = 0.0
     """When its queues may be read again, on the loop's clock: `SOON` after they were refused."""
+    queues_not_checked: Sequence[NotChecked] = ()
+    """What of what is not checked is about its queues."""
 
     def note_lacking(self, lacking: frozenset[GVK]) -> None:
         """Keep which kinds it lacks and the manager has."""
         if lacking != self.lacking:
             self.lacking, self.lacking_since = lacking, loop_time()
+
+    def read_queues(self, facts: WorkerFacts, at: datetime | None, *gaps: NotChecked) -> None:
+        """Keep what its queues are now, or why that is not known."""
+        assert self.published is not None, "the queues of a worker are read after it was looked at"
+        others = (gap for gap in self.published.not_checked if gap not in self.queues_not_checked)
+        self.published = attrs.evolve(self.published, facts=facts, not_checked=(*others, *gaps), quota_at=at)
+        self.queues_not_checked = gaps
 
     @property
     def may_get_kinds(self) -> bool:
@@ -155,7 +164,7 @@ class FindingsPublisher:
     reach: Reach
     secret: Callable[[ObjectKey], Json | None]
     clock: Callable[[], datetime]
-    connect: Connect = connected
+    connect: Connect = CONNECT
     measure: Measure = probe
     _known: dict[str, KnownWorker] = attrs.field(factory=dict, init=False)
     _look_due: float = attrs.field(default=0.0, init=False)
@@ -268,6 +277,7 @@ class FindingsPublisher:
         published = attrs.evolve(seen(facts, manager), queues=queues)
         quota_at = now if queues is not None else None
         known.published = Published(published, now, tuple(gaps), quota_at, rounds.credentials[name])
+        known.queues_not_checked = rounds.queues_not_checked.get(name, ())
         known.quotas_from = loop_time() + SOON if queues is None else 0.0
 
     async def _read_quotas(self, workers: list[Reached]) -> None:
@@ -288,8 +298,7 @@ class FindingsPublisher:
                 self._blind(known, _MANY)
                 return
             facts = attrs.evolve(known.published.facts, queues=slim(queues), queues_unseen="")
-            gaps = _other_gaps(known.published)
-            known.published = attrs.evolve(known.published, facts=facts, not_checked=gaps, quota_at=self.clock())
+            known.read_queues(facts, self.clock())
         except (Forbidden, NotFound) as error:
             self._blind(known, str(error), SOON)
         except (ApiError, TimeoutError) as error:
@@ -303,9 +312,7 @@ class FindingsPublisher:
         assert known.published is not None, "the queues of a worker are read after it was looked at"
         facts = attrs.evolve(known.published.facts, queues=None, queues_unseen=why)
         known.quotas_from = loop_time() + wait
-        gap = NotChecked(_quotas_of(facts.name), why, f"{DIAGNOSE} {facts.name}")
-        gaps = (*_other_gaps(known.published), gap)
-        known.published = attrs.evolve(known.published, facts=facts, not_checked=gaps, quota_at=None)
+        known.read_queues(facts, None, NotChecked(f"quotas of {facts.name}", why, f"{DIAGNOSE} {facts.name}"))
 
     async def _publish(self) -> None:
         """Write the ConfigMap if something has changed, or if a look has confirmed what it has."""
@@ -327,15 +334,6 @@ class FindingsPublisher:
             self._error, self._changed = str(error), True
             return
         self._written, self._error = dict(wanted), ""
-
-
-def _quotas_of(worker: str) -> str:
-    return f"quotas of {worker}"
-
-
-def _other_gaps(published: Published) -> tuple[NotChecked, ...]:
-    of_queues = (_quotas_of(published.facts.name), f"LocalQueues of {published.facts.name}")
-    return tuple(gap for gap in published.not_checked if gap.what not in of_queues)
 
 
 async def _listed(client: ApiClient) -> QueuesOnWorker:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final
 
 import anyio
 import attrs
@@ -16,8 +15,8 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.errors import ApiError, Cause, KubeconfigError, ServerFault, Unreachable, Unreadable
-from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueued.clusters import ClusterClient
+from multikueue.kube import ClientOptions, ClusterConfig
+from multikueued.clusters import ClusterClient, Connect, over_http
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.needs import missing
 from multikueued.doctor.probe import Measure, probe
@@ -32,15 +31,8 @@ LONG: Final = 3.0
 """Seconds after which it is told which workers have not answered."""
 DEADLINE: Final = 20.0
 """Seconds for one worker, whatever it is asked."""
-OPTIONS: Final = ClientOptions(deadline=8.0, connection_wait=8.0, connect_deadline=4.0, connections=8)
+CONNECT: Final = over_http(ClientOptions(deadline=8.0, connection_wait=8.0, connect_deadline=4.0, connections=8))
 DIAGNOSE: Final = "grant it (multikueue rbac worker --diagnose), or ask an administrator of"
-
-Connect: TypeAlias = Callable[[str, ClusterConfig], AbstractAsyncContextManager[ClusterClient]]
-
-
-def connected(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[ClusterClient]:
-    """A worker over HTTP."""
-    return KubeClient(config, name=name, options=OPTIONS)
 
 
 @attrs.define(eq=False)
@@ -53,7 +45,7 @@ class Rounds:
     """Kinds that the manager does not serve: nobody needs them anywhere."""
     connected_by_daemon: frozenset[str]
     """Those that the daemon says it is connected to, with the credentials that are asked with."""
-    connect: Connect = connected
+    connect: Connect = CONNECT
     measure: Measure = probe
     credentials: Mapping[str, KubeconfigFacts] = attrs.field(factory=dict)
     """By worker: whose tokens are bound must be able to ask for tokens of itself."""
@@ -69,6 +61,8 @@ class Rounds:
     """By worker: what jobs there name."""
     workers: dict[str, WorkerFacts] = attrs.field(factory=dict)
     not_checked: list[NotChecked] = attrs.field(factory=list)
+    queues_not_checked: dict[str, list[NotChecked]] = attrs.field(factory=dict)
+    """By worker: what of these is about its queues."""
     tell: Callable[[str], None] = lambda text: None
     """Is told what takes long."""
 
@@ -106,7 +100,8 @@ class Rounds:
             why = f"it answers, but not all within {DEADLINE:g} s"
             self.not_checked.append(NotChecked(f"the rest of {name}", why, "try again, or from where the daemon runs"))
         self.workers[name] = visit.facts
-        self.not_checked += visit.not_checked
+        self.not_checked += [*visit.not_checked, *visit.queues_not_checked]
+        self.queues_not_checked[name] = visit.queues_not_checked
 
     def _failed(self, visit: Visit, error: str, cause: str, *, silent: bool) -> None:
         """A worker that does not answer from here, though it does answer the daemon, says nothing about itself."""
@@ -126,6 +121,8 @@ class Visit:
     rounds: Rounds
     facts: WorkerFacts = attrs.field(init=False)
     not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
+    queues_not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
+    """The same of its queues."""
     answered: bool = attrs.field(default=False, init=False)
     """Whether its API server took the credentials and answered something."""
 
@@ -194,11 +191,11 @@ class Visit:
     async def _queues(self, sight: Sight) -> None:
         if self.facts.lacking & {LOCAL_QUEUE.gvk, CLUSTER_QUEUE.gvk}:
             return  # that is told, and no right would show them
+        sight = attrs.evolve(sight, not_checked=self.queues_not_checked)
         local = await sight.items(LOCAL_QUEUE, f"LocalQueues of {self.name}")
-        cluster = await sight.items(CLUSTER_QUEUE, what := f"quotas of {self.name}")
+        cluster = await sight.items(CLUSTER_QUEUE, f"quotas of {self.name}")
         if cluster is None:
-            why = next(gap.why for gap in sight.not_checked if gap.what == what)
-            self.facts = attrs.evolve(self.facts, queues_unseen=why)
+            self.facts = attrs.evolve(self.facts, queues_unseen=self.queues_not_checked[-1].why)
         if local is not None and cluster is not None:
             self.facts = attrs.evolve(self.facts, queues=QueuesOnWorker.of(local, cluster))
 

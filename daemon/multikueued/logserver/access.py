@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final, Protocol
 
@@ -14,13 +13,15 @@ import attrs
 import orjson
 from aiohttp import web
 
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError
 from multikueue.runtime.loop import utc_now
 from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
-from multikueued.logserver.tls import FrontTls
-from multikueued.serving.caller_tls import peer_of
+from multikueued.logserver.frontproxy import FrontProxy
+from multikueued.serving.caller_tls import CallerTls, peer_of
 from multikueued.serving.kept_answers import KeptAnswers
+from multikueued.serving.places import Holders
+from multikueued.serving.refusal import RefusedError
 from multikueued.serving.reviews import Create, may
 from multikueued.serving.users import User
 
@@ -39,15 +40,6 @@ ANSWERS: Final = 4096
 
 Check = Callable[[], Awaitable[None]]
 """Raises RefusedError if who asks may not, or nobody says."""
-
-
-class RefusedError(Exception):
-    """A request is not served."""
-
-    def __init__(self, code: int, message: str, retry_after: int = 0) -> None:
-        super().__init__(message)
-        self.code = code
-        self.retry_after = retry_after
 
 
 class Rights(Protocol):
@@ -93,6 +85,23 @@ class Callers(Protocol):
 
     async def confirmed(self, request: web.Request) -> User:
         """The same, asked again whether that still holds; raises as `user`."""
+
+
+@attrs.define(eq=False)
+class FrontTls(CallerTls):
+    """Of a server that the front proxy calls: that one's certificate, and no other, is believed."""
+
+    front: FrontProxy | None = attrs.field(default=None, init=False)
+    """Whom to believe; None: not known yet, so nobody."""
+
+    def take(self, config_map: Json) -> None:
+        """See `CallerTls.take`."""
+        self.believe(FrontProxy.read(config_map))
+
+    def believe(self, front: FrontProxy) -> None:
+        """Believe this front proxy from now on, and no other; raises as `take`."""
+        self.trust(front.authorities)
+        self.front = front
 
 
 @attrs.frozen(eq=False)
@@ -196,50 +205,33 @@ class ReviewedRights:
 
 
 @attrs.define(eq=False)
-class Slots:
+class Slots(Holders):
     """How many logs, lists or watches are read at a time."""
 
     most: int
     per_user: int
     what: str = "logs"
-    _users: Counter[str] = attrs.field(factory=Counter, init=False)
-    _namespaces: Counter[str] = attrs.field(factory=Counter, init=False)
 
-    @contextmanager
-    def of_user(self, user: str) -> Iterator[None]:
+    def of_user(self, user: str) -> AbstractContextManager[None]:
         """A place for one request while the context lasts.
 
         Raises:
             RefusedError: there is none.
         """
-        if self._users[user] >= self.per_user:
+        if self.held("user", user) >= self.per_user:
             raise RefusedError(429, f"you read {self.per_user} {self.what} already: end one first", 5)
-        if self._users.total() >= self.most:
+        if self.held("user") >= self.most:
             raise RefusedError(429, f"{self.most} {self.what} are read already, of all users: ask again later", 5)
-        with _counted(self._users, user):
-            yield
+        return self.holding(user=user)
 
-    @contextmanager
-    def in_namespace(self, namespace: str) -> Iterator[None]:
+    def in_namespace(self, namespace: str) -> AbstractContextManager[None]:
         """One of a namespace's places: for a user who may read there, or strangers could take them.
 
         Raises:
             RefusedError: there is none.
         """
         most = max(1, self.most // 2)  # one tenant leaves places for the others
-        if self._namespaces[namespace] >= most:
+        if self.held("namespace", namespace) >= most:
             full = f"{most} {self.what} of namespace {namespace} are read already: ask again later"
             raise RefusedError(429, full, 5)
-        with _counted(self._namespaces, namespace):
-            yield
-
-
-@contextmanager
-def _counted(taken: Counter[str], key: str) -> Iterator[None]:
-    taken[key] += 1
-    try:
-        yield
-    finally:
-        taken[key] -= 1
-        if not taken[key]:
-            del taken[key]
+        return self.holding(namespace=namespace)

@@ -13,7 +13,8 @@ from aiohttp import web
 
 from multikueue.core.model.names import Json
 from multikueued.api_answers import status
-from multikueued.logserver.access import RefusedError, Rights
+from multikueued.logserver.access import Rights
+from multikueued.serving.refusal import RefusedError
 
 AUDIT: Final = web.RequestKey("audit", dict[str, object])
 """Where a handler puts, in its request, what its line of the log says beside."""

@@ -14,12 +14,13 @@ from multikueue.errors import ApiError, MultiKueueError
 from multikueue.kube.http.requests import LogQuery
 from multikueued.api_answers import END
 from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, known_error
-from multikueued.logserver.access import Check, RefusedError, until_refused
+from multikueued.logserver.access import Check, until_refused
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.reading.log_output import LogSelection
 from multikueued.reading.placement_watch import show_logs
 from multikueued.reading.pod_lookup import JobLocator
 from multikueued.reports.typenames import JobName
+from multikueued.serving.refusal import RefusedError
 
 EVERY: Final = 5.0
 """Seconds between two looks at the pods and the Workload of a job that is followed: many may be."""

@@ -12,6 +12,7 @@ import anyio
 import attrs
 import orjson
 
+from multikueue.core.machinery.queue import ChargedQueue
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, ObjectKey
@@ -160,7 +161,8 @@ class Mirrors:
                 partial(self._refused, events),
                 lambda: not self.host.plans.idle,
             )
-            self._controller = self.host.process.controller("multikueue_mirror", reconciler, KeyQueue(), CONCURRENCY)
+            queue = KeyQueue(ChargedQueue(flow_of=_namespace, places=CONCURRENCY))
+            self._controller = self.host.process.controller("multikueue_mirror", reconciler, queue, CONCURRENCY)
             self.options.shown(reconciler.counted)
             endpoint = Endpoint(address, mirrors.port)
             nodes = NodeKeeper(
@@ -301,3 +303,8 @@ async def server_version(client: ApiClient) -> str:
     async with client.stream(POD, "/version") as chunks:
         body = b"".join([chunk async for chunk in chunks])
     return str(orjson.loads(body).get("gitVersion") or "")
+
+
+def _namespace(pod: ObjectKey) -> str:
+    """Whose pod it is: all namespaces of a worker take turns."""
+    return ObjectKey.parsed(pod.name).namespace

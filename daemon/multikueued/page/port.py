@@ -17,8 +17,8 @@ from aiohttp import web
 
 from multikueue.errors import ApiError
 from multikueued.api_answers import GROUP
-from multikueued.logserver.access import RefusedError
 from multikueued.logserver.answering import Handler, fixed, refusal
+from multikueued.serving.refusal import RefusedError
 
 API: Final = f"/apis/{GROUP}/"
 FILES: Final = Path(__file__).parent / "files"

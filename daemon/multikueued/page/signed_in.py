@@ -13,8 +13,8 @@ import attrs
 from aiohttp import web
 
 from multikueue.errors import ApiError
-from multikueued.logserver.access import RefusedError
 from multikueued.serving.kept_answers import KeptAnswers
+from multikueued.serving.refusal import RefusedError
 from multikueued.serving.reviews import Create, bearer_token, digest_of, user_of_token
 from multikueued.serving.users import User
 

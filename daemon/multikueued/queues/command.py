@@ -15,6 +15,8 @@ from multikueued.commands.options import (
     WORKER_KUBECONFIG,
     completed_by,
     named_cluster,
+    namespace_option,
+    option_of,
 )
 from multikueued.queues.mirror import Twin, mirror, planned
 from multikueued.workers.places import tell
@@ -27,17 +29,12 @@ from multikueued.yaml_output import to_yaml
 @KUBECONFIGS
 @MANAGER_CONTEXT
 @WORKER_KUBECONFIG
-@click.option(
-    *("-n", "--namespace"),
-    shell_complete=completed_by("namespaces"),
-    help="Of the LocalQueue. Without it: that of the manager's context, or default.",
-)
+@namespace_option("Of the LocalQueue. Without it: that of the manager's context, or default.")
 @click.option("--cluster-queue", default="", help="Of the worker. Without it: the one with the name it has here.")
-@click.option(
+@option_of(
     "--worker",
-    default="",
-    shell_complete=completed_by("workers"),
-    help="Its MultiKueueCluster, if namespaces or queues have other names there.",
+    completes="workers",
+    text="Its MultiKueueCluster, if namespaces or queues have other names there.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the YAML of what is lacking, and change nothing.")
 def mirror_command(

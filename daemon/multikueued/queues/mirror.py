@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import attrs
 
 from multikueue.core.config.own_queues import unfit
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE
+from multikueue.core.model.name_lists import listed
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import name_of
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.exits import NOT_FOUND, WorkerError
+from multikueued.reading.manager_lists import cluster_of
 from multikueued.reports.objects import ManagerObjects, names_by, similar
+from multikueued.reports.worker_queues import leads_to
 from multikueued.workers.objects import namespace_object, plain_object
-from multikueued.workers.places import Say, cluster_of, make_namespace
-
-_SHOWN: Final = 10
-"""Names in a message."""
+from multikueued.workers.places import Say, make_namespace
 
 
 @attrs.frozen
@@ -36,7 +34,7 @@ class Twin:
         """The LocalQueue that is to be made.
 
         Raises:
-            WorkerError: there is no such worker, or it has no namespace for it.
+            CommandError: there is no such worker, or it has no namespace for it.
         """
         if not self.worker:
             return self.key
@@ -62,14 +60,14 @@ async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Jso
     target = twin.cluster_queue or here
     twin_there = await read(worker, LOCAL_QUEUE, key)
     if twin_there is not None:
-        leads = str(dig(twin_there, "spec", "clusterQueue") or "")
+        leads = leads_to(twin_there)
         if twin.cluster_queue and leads != twin.cluster_queue:
             problem = f'LocalQueue "{key}" is there, and leads to ClusterQueue "{leads}"'
             raise WorkerError(f"{problem}: that cannot be changed; delete it there first, if no job needs it")
         return []
     if await read(worker, CLUSTER_QUEUE, ObjectKey("", target)) is None:
         known = sorted(map(name_of, (await worker.list(CLUSTER_QUEUE)).items))
-        there = f"there are {', '.join(known[:_SHOWN])}" if known else "there is none"
+        there = f"there are {listed(known)}" if known else "there is none"
         problem = f'the worker has no ClusterQueue "{target}"{similar(target, known)}; {there}'
         raise WorkerError(f"{problem}: name one with --cluster-queue, or make it: its quota is yours to decide")
     if key != twin.key and (why := await _why_unfit(manager, worker, target)):
@@ -114,7 +112,7 @@ async def _target_here(manager: ApiClient, key: ObjectKey) -> str:
     queue = await read(manager, LOCAL_QUEUE, key)
     if queue is None:
         here = sorted(map(name_of, (await manager.list(LOCAL_QUEUE, namespace=key.namespace)).items))
-        there = f"; there are {', '.join(here[:_SHOWN])}" if here else ""
+        there = f"; there are {listed(here)}" if here else ""
         missing = f'there is no LocalQueue "{key}" on the manager{similar(key.name, here)}{there}'
         raise WorkerError(f"{missing}: jobs find their way by the name that it has here", NOT_FOUND)
-    return str(dig(queue, "spec", "clusterQueue") or "")
+    return leads_to(queue)

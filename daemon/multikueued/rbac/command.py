@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -23,8 +23,8 @@ from multikueued.rbac.objects import (
 from multikueued.settings.file import load_settings
 from multikueued.yaml_output import to_yaml
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _OBJECT_NAME: Final = re.compile(rf"(?=.{{1,200}}\Z){_LABEL}(\.{_LABEL})*")
@@ -66,12 +66,17 @@ _SETTINGS = click.option(
     type=_FILE,
     help="The daemon's settings: kinds, quotas, webhook. Without it: the defaults.",
 )
-_NAME = click.option(
-    "--name", type=NameParameter(), default="multikueue", show_default=True, help="Of the roles and their bindings."
-)
 
 
-def _account(default: str, about: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _name(default: str, about: str = "Of the roles and their bindings.") -> Callable[[F], F]:
+    return click.option("--name", type=NameParameter(), default=default, show_default=True, help=about)
+
+
+_NAME: Final = _name("multikueue")
+_LOGS_NAME: Final = _name("multikueue-logs")
+
+
+def _account(default: str, about: str) -> Callable[[F], F]:
     return click.option("--service-account", type=AccountParameter(), default=default, show_default=True, help=about)
 
 
@@ -126,15 +131,6 @@ def worker(
     _print(worker_objects(settings, name, account, exec=exec_, taking=binding, **options))
 
 
-_LOGS_NAME = click.option(
-    "--name",
-    type=NameParameter(),
-    default="multikueue-logs",
-    show_default=True,
-    help="Of the roles and their bindings.",
-)
-
-
 @click.command("api-server")
 @_SETTINGS
 @_LOGS_NAME
@@ -165,9 +161,7 @@ def logs_worker(config_file: Path | None, name: str, service_account: Account) -
 
 @click.command()
 @_SETTINGS
-@click.option(
-    "--name", type=NameParameter(), default="multikueue-spoke", show_default=True, help="Of the role and its binding."
-)
+@_name("multikueue-spoke", "Of the role and its binding.")
 @_account(
     "open-cluster-management-agent/klusterlet-work-sa", "Of OCM's work agent, which applies ClusterPermissions there."
 )

@@ -114,4 +114,4 @@ async def job_named(client: ClusterClient, wanted: JobName, namespace: str, *, l
         if not lenient:
             raise
         return None
-    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind} | job
+    return resource.object(job)

@@ -22,13 +22,16 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CONFIG,
     WORKLOAD,
 )
+from multikueue.core.model.name_lists import instead
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import name_of
 from multikueue.core.model.workloads import has_members, owner
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.protocols import Reader, read
 from multikueued.clusters import ClusterClient
+from multikueued.exits import NOT_FOUND, CommandError
 from multikueued.reports.events import EventReport, as_new_event, event_reports
+from multikueued.reports.jobs import JobFilter
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.published import LABEL as FINDINGS_LABEL
 from multikueued.reports.published import NAME as FINDINGS
@@ -145,6 +148,49 @@ _WORDS: Final = {
 """What may not be listed, short enough for one line of a terminal together."""
 
 
+async def cluster_of(client: Reader, worker: str) -> Json:
+    """The MultiKueueCluster of a worker.
+
+    Raises:
+        CommandError: there is none; it says which may be meant.
+        ApiError: it may not be read.
+    """
+    cluster = await read(client, MULTIKUEUE_CLUSTER, ObjectKey("", worker))
+    if cluster is not None:
+        return cluster
+    known = map(name_of, (await client.list(MULTIKUEUE_CLUSTER)).items)
+    raise CommandError(f'there is no MultiKueueCluster "{worker}" on the manager{instead(worker, known)}', NOT_FOUND)
+
+
+async def queue_names(client: Reader, namespace: str) -> dict[Resource, list[str]]:
+    """The names of the LocalQueues of a namespace, of all if it is empty, and of the ClusterQueues; by kind, those that
+    may be listed."""
+    names: dict[Resource, list[str]] = {}
+    for resource, within in ((LOCAL_QUEUE, namespace), (CLUSTER_QUEUE, "")):
+        with contextlib.suppress(Forbidden):
+            names[resource] = [name_of(queue) for queue in (await client.list(resource, namespace=within)).items]
+    return names
+
+
+async def check_names(client: Reader, chosen: JobFilter) -> None:
+    """Look whether there are the worker and the queue of which nothing was listed, where that may be read.
+
+    Raises:
+        CommandError: there is none of that name; it says which may be meant.
+        ApiError: the manager does not answer.
+    """
+    if chosen.worker:
+        with contextlib.suppress(Forbidden):
+            await cluster_of(client, chosen.worker)
+    if chosen.queue:
+        named = await queue_names(client, chosen.namespace)
+        known = {name for names in named.values() for name in names}
+        if len(named) == 2 and chosen.queue not in known:
+            where = f" in namespace {chosen.namespace}" if chosen.namespace else ""
+            missing = f'there is no LocalQueue "{chosen.queue}"{where}, and no ClusterQueue of that name'
+            raise CommandError(f"{missing}{instead(chosen.queue, known)}", NOT_FOUND)
+
+
 def not_checked(objects: ManagerObjects, *more: str) -> tuple[str, ...]:
     """What may not be read, in one line; none if all may.
 
@@ -178,8 +224,7 @@ async def jobs_of_all_kinds(client: Reader, namespace: str, selector: str = "") 
             except Forbidden as error:
                 refused.append(error)
             else:
-                kind = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
-                jobs[resource] = [kind | job for job in listed]
+                jobs[resource] = [*map(resource.object, listed)]
 
     async with anyio.create_task_group() as tasks:
         for kind in AVAILABLE:

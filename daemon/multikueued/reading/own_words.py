@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -22,6 +22,8 @@ MOST: Final = 100
 """Running jobs that are asked about, those that are shown first: each costs a request."""
 AT_ONCE: Final = 10
 """Requests at the same time."""
+PATIENCE: Final = 5.0
+"""Seconds for all of them: a list does not wait longer for what it can do without."""
 
 
 @attrs.frozen
@@ -46,33 +48,38 @@ async def own_words(client: Reader, reports: Iterable[JobReport], now: datetime)
         (report, named) for report in reports if report.state in _RUNNING and (named := _named(report)) is not None
     ]
     limiter, unread = anyio.CapacityLimiter(AT_ONCE), set[Resource]()
-    troubles: dict[JobReport, Finding] = {}
+    waiting, troubles = {report for report, _ in running[:MOST]}, dict[JobReport, Finding]()
 
     async def ask(report: JobReport, resource: Resource, key: ObjectKey) -> None:
         async with limiter:
-            if resource in unread:
-                return
-            try:
-                job = await client.get(resource, key)
-            except (
-                NotFound,
-                Invalid,
-            ):  # it was deleted meanwhile, the kind is not served, or what it is said to be is no name
-                return
-            except ApiError:  # not permitted, or no answer: so it is with all of the kind
-                unread.add(resource)
-                return
-        kind = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
-        if (trouble := next(trouble_findings(kind | job, report, None, now), None)) is not None:
+            if resource not in unread:
+                await look(report, resource, key)
+        waiting.discard(report)
+
+    async def look(report: JobReport, resource: Resource, key: ObjectKey) -> None:
+        try:
+            job = await client.get(resource, key)
+        except (NotFound, Invalid):  # it was deleted meanwhile, the kind is not served, or its name is none
+            return
+        except ApiError:  # not permitted, or no answer: so it is with all of the kind
+            unread.add(resource)
+            return
+        if (trouble := next(trouble_findings(resource.object(job), report, None, now), None)) is not None:
             troubles[report] = trouble
 
-    async with anyio.create_task_group() as tasks:
-        for report, (resource, key) in running[:MOST]:
-            tasks.start_soon(ask, report, resource, key)
-    more = len(running) - MOST
-    gap = f"what {more} more running jobs say of themselves: only {MOST} are asked about" if more > 0 else ""
+    with anyio.move_on_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            for report, (resource, key) in running[:MOST]:
+                tasks.start_soon(ask, report, resource, key)
     ordered = {report: troubles[report] for report, _ in running if report in troubles}
-    return OwnWords(ordered, tuple(filter(None, (gap,))))
+    return OwnWords(ordered, tuple(_gaps(len(running) - MOST, len(waiting))))
+
+
+def _gaps(more: int, late: int) -> Iterator[str]:
+    if more > 0:
+        yield f"what {more} more running jobs say of themselves: only {MOST} are asked about"
+    if late:
+        yield f"what {late} more running jobs say of themselves: no answer within {PATIENCE:g} s"
 
 
 _RUNNING: Final = (JobState.RUNNING, JobState.STARTING)

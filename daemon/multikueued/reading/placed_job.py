@@ -92,10 +92,5 @@ class PlacedJob:
 
 def siblings_of(workload: Json, listed: Iterable[Json]) -> tuple[Json, ...]:
     """The other Workloads of the very same job: not of an earlier one of its name."""
-    mine = _owner_uids(workload)
-    return tuple(other for other in listed if uid(other) != uid(workload) and mine & _owner_uids(other))
-
-
-def _owner_uids(workload: Json) -> set[str]:
-    references = dig(workload, "metadata", "ownerReferences") or []
-    return {str(reference.get("uid") or "") for reference in references} - {""}
+    mine = workloads.owner_uids(workload)
+    return tuple(other for other in listed if uid(other) != uid(workload) and mine & workloads.owner_uids(other))

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import UNSCHEDULABLE, parse_timestamp
+from multikueue.core.model.conditions import UNSCHEDULABLE, created_at
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
@@ -74,7 +74,7 @@ def pod_report(pod: Json) -> PodReport:
         containers=containers_of(pod),
         restarts=sum(_restarts(status) for status in _all_statuses(pod)),
         node=str(dig(pod, "spec", "nodeName") or ""),
-        created=parse_timestamp(dig(pod, "metadata", "creationTimestamp")),
+        created=created_at(pod),
         reason=_reason(why),
         why=why,
     )
@@ -152,7 +152,7 @@ def held_up_by(pod: Json, container: str) -> str:
 
 def created(pod: Json) -> datetime:
     """When it was created."""
-    return parse_timestamp(dig(pod, "metadata", "creationTimestamp")) or _EVER
+    return created_at(pod) or _EVER
 
 
 def in_order(pods: Iterable[Json]) -> list[Json]:

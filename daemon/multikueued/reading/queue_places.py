@@ -18,6 +18,7 @@ from multikueue.protocols import Reader
 from multikueued.clusters import ClusterClient
 from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.places import Waiting, places_told, waiting
+from multikueued.reports.worker_queues import local_queue_of
 
 QUEUE: Final = Resource(GVK("visibility.kueue.x-k8s.io", "v1beta2", "LocalQueue"), "localqueues")
 """Of Kueue's visibility API, which is not served everywhere."""
@@ -40,7 +41,7 @@ async def read_waiting(
         now: the wall clock.
     """
     queues = {
-        ObjectKey(ObjectKey.of(workload).namespace, queue_name(workload))
+        local_queue_of(workload)
         for workload in chosen
         if not workloads.has_quota(workload) and not workloads.is_finished(workload) and queue_name(workload)
     }

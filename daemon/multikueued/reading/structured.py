@@ -15,10 +15,11 @@ import orjson
 import yaml
 from cattrs.gen import make_dict_structure_fn, override
 
-from multikueue.core.model.conditions import parse_timestamp, timestamp
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.outside_text import has_hidden, is_hidden
 from multikueue.kube.kubernetes_yaml import KubernetesDumper
 from multikueued.exits import NOT_REACHABLE, CommandError
+from multikueued.reports.published import as_time
 from multikueued.settings.values import camel
 
 
@@ -74,11 +75,5 @@ def _values(cls: type[Any]) -> Any:
     return structure(cls, _CONVERTER, **renamed)
 
 
-def _time(value: Any, _: Any) -> datetime:
-    if (moment := parse_timestamp(value)) is None:
-        raise ValueError("no time")
-    return moment
-
-
 _CONVERTER.register_structure_hook_factory(attrs.has, _values)
-_CONVERTER.register_structure_hook(datetime, _time)
+_CONVERTER.register_structure_hook(datetime, as_time)

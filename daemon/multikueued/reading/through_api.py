@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
@@ -10,7 +10,7 @@ from typing import Any, Final
 import anyio
 import attrs
 
-from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.conditions import created_at, parse_timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
@@ -40,7 +40,7 @@ CAUSES: Final = Resource(GVK(GROUP, VERSION, "Causes"), "causes")
 CAUSES_WITHIN: Final = 5.0
 """Seconds for all causes together."""
 AT_ONCE: Final = 3
-"""Requests for causes at the same time: the API bounds those of one person."""
+"""Requests at the same time, each about a namespace: the API bounds those of one person."""
 MOST_NAMESPACES: Final = 20
 """Namespaces of which causes are asked for, each by a request."""
 NAMESPACES: Final = Resource(GVK(GROUP, VERSION, "RemoteNamespace"), "remotenamespaces", namespaced=False)
@@ -66,11 +66,9 @@ class ThroughApi:
         The list stands without it."""
         wanted = sorted({job.namespace for job in jobs if job.state in HELD_UP})
         known, unread = dict[ObjectKey, str](), [*wanted]
-        limiter = anyio.CapacityLimiter(AT_ONCE)
 
         async def read(where: str, namespaces: Sequence[str]) -> None:
-            async with limiter:
-                listed = (await self.client.list(CAUSES, namespace=where)).items
+            listed = (await self.client.list(CAUSES, namespace=where)).items
             known.update((ObjectKey.of(entry), str(entry.get("why") or "")) for entry in listed)
             unread[:] = [namespace for namespace in unread if namespace not in namespaces]
 
@@ -86,9 +84,7 @@ class ThroughApi:
             if len(wanted) > 1:
                 with suppress(ApiError):
                     await read("", wanted)  # who may ask for all of them
-            async with anyio.create_task_group() as tasks:
-                for namespace in unread[:MOST_NAMESPACES]:
-                    tasks.start_soon(read_one, namespace)
+            await _a_few_at_a_time(read_one, unread[:MOST_NAMESPACES])
         return known, (f"causes of jobs in {', '.join(unread)}",) if unread else ()
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained | None:
@@ -165,10 +161,20 @@ class ThroughApi:
             jobs.extend((await self.client.list(REMOTE_JOB, namespace=name)).items)
 
         names = [ObjectKey.of(namespace).name for namespace in (await self.client.list(NAMESPACES)).items]
-        async with anyio.create_task_group() as tasks:
-            for name in names:
-                tasks.start_soon(read, name)
+        await _a_few_at_a_time(read, names)
         return jobs
+
+
+async def _a_few_at_a_time(read: Callable[[str], Awaitable[None]], namespaces: Iterable[str]) -> None:
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+
+    async def in_turn(namespace: str) -> None:
+        async with limiter:
+            await read(namespace)
+
+    async with anyio.create_task_group() as tasks:
+        for namespace in namespaces:
+            tasks.start_soon(in_turn, namespace)
 
 
 @attrs.frozen
@@ -189,7 +195,7 @@ def report_of(job: Json) -> JobReport:
         cluster_queue=str(status.get("clusterQueue") or ""),
         workload=str(status.get("workload") or ""),
         user="",
-        created=parse_timestamp(dig(job, "metadata", "creationTimestamp")),
+        created=created_at(job),
         since=parse_timestamp(status.get("since")),
         reason=str(status.get("reason") or ""),
     )

@@ -14,10 +14,12 @@ from multikueue.core.model.outside_text import one_line, without_controls
 from multikueue.kube import KubeClient
 from multikueued.commands.options import (
     CLIENT,
+    CONTAINER,
     JOB_NAME,
     Duration,
     Format,
     listing_option,
+    option_of,
     target_of,
     target_options,
     watch_option,
@@ -88,10 +90,10 @@ def pods_table(listed: PodList, now: datetime, width: int | None, *, wide: bool)
 @origin_option
 @click.option("-f", "--follow", is_flag=True, help="Wait for more until JOB has ended, also when it moves.")
 @click.option("--all-pods", is_flag=True, help="Of all its pods; each line begins with [WORKER/POD].")
-@click.option("-c", "--container", default="", help="Without it: the pod's default container, or its first.")
+@CONTAINER
 @click.option("--since", type=Duration(), help="Only what is not older, as 90s or 2h.")
 @click.option("--tail", type=click.IntRange(min=0), help="Only so many lines of what there is.")
-@click.option("--pod", default="", help="Of this pod alone, as multikueue pods names it.")
+@option_of("--pod", completes="pods", text="Of this pod alone, as multikueue pods names it.")
 @click.option("--previous", is_flag=True, help="Of containers before their last restart; not with -f.")
 @click.option("--timestamps", is_flag=True, help="Each line begins with the time at which its node got it.")
 @click.option("--raw", is_flag=True, help="At a terminal, too, print each line as it is, with what moves the cursor.")

@@ -20,7 +20,7 @@ from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.errors import Forbidden, Invalid
 from multikueue.kube import KubeClient
 from multikueue.kube.pod_exec import ExecRequest, Execution
-from multikueued.commands.options import CLIENT, JOB_NAME, target_of, target_options
+from multikueued.commands.options import CLIENT, CONTAINER, JOB_NAME, target_of, target_options
 from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, for_people
 from multikueued.reading.asked import Asked
 from multikueued.reading.owned import Owned
@@ -80,7 +80,7 @@ GRANT: Final = "multikueue rbac worker --exec"
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 @target_options
 @origin_option
-@click.option("-c", "--container", default="", help="Without it: the pod's default container, or its first.")
+@CONTAINER
 @click.option("-i", "--stdin", is_flag=True, help="Pass on what is typed here, or comes through a pipe.")
 @click.option("-t", "--tty", is_flag=True, help="Give the command a terminal.")
 def exec_command(job: str, command: tuple[str, ...], origin: str, **options: Any) -> None:

@@ -10,10 +10,9 @@ import click
 
 from multikueued.clusters import ClusterClient
 from multikueued.commands.options import JOB_NAME, Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.report_runner import Printed, run
+from multikueued.commands.report_runner import Printed, exit_code_of, run
 from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines, not_checked_lines
 from multikueued.commands.tables import paragraph
-from multikueued.exits import FINDING, FINE
 from multikueued.reading.api_first import ask
 from multikueued.reading.asked import Asked
 from multikueued.remote.command import origin_option
@@ -41,7 +40,7 @@ def explain_command(job: str, origin: str, output: Format, watch: bool, **option
     printed = Printed[Explanation | Unqueued](
         lambda client, now: gather_explanation(client, asked, now),
         _lines,
-        explanation_exit_code,
+        lambda explanation: exit_code_of(explanation.findings),
         wraps=True,
     )
     raise SystemExit(run(target, printed, output, watch=watch))
@@ -57,11 +56,6 @@ async def gather_explanation(client: ClusterClient, asked: Asked, now: datetime)
     if isinstance(answer.made, Unqueued):
         return answer.made
     return await JobPods(client, asked, now).added_to(answer.made, answer.workload, answer.job)
-
-
-def explanation_exit_code(explanation: Explanation | Unqueued) -> int:
-    """1 if somebody has to act."""
-    return FINDING if any(finding.blocking for finding in explanation.findings) else FINE
 
 
 def _lines(explanation: Explanation | Unqueued, now: datetime, width: int | None) -> list[str]:

@@ -123,8 +123,7 @@ async def _write(client: ApiClient, secret: ObjectKey, stored: Json, origin: str
         await client.merge_patch(SECRET, secret, {"metadata": metadata, **more})
     else:
         metadata = {"namespace": secret.namespace, "name": secret.name, "annotations": annotations}
-        kind = {"apiVersion": SECRET.gvk.api_version, "kind": SECRET.gvk.kind}
-        await client.create(SECRET, {**kind, "metadata": metadata, **more})
+        await client.create(SECRET, SECRET.object({"metadata": metadata, **more}))
 
 
 def _refuse_another(secret: ObjectKey, stored: Json, origin: str) -> None:

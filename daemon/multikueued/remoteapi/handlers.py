@@ -18,7 +18,7 @@ from multikueue.errors import ApiError
 from multikueued.api_answers import GROUP, LOG_PATH, REMOTE_JOB, SUBRESOURCE, VERSION
 from multikueued.clusters import ClusterClient
 from multikueued.exits import CommandError, in_words
-from multikueued.logserver.access import Check, RefusedError, Rights, Slots, until_refused
+from multikueued.logserver.access import Check, Rights, Slots, until_refused
 from multikueued.logserver.answering import AUDIT, Answering, Handler, as_json
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.reading import Bounds, Query, flag, job_name, number_in, read
@@ -43,6 +43,7 @@ from multikueued.remoteapi.sum_handlers import NAMESPACES, Answers, SumHandlers
 from multikueued.reports.events import EventReport
 from multikueued.reports.remedies.audience import Audience, audience_of
 from multikueued.reports.typenames import JobName, type_name
+from multikueued.serving.refusal import RefusedError
 
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
 FLEET_KEPT: Final = 5.0

@@ -13,7 +13,7 @@ import anyio.lowlevel
 from aiohttp import web
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueued.logserver.access import RefusedError
+from multikueued.serving.refusal import RefusedError
 
 BREATH: Final = 500
 """Jobs that are looked at before others run."""

@@ -33,7 +33,7 @@ from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.typenames import type_name
 from multikueued.reports.worker_answers import ask_workers
-from multikueued.reports.workers import WorkerReport, worker_reports
+from multikueued.reports.workers import WorkerReport, WorkerState, worker_reports
 
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 HOUR: Final = timedelta(hours=1)
@@ -192,7 +192,7 @@ def _worker(report: WorkerReport, shares: Shares, objects: ManagerObjects, findi
         {
             "name": report.name,
             "state": report.state if read else "Unknown",
-            "reachable": report.state in ("Connected", "Degraded") if read else None,
+            "reachable": report.state in (WorkerState.CONNECTED, WorkerState.DEGRADED) if read else None,
             "since": report.since,
             "cordoned": report.cordoned,
             "reason": report.cordon,

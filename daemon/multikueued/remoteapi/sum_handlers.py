@@ -16,7 +16,7 @@ from aiohttp import web
 from multikueue.core.model.names import Json, ObjectKey
 from multikueued.api_answers import REMOTE_JOB
 from multikueued.clusters import ClusterClient
-from multikueued.logserver.access import RefusedError, Rights, Slots
+from multikueued.logserver.access import Rights, Slots
 from multikueued.logserver.answering import Handler, as_json
 from multikueued.logserver.reading import number_in
 from multikueued.reading.manager_lists import not_checked
@@ -26,6 +26,7 @@ from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants
 from multikueued.remoteapi.overview import timeline
 from multikueued.remoteapi.sums import causes_in, jobs_in, overview_of, places_in
+from multikueued.serving.refusal import RefusedError
 
 NAMESPACES: Final = 200
 """Namespaces that are asked about at once: who may not read all is asked about each."""

@@ -23,9 +23,11 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of, namespace_of, shortened
-from multikueued.reports.jobs import JobReport, check_message, missing_queue
+from multikueue.core.model.workloads import CheckState
+from multikueued.reports.jobs import JobReport, JobState, check_message, missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.remedies.remedy import Finding, finding
+from multikueued.reports.worker_queues import leads_to
 
 _BY_CHECKS: Final = ("AdmissionCheckInactive", "AdmissionCheckNotFound")
 """Reasons of Kueue why a ClusterQueue is not active."""
@@ -131,7 +133,7 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
 
 def without_cluster_queue(local: Json, objects: ManagerObjects) -> Iterator[Finding]:
     """That a LocalQueue leads to a ClusterQueue which does not exist."""
-    target = str(dig(local, "spec", "clusterQueue") or "")
+    target = leads_to(local)
     if target in objects.queues_by_name or CLUSTER_QUEUE in objects.unread:
         return
     key, guess = str(ObjectKey.of(local)), similar(target, objects.queues_by_name)
@@ -235,7 +237,7 @@ class ChainLink:
 
 def links_of(workload: Json, job: Json | None, report: JobReport, objects: ManagerObjects) -> Iterator[ChainLink]:
     """What each object says, in order, up to the first that is missing."""
-    yield ChainLink("Job", report.job, str(report.state), report.state != "Rejected", managed_by(job))
+    yield ChainLink("Job", report.job, str(report.state), report.state is not JobState.REJECTED, managed_by(job))
     local = objects.local_queue_of(workload)
     yield _queue(LOCAL_QUEUE, f"{report.namespace}/{queue_name(workload)}", local, objects)
     if local is None and not report.cluster_queue and LOCAL_QUEUE not in objects.unread:
@@ -245,9 +247,9 @@ def links_of(workload: Json, job: Json | None, report: JobReport, objects: Manag
     name = objects.check_for(workload)
     if name is None:
         return
-    state = str(workloads.check_state(workload, name)) if objects.check_of(workload) else "not on it yet"
-    ok = state not in ("Rejected", "Retry")
-    yield ChainLink("AdmissionCheck", name, state, ok, check_message(workload, objects))
+    checked = workloads.check_state(workload, name) if objects.check_of(workload) else None
+    ok = checked not in (CheckState.REJECTED, CheckState.RETRY)
+    yield ChainLink("AdmissionCheck", name, str(checked or "not on it yet"), ok, check_message(workload, objects))
     config = objects.config_of(name)
     if config is None and MULTIKUEUE_CONFIG in objects.unread:
         return

@@ -12,7 +12,7 @@ import attrs
 from multikueue.adapters import AVAILABLE
 from multikueue.core.model import workloads
 from multikueue.core.model.check_message import Message
-from multikueue.core.model.conditions import changed_at, is_true, message, parse_timestamp
+from multikueue.core.model.conditions import changed_at, created_at, is_true, message, parse_timestamp
 from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
@@ -115,7 +115,7 @@ def job_report(workload: Json, objects: ManagerObjects, user_label: str = "") ->
         cluster_queue=objects.cluster_queue_name(workload),
         workload=key.name,
         user=labels_everywhere(workload).get(user_label, "") if user_label else "",
-        created=parse_timestamp(dig(workload, "metadata", "creationTimestamp")),
+        created=created_at(workload),
         since=_since(workload, state, objects),
         reason=reason_of(workload, state, objects),
     )
@@ -210,7 +210,7 @@ def missing_queue(workload: Json, objects: ManagerObjects, words: str = "") -> s
 
 
 def _since(workload: Json, state: JobState, objects: ManagerObjects) -> datetime | None:
-    created = parse_timestamp(dig(workload, "metadata", "creationTimestamp"))
+    created = created_at(workload)
     if state in _DECIDING:
         return changed_at(workload, _DECIDING[state]) or created
     return parse_timestamp(_check_entry(workload, objects).get("lastTransitionTime")) or created

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from multikueue.adapters import AVAILABLE, JobKind, SafeAdapter
-from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.conditions import created_at
 from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig, labels_of, name_of
@@ -26,7 +26,7 @@ def job_alone(job: Json, user_label: str = "") -> JobReport:
     gvk = GVK.of(job["apiVersion"], job["kind"])
     kind = gvk.kind.lower()
     named = kind if kind in names_of(gvk) else f"{kind}.{gvk.group}"
-    created = parse_timestamp(dig(job, "metadata", "creationTimestamp"))
+    created = created_at(job)
     return JobReport(
         job=f"{named}/{name_of(job)}",
         namespace=ObjectKey.of(job).namespace,

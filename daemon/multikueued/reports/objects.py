@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
@@ -18,11 +17,12 @@ from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
+from multikueue.core.model.name_lists import did_you_mean
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueued.reports.published import Published, published_in
-from multikueued.reports.worker_queues import QueuesOnWorker
+from multikueued.reports.worker_queues import QueuesOnWorker, leads_to, local_queue_of
 
 _CONFIG: Final = "MultiKueueConfig"
 _ON_THE_WAY: Final = frozenset((LOCAL_QUEUE, CLUSTER_QUEUE, ADMISSION_CHECK))
@@ -126,7 +126,7 @@ class ManagerObjects:
         """The LocalQueues that lead to each worker."""
         leading: dict[str, list[ObjectKey]] = {}
         for key, local in sorted(self.local_queues_by_key.items()):
-            queue = self.queues_by_name.get(str(dig(local, "spec", "clusterQueue") or ""))
+            queue = self.queues_by_name.get(leads_to(local))
             for worker in self.workers_of(self.check_of_queue(queue or {}) or ""):
                 leading.setdefault(worker, []).append(key)
         return leading
@@ -201,8 +201,7 @@ class ManagerObjects:
 
     def local_queue_of(self, workload: Json) -> Json | None:
         """The LocalQueue that a Workload names."""
-        namespace = str(dig(workload, "metadata", "namespace") or "")
-        return self.local_queues_by_key.get(ObjectKey(namespace, queue_name(workload)))
+        return self.local_queues_by_key.get(local_queue_of(workload))
 
     def cluster_queue_of(self, workload: Json) -> Json | None:
         """The ClusterQueue that gave it quota or, before that, the one behind its LocalQueue."""
@@ -211,7 +210,7 @@ class ManagerObjects:
     def cluster_queue_name(self, workload: Json) -> str:
         """Its name, also where it may not be read; empty: no LocalQueue tells it."""
         queue = self.local_queue_of(workload) or {}
-        return workloads.cluster_queue(workload) or str(dig(queue, "spec", "clusterQueue") or "")
+        return workloads.cluster_queue(workload) or leads_to(queue)
 
     def queue_check(self, workload: Json) -> str | None:
         """The check of ours on the ClusterQueue of a Workload."""
@@ -224,7 +223,7 @@ class ManagerObjects:
 
 def queue_name(workload: Json) -> str:
     """The LocalQueue that a Workload names."""
-    return str(dig(workload, "spec", "queueName") or "")
+    return local_queue_of(workload).name
 
 
 def _is_ours(check: Json) -> bool:
@@ -238,8 +237,8 @@ def _by_name(objects: Iterable[Json]) -> dict[str, Json]:
 
 def similar(name: str, known: Iterable[str] | Mapping[str, object]) -> str:
     """` (did you mean "x"?)` for a name that looks like a known one; empty if none does."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f' (did you mean "{close[0]}"?)' if close else ""
+    guess = did_you_mean(name, known)
+    return f" ({guess})" if guess else ""
 
 
 def names_by(cluster: Json) -> WorkerNames:

@@ -101,7 +101,8 @@ def _dumped(published: Published) -> str:
     ).decode()
 
 
-def _time(value: Any, _: Any) -> datetime:
+def as_time(value: Any, _: Any) -> datetime:
+    """A time as JSON has it, for a converter; raises ValueError."""
     if (moment := parse_timestamp(value)) is None:
         raise ValueError("no time")
     return moment
@@ -128,7 +129,7 @@ _CONVERTER: Final = make_converter(omit_if_default=True)
 _CONVERTER.register_unstructure_hook(Bound, lambda bound: dict(bound.annotations))
 _CONVERTER.register_structure_hook(Bound, _bound)
 _CONVERTER.register_unstructure_hook(datetime, timestamp)
-_CONVERTER.register_structure_hook(datetime, _time)
+_CONVERTER.register_structure_hook(datetime, as_time)
 _CONVERTER.register_unstructure_hook(ObjectKey, str)
 _CONVERTER.register_structure_hook(ObjectKey, lambda key, _: ObjectKey.parsed(str(key)))
 _CONVERTER.register_structure_hook(QueuesOnWorker, _queues)

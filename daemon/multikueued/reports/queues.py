@@ -9,9 +9,10 @@ import attrs
 from multikueue.core.model.conditions import is_true, message
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.quotas import amounts, nominal, sums
+from multikueued.reports.worker_queues import leads_to
 
 
 @attrs.frozen
@@ -47,16 +48,14 @@ def queue_reports(objects: ManagerObjects, jobs: Sequence[JobReport]) -> tuple[Q
 def _report(name: str, queue: Json, check: str, objects: ManagerObjects, jobs: Sequence[JobReport]) -> QueueReport:
     own = [job for job in jobs if job.cluster_queue == name]
     waiting = sum(job.state in WAITING_STATES for job in own)
-    queued = sum(job.state == "Queued" for job in own)
+    queued = sum(job.state is JobState.QUEUED for job in own)
     active = is_true(queue, "Active")
     return QueueReport(
         name=name,
         check=check,
         active=active,
         local_queues=tuple(
-            sorted(
-                str(ObjectKey.of(local)) for local in objects.local_queues if dig(local, "spec", "clusterQueue") == name
-            )
+            sorted(str(ObjectKey.of(local)) for local in objects.local_queues if leads_to(local) == name)
         ),
         queued=queued,
         waiting=waiting - queued,

@@ -57,8 +57,7 @@ def quota_of(published: Published | None, local_queues: Iterable[ObjectKey]) -> 
     used, total = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for name in sorted({queues.local[key] for key in local_queues if key in queues.local}):
         queue = queues.cluster.get(name) or {}
-        for group in dig(queue, "spec", "resourceGroups") or []:
-            total.update(_by_flavor(group.get("flavors"), "nominalQuota"))
+        total.update(_nominal(queue))
         used.update(_by_flavor(dig(queue, "status", "flavorsUsage"), "total"))
     flavors = (
         FlavorQuota(flavor, name, written(name, used[flavor, name]), written(name, amount))
@@ -70,9 +69,13 @@ def quota_of(published: Published | None, local_queues: Iterable[ObjectKey]) -> 
 
 def nominal(queue: Json) -> Counter[str]:
     """The nominal quota of a ClusterQueue by resource, in thousandths."""
-    total: Counter[str] = Counter()
+    return _by_resource(_nominal(queue))
+
+
+def _nominal(queue: Json) -> Counter[tuple[str, str]]:
+    total: Counter[tuple[str, str]] = Counter()
     for group in dig(queue, "spec", "resourceGroups") or []:
-        total.update(sums(group.get("flavors"), "nominalQuota"))
+        total.update(_by_flavor(group.get("flavors"), "nominalQuota"))
     return total
 
 

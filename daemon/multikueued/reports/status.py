@@ -16,7 +16,7 @@ from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.remedies.trouble import about_worker, source_names
 from multikueued.reports.worker_facts import ShownPods
-from multikueued.reports.workers import WorkerReport
+from multikueued.reports.workers import WorkerReport, WorkerState
 
 _SILENT: Final = timedelta(seconds=30)
 """How long after the end of a Lease its holder is taken for gone: clocks differ, and a write can be late."""
@@ -66,9 +66,9 @@ def shown_pods(objects: ManagerObjects) -> ShownPods | None:
 
 def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> tuple[Finding, ...]:
     """Why a worker is not connected. One that nobody uses, or that lacks a kind alone, needs nobody at once."""
-    if not worker.error or worker.state == "Missing":  # that it is missing, the check's findings say
+    if not worker.error or worker.state is WorkerState.MISSING:  # that it is missing, the check's findings say
         return ()
-    degraded = worker.state == "Degraded"
+    degraded = worker.state is WorkerState.DEGRADED
     finding = about_error(worker.name, worker.error, worker.cause, objects, daemon_namespace, connected=degraded)
     return (finding.mild(degraded or not worker.checks),)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Final
 
@@ -10,6 +9,7 @@ import attrs
 
 from multikueue.adapters.registry import AVAILABLE
 from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.name_lists import alike, listed, question
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.outside_text import one_line
@@ -112,18 +112,16 @@ def jobs_in(workloads: Iterable[Json]) -> list[str]:
 
 def suggestions(name: JobName, workloads: Iterable[Json], namespace: str) -> str:
     """What to try instead of a name that stands for nothing; empty if there is no idea."""
-    listed = list(workloads)
-    here = [workload for workload in listed if ObjectKey.of(workload).namespace == namespace]
-    elsewhere = sorted({ObjectKey.of(workload).namespace for workload in listed if _fits(name, workload)} - {namespace})
+    every = list(workloads)
+    here = [workload for workload in every if ObjectKey.of(workload).namespace == namespace]
+    elsewhere = sorted({ObjectKey.of(workload).namespace for workload in every if _fits(name, workload)} - {namespace})
     if elsewhere:
         return f"there is one in namespace {', '.join(elsewhere)}: use -n {elsewhere[0]}"
     known = {job: job.partition("/")[2] for job in jobs_in(here)}
     of_name = [job for job, plain in known.items() if plain == name.name]
-    close = of_name or difflib.get_close_matches(str(name), list(known), n=3)
-    close = close or [job for job, plain in known.items() if difflib.get_close_matches(name.name, [plain])]
-    if close:
-        return f"did you mean {' or '.join(close[:3])}?"
-    return f"the jobs here are {', '.join(list(known)[:5])}{', ...' if len(known) > 5 else ''}" if known else ""
+    close = of_name or alike(str(name), known, most=3)
+    close = close or [job for job, plain in known.items() if alike(name.name, [plain])]
+    return question(close[:3]) or (f"the jobs here are {listed([*known])}" if known else "")
 
 
 def _fits(name: JobName, workload: Json) -> bool:

@@ -32,7 +32,7 @@ class QueuesOnWorker:
     def of(cls, local: Iterable[Json], cluster: Iterable[Json]) -> QueuesOnWorker:
         """From its LocalQueues and ClusterQueues."""
         by_key = {ObjectKey.of(queue): queue for queue in local}
-        leads = {key: str(dig(queue, "spec", "clusterQueue")) for key, queue in by_key.items()}
+        leads = {key: leads_to(queue) for key, queue in by_key.items()}
         stopped = frozenset(key for key, queue in by_key.items() if is_stopped(queue))
         return cls(leads, {name_of(queue): queue for queue in cluster}, stopped)
 
@@ -40,6 +40,11 @@ class QueuesOnWorker:
 def local_queue_of(workload: Json) -> ObjectKey:
     """The LocalQueue of a Workload on the manager."""
     return ObjectKey(ObjectKey.of(workload).namespace, str(dig(workload, "spec", "queueName") or ""))
+
+
+def leads_to(local_queue: Json) -> str:
+    """The ClusterQueue of a LocalQueue; empty: it names none."""
+    return str(dig(local_queue, "spec", "clusterQueue") or "")
 
 
 def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -> Reason | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from enum import StrEnum
 
 import attrs
 
@@ -19,12 +20,25 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.quotas import WorkerQuota, amounts, quota_of
 
 
+class WorkerState(StrEnum):
+    """Whether a worker can be used."""
+
+    CONNECTED = "Connected"
+    DEGRADED = "Degraded"
+    """It is connected, and a kind cannot be used there."""
+    LOST = "Lost"
+    NOT_CONNECTED = "NotConnected"
+    """It never was, or its kubeconfig is refused."""
+    MISSING = "Missing"
+    """A MultiKueueConfig lists it, and there is no such MultiKueueCluster."""
+
+
 @attrs.frozen
 class WorkerReport:
     """One worker."""
 
     name: str
-    state: str
+    state: WorkerState
     """`Connected`, `Degraded` (a kind cannot be used there), `Lost`, `NotConnected` (never was, or its kubeconfig is
     refused), `Missing` (a MultiKueueConfig lists it, and there is no such MultiKueueCluster)."""
     cordoned: bool
@@ -92,7 +106,8 @@ def _report(
     running, waiting = counts
     if cluster is None:
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
-        return WorkerReport(name, "Missing", False, None, running, waiting, used, quota, error, "", 0, None, checks)
+        counted = running, waiting, used, quota
+        return WorkerReport(name, WorkerState.MISSING, False, None, *counted, error, "", 0, None, checks)
     said, hold = cluster_state(cluster), hold_of(cluster)
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
@@ -114,10 +129,10 @@ def _report(
     )
 
 
-def _state(connected: bool, reason: str, flaws: str) -> str:
+def _state(connected: bool, reason: str, flaws: str) -> WorkerState:
     if connected:
-        return "Degraded" if flaws else "Connected"
-    return "Lost" if reason == "ClientConnectionFailed" else "NotConnected"
+        return WorkerState.DEGRADED if flaws else WorkerState.CONNECTED
+    return WorkerState.LOST if reason == "ClientConnectionFailed" else WorkerState.NOT_CONNECTED
 
 
 def _used(objects: ManagerObjects) -> dict[str, dict[str, str]]:

@@ -13,7 +13,7 @@ import click
 import structlog
 
 from multikueue.kube import load_incluster
-from multikueued.commands.options import FILES, completed_by, named_cluster
+from multikueued.commands.options import CONTEXT, FILE, FILES, named_cluster
 from multikueued.exits import known_error
 from multikueued.run.daemon import serve
 from multikueued.run.leadership import collected_rarely
@@ -24,11 +24,9 @@ from multikueued.settings.file import Loaded, load_settings
 from multikueued.settings.kinds import chosen_kinds
 from multikueued.settings.kueue_configuration import Remark
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
 
 @click.command()
-@click.option("--config", "config", type=_FILE, help="Settings, in YAML. Without it every setting has its default.")
+@click.option("--config", "config", type=FILE, help="Settings, in YAML. Without it every setting has its default.")
 @click.option(
     "--kubeconfig",
     envvar="KUBECONFIG",
@@ -36,9 +34,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     shell_complete=FILES,
     help="How to reach the manager cluster: a file, or several, merged. Without it: the pod's service account.",
 )
-@click.option(
-    "--context", shell_complete=completed_by("contexts"), help="The context of the kubeconfig, if not its current one."
-)
+@CONTEXT
 @click.option("--check", is_flag=True, help="Only say what is wrong with the settings: no cluster is needed.")
 @click.option(
     "--uvloop", is_flag=True, help="Run on uvloop, which mixes up connections that are given up: see the docs."

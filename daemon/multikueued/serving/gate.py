@@ -143,8 +143,6 @@ class ConnectionLimit:
     limits: Limits
     tls: ServingTls | None = None
     """Asked for each new connection; None: plain TCP."""
-    protocol: Callable[[], asyncio.Protocol] = attrs.field(default=asyncio.Protocol, init=False)
-    """Of the server; set it before `run`."""
     _open: dict[asyncio.Protocol, GuardedConnection] = attrs.field(factory=dict, init=False)
     """By the server's own protocol, in the order in which they answered last."""
     _places: anyio.Semaphore = attrs.field(init=False)
@@ -153,8 +151,8 @@ class ConnectionLimit:
     def _as_limited(self) -> anyio.Semaphore:
         return anyio.Semaphore(self.limits.connections)
 
-    async def run(self, listener: socket.socket) -> None:
-        """Accept until cancelled."""
+    async def run(self, listener: socket.socket, protocol: Callable[[], asyncio.Protocol]) -> None:
+        """Accept until cancelled; the server makes a protocol for each connection."""
         loop = asyncio.get_running_loop()
         async with anyio.create_task_group() as tasks:
             while True:
@@ -165,7 +163,7 @@ class ConnectionLimit:
                     await anyio.sleep(ACCEPT_DELAY)
                     continue
                 await self._place()
-                tasks.start_soon(self._serve, accepted)
+                tasks.start_soon(self._serve, accepted, protocol())
 
     def connection(self, inner: asyncio.Protocol) -> GuardedConnection | None:
         """The connection of one of the server's own protocols; None: it is closed."""
@@ -209,9 +207,9 @@ class ConnectionLimit:
         longest = min(self._open.values(), key=lambda connection: connection.owes_since, default=None)
         return longest if longest is not None and anyio.current_time() - longest.owes_since >= OWED else None
 
-    async def _serve(self, accepted: socket.socket) -> None:
+    async def _serve(self, accepted: socket.socket, inner: asyncio.Protocol) -> None:
         """Serve one connection until it is closed."""
-        lost, inner = anyio.Event(), self.protocol()
+        lost = anyio.Event()
         connection = GuardedConnection(inner, self.limits, lost.set)
         tls = self.tls.context if self.tls is not None else None
         handshake: dict[str, Any] = {"ssl_handshake_timeout": self.limits.head_timeout} if tls is not None else {}

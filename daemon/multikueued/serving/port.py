@@ -59,11 +59,10 @@ async def listening(
         listeners = [stack.enter_context(listener) for listener in await opened(address, port, settings)]
         await runner.setup()
         assert runner.server is not None
-        gate.protocol = runner.server
         async with anyio.create_task_group() as tasks:
             try:
                 for listener in listeners:
-                    tasks.start_soon(gate.run, listener)
+                    tasks.start_soon(gate.run, listener, runner.server)
                 if beside is not None:
                     tasks.start_soon(beside)
                 yield listeners[0].getsockname()[1]

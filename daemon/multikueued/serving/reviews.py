@@ -30,8 +30,7 @@ async def reviewed(create: Create, kind: Resource, spec: Json) -> Json:
     Raises:
         ApiError: the server does not say.
     """
-    review = {"apiVersion": kind.gvk.api_version, "kind": kind.gvk.kind, "metadata": {}, "spec": spec}
-    return (await create(kind, review)).get("status") or {}
+    return (await create(kind, kind.object({"metadata": {}, "spec": spec}))).get("status") or {}
 
 
 async def may(create: Create, user: User, **asked: Json) -> bool:

@@ -14,6 +14,7 @@ import yaml
 from cattrs.gen import make_dict_structure_fn, override
 
 from multikueue.adapters.declaration import Declaration
+from multikueue.core.model.name_lists import did_you_mean
 from multikueue.errors import SettingsError
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueued.settings.config import IntegrationSettings, Settings
@@ -25,7 +26,7 @@ from multikueued.settings.kinds import kind_contradictions, kind_remarks
 from multikueued.settings.kueue_configuration import Remark, Translated, translated
 from multikueued.settings.profiles import profile_contradictions
 from multikueued.settings.sections import dependency_contradictions, mirror_remarks
-from multikueued.settings.values import Hook, advice, camel, is_list, register_values, shown
+from multikueued.settings.values import Hook, camel, is_list, register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where kubelet writes the pod's own namespace."""
@@ -214,7 +215,7 @@ def _complaints(error: BaseException, path: str = "") -> Iterator[str]:
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
         known = [camel(field.name) for field in attrs.fields(error.cl)]
         for key in sorted(error.extra_fields):
-            hint = advice(key, known, f"the settings here are {', '.join(known)}")
+            hint = did_you_mean(key, known) or f"the settings here are {', '.join(known)}"
             yield f"{path}.{key}: there is no such setting: {hint}".lstrip(".")
     elif isinstance(error, cattrs.BaseValidationError):
         for nested in error.exceptions:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Final
 
 from multikueue.core.dispatchers.scored.profile import Profile, parse_profiles
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
+from multikueue.core.model.name_lists import alike, did_you_mean
 from multikueue.core.model.quantities import exact
 from multikueue.core.model.written_values import LABEL_VALUE, is_label_selector
 from multikueue.core.workload.seen.graces import LONGEST_GRACE
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.settings.frameworks import UNSUPPORTED, framework_names
-from multikueued.settings.values import SettingRule, advice, at_least, checked, duration, shown
+from multikueued.settings.values import SettingRule, at_least, checked, duration, shown
 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -33,6 +33,11 @@ MIN_SIZE: Final = 1 << 20
 
 def _text(form: re.Pattern[str], error: str) -> SettingRule:
     return checked(lambda value: isinstance(value, str) and form.fullmatch(value) is not None, error)
+
+
+def _name_of(what: str) -> SettingRule:
+    letters = "lower-case letters, digits and '-', beginning and ending with a letter or digit"
+    return _text(_OBJECT_NAME, f"cannot be {what}: use at most 63 {letters}")
 
 
 def _is_server_url(value: Any) -> bool:
@@ -80,7 +85,7 @@ def _dispatcher_name(value: Any) -> Any:
     """As in Kueue any text names another controller; but not what is almost, or a part of, a dispatcher's name."""
     known = (*BUILT_IN, *installed_dispatchers())
     text = isinstance(value, str) and "/" not in value
-    if value in known or (text and not any(value in name for name in known) and not _is_like(value, known)):
+    if value in known or (text and not any(value in name for name in known) and not alike(value, known)):
         return value
     if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value):
         brought = ", ".join(known[len(BUILT_IN) :]) or "none"
@@ -90,19 +95,15 @@ def _dispatcher_name(value: Any) -> Any:
             "most 63 characters"
         )
     if value.startswith(_KUEUES_DOMAIN):
-        hint = advice(value, known, f"there are {' and '.join(known)}")
+        hint = did_you_mean(value, known) or f"there are {' and '.join(known)}"
         raise ValueError(f'Kueue has no dispatcher "{value}": {hint}')
     return value
-
-
-def _is_like(value: str, known: Iterable[str]) -> bool:
-    return bool(difflib.get_close_matches(value, known, n=1))
 
 
 def _framework_name(value: Any) -> Any:
     known = framework_names()
     if value not in known and value not in UNSUPPORTED:
-        hint = advice(value, known, f"there are {', '.join(known)}", most=2)
+        hint = did_you_mean(str(value), known, most=2) or f"there are {', '.join(known)}"
         raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {hint}")
     return value
 
@@ -124,28 +125,11 @@ LabelValue = Annotated[
     ),
 ]
 """A text that Kubernetes accepts as a label's value."""
-ObjectName = Annotated[
-    str,
-    _text(
-        _OBJECT_NAME,
-        "cannot be a name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or "
-        "digit",
-    ),
-]
+ObjectName = Annotated[str, _name_of("a name")]
 """A text that Kubernetes accepts as the name of a namespace, a Lease, a Secret."""
-AccountName = Annotated[
-    str,
-    _text(_OBJECT_NAME, "cannot be the name of a ServiceAccount: use at most 63 lower-case letters, digits and '-'"),
-]
+AccountName = Annotated[str, _name_of("the name of a ServiceAccount")]
 """The same for a ServiceAccount."""
-ConfigName = Annotated[
-    str,
-    _text(
-        _OBJECT_NAME,
-        "cannot be the name of a MultiKueueConfig that a check refers to: use at most 63 lower-case letters, digits "
-        "and '-', beginning and ending with a letter or digit",
-    ),
-]
+ConfigName = Annotated[str, _name_of("the name of a MultiKueueConfig that a check refers to")]
 """The same for a MultiKueueConfig that an AdmissionCheck can name."""
 Selector = Annotated[
     str,

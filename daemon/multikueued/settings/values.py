@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
 
@@ -41,19 +40,6 @@ def shown(value: Any) -> str:
     if value is None:
         return "an empty value"
     return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def advice(value: object, known: Iterable[str], otherwise: str, *, most: int = 1) -> str:
-    """What to write instead of an unknown name.
-
-    Args:
-        value: the name.
-        known: the names there are.
-        otherwise: the advice if none of them is similar.
-        most: how many of them to suggest.
-    """
-    close = difflib.get_close_matches(str(value), known, n=most)
-    return f'did you mean "{" or ".join(close)}"?' if close else otherwise
 
 
 def is_list(kind: Any) -> bool:

@@ -6,7 +6,6 @@ connected. Each step can be repeated, so the same command again goes on where it
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Iterator
 from typing import Final
@@ -18,6 +17,7 @@ from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
+from multikueue.core.model.name_lists import alike
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.second_names import held_as_second, second_name
@@ -287,7 +287,7 @@ async def enlist(manager: ManagerAccess, config: str, listing: Json | None, work
     """List the worker in the MultiKueueConfig, which is made if there is none."""
     if listing is None:
         others = map(name_of, (await manager.client.list(MULTIKUEUE_CONFIG)).items)
-        close = difflib.get_close_matches(config, others, 1)
+        close = alike(config, others)
         meant = f"; if you meant {close[0]}, delete it and name that with --multikueue-config" if close else ""
         await manager.client.create(MULTIKUEUE_CONFIG, objects.multikueue_config(config, [worker]))
         manager.say(f"manager: made MultiKueueConfig {config}, as there was none of that name{meant}")

@@ -14,22 +14,23 @@ import click
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.commands.options import (
+    FILE,
     KUBECONFIGS,
     MANAGER_CONTEXT,
     WORKER_CONTEXT,
     WORKER_KUBECONFIG,
     WORKER_NAME,
     Duration,
-    completed_by,
     confirmed,
     named_cluster,
+    namespace_option,
+    option_of,
+    settings_option,
 )
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import ManagerAccess, manager_cluster
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @attrs.frozen
@@ -85,14 +86,8 @@ def manager_options(command: Callable[..., None]) -> Callable[..., None]:
     options = (
         KUBECONFIGS,
         MANAGER_CONTEXT,
-        click.option(
-            "--config", "--config-file", "config_file", type=FILE, help="The daemon's settings: kinds, namespace."
-        ),
-        click.option(
-            *("-n", "--namespace"),
-            shell_complete=completed_by("namespaces"),
-            help="Of the kubeconfig Secrets, if the settings do not say it.",
-        ),
+        settings_option("The daemon's settings: kinds, namespace."),
+        namespace_option("Of the kubeconfig Secrets, if the settings do not say it."),
     )
     for option in options:
         called = option(called)
@@ -126,10 +121,11 @@ NAME = click.argument("name")
 @side_options
 @click.option("--server", default="", help="The worker's address for the daemon, if it is not the context's.")
 @click.option("--ca", type=FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
-@click.option(
+@option_of(
     *("--multikueue-config", "config"),
-    shell_complete=completed_by("configs"),
-    help="The MultiKueueConfig to list it in. Needed if there are several.",
+    completes="configs",
+    text="The MultiKueueConfig to list it in. Needed if there are several.",
+    default=None,
 )
 @click.option("--namespaces", default="", help='How they are called there: \'{"team-a": "local-team-a"}\'.')
 @click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
@@ -183,10 +179,11 @@ def add(
 
 @click.command()
 @WORKER_NAME
-@click.option(
+@option_of(
     "--worker-context",
-    shell_complete=completed_by("contexts"),
-    help="The worker's context: remove its account there, too.",
+    completes="contexts",
+    text="The worker's context: remove its account there, too.",
+    default=None,
 )
 @manager_options
 @side_options

@@ -15,7 +15,7 @@ import attrs
 from multikueue import AdapterRegistry, JobKind
 from multikueue.adapters import AVAILABLE
 from multikueue.adapters.safe import SafeAdapter
-from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.conditions import created_at, deleted_at
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.giving_up import holding_finalizers
 from multikueue.core.model.grace import MARGIN, ends_by, longest_grace
@@ -115,7 +115,7 @@ class CopyReader:
             ApiError: it does not answer, or does not accept the credentials.
         """
         rows, ending = AdapterRegistry(self.kinds), list[EndingCopy]()
-        times = ((_deleted_at(job) or _made_at(job), resource, job) for resource, job in deleted)
+        times = ((deleted_at(job) or created_at(job), resource, job) for resource, job in deleted)
         gone = [(at, resource, job) for at, resource, job in times if at is not None and now - at >= MARGIN]
         for _, resource, deletion in sorted(gone, key=lambda each: each[0])[:MOST_LOOKED_AT]:
             adapter = rows.get(resource.gvk)
@@ -158,22 +158,13 @@ def _may_be_served(gvk: GVK, served: Collection[GVK] | None) -> bool:
     return not gvk.group or served is None or gvk in served
 
 
-def _deleted_at(job: Json) -> datetime | None:
-    return parse_timestamp(dig(job, "metadata", "deletionTimestamp"))
-
-
-def _made_at(job: Json) -> datetime | None:
-    return parse_timestamp(dig(job, "metadata", "creationTimestamp"))
-
-
 def _may_have_pods(job: Json, adapter: SafeAdapter) -> bool:
     return adapter.outcome(job) is None and not adapter.pods_are_gone(job)
 
 
 def ending_copy(job: Json, adapter: SafeAdapter) -> EndingCopy:
     """What is known of one job copy without its pods."""
-    deleted = _deleted_at(job)
-    made = _made_at(job)
+    deleted = deleted_at(job)
     is_pod = adapter.resource == POD
     grace = timedelta(0) if is_pod else longest_grace(_templates(job, adapter))  # the time of a pod has it already
     named = prebuilt_workload(job)
@@ -182,7 +173,7 @@ def ending_copy(job: Json, adapter: SafeAdapter) -> EndingCopy:
         kind=adapter.resource.gvk.kind,
         key=ObjectKey.of(job),
         uid=uid(job),
-        created=made,
+        created=created_at(job),
         deleted=deleted,
         due=None if deleted is None else ends_by(deleted, grace),
         finalizers=tuple(holding_finalizers(job)),
@@ -200,7 +191,7 @@ def _templates(job: Json, adapter: SafeAdapter) -> list[Json]:
 
 def late_pod(pod: Json) -> LatePod | None:
     """A pod that is to end and has not; None: nobody has deleted it, or it has ended."""
-    due = parse_timestamp(dig(pod, "metadata", "deletionTimestamp"))
+    due = deleted_at(pod)
     if due is None or dig(pod, "status", "phase") in ("Succeeded", "Failed") or not is_terminating(pod):
         return None
     return LatePod(name_of(pod), str(dig(pod, "spec", "nodeName") or ""), due)

@@ -12,19 +12,20 @@ import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.name_lists import listed
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.protocols import read
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError, WorkerError
 from multikueued.reports.typenames import title
 from multikueued.workers.ending_wait import EndingWait
 from multikueued.workers.jobs import (
-    Ours,
     ask_to_leave,
     cordon,
     known_kinds,
     never_ends,
     obstacle,
+    own_checks,
     pods_of,
     running_on,
     why_not_moved,
@@ -38,8 +39,6 @@ STANDS: Final = 5.0
 """Seconds for which what a moved job waits for has to be the same before it is told."""
 ACTS: Final = 15.0
 """Seconds that the daemon may take to send a job back before it is told that it has not."""
-MOST_NAMED: Final = 5
-"""Jobs that are named where they are counted."""
 
 
 @attrs.frozen
@@ -93,18 +92,19 @@ async def drain(
 
 async def sort(manager: ManagerAccess, worker: str, *, can_move: bool) -> Sorted:
     """Tell what of a worker can be moved, and why the rest cannot."""
-    kinds, ours = known_kinds(manager.settings), await Ours.read(manager)
+    kinds, ours = known_kinds(manager.settings), await own_checks(manager)
     movable: list[Json] = []
     stay: list[UnmovedJob] = []
     async with AsyncExitStack() as stack:
-        elsewhere = MoveTargets(manager, stack, ours.workers)
+        elsewhere = MoveTargets(manager, stack, ours.our_checks)
         for workload in await running_on(manager, worker):
             owner = workloads.owner(workload)
             kind = kinds.get(owner.gvk) if owner is not None else None
             endless = never_ends(workload, kind, await pods_of(manager, workload))
-            why = endless or (why_not_moved(workload, kind, ours.check_of(workload)) if can_move else "it runs")
+            check = ours.check_of(workload)
+            why = endless or (why_not_moved(workload, kind, check) if can_move else "it runs")
             if not why and kind is not None and owner is not None:
-                others = [name for name in ours.workers_of(workload) if name != worker]
+                others = [name for name in ours.workers_of(check or "") if name != worker]
                 key = ObjectKey(ObjectKey.of(workload).namespace, owner.name)
                 job = await read(manager.client, kind.resource, key)
                 why = _nowhere([(name, await elsewhere.why_not(name, workload, job, kind)) for name in others])
@@ -132,7 +132,7 @@ async def _move_all(
     for workload in movable:
         try:
             await _move(manager, worker, workload, deadline)
-        except WorkerError:
+        except CommandError:
             raise
         except BaseException:  # Ctrl-C as well
             undo = f"multikueue worker uncordon {worker} ends cordon and move"
@@ -204,9 +204,8 @@ async def _until_empty(manager: ManagerAccess, worker: str, deadline: float | No
     while left := await running_on(manager, worker):
         over = deadline is not None and time.monotonic() > deadline
         if len(left) != last_count:
-            named = ", ".join(map(title, left[:MOST_NAMED]))
-            rest = f" and {more} more" if (more := len(left) - MOST_NAMED) > 0 else ""
-            manager.say(f"{worker} has {len(left)} job{'' if len(left) == 1 else 's'} left: {named}{rest}")
+            named = listed([*map(title, left)])
+            manager.say(f"{worker} has {len(left)} job{'' if len(left) == 1 else 's'} left: {named}")
             last_count = len(left)
             stay = (await sort(manager, worker, can_move=False)).stay
             if stay and not any(unmoved.ends for unmoved in stay):

@@ -5,22 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
-
-import attrs
 
 from multikueue import AVAILABLE, GVK, JobKind
 from multikueue.adapters.pod import PODS
-from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, controller_of, dig, is_terminating, name_of, uid
+from multikueue.core.model.objects import annotations_of, controller_of, dig, is_terminating, uid
 from multikueue.core.model.workloads import CheckState, is_serving_pod
 from multikueue.protocols import read
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import title
 from multikueued.settings.config import Settings
 from multikueued.settings.kinds import chosen_kinds
@@ -47,39 +45,17 @@ async def running_on(manager: ManagerAccess, worker: str) -> list[Json]:
     return sorted(running, key=title)
 
 
-@attrs.frozen
-class Ours:
-    """Our AdmissionChecks and the workers behind each."""
-
-    workers: Mapping[str, list[str]]
-    """By the name of a check."""
-
-    @classmethod
-    async def read(cls, manager: ManagerAccess) -> Ours:
-        """Read them from the manager."""
-        configs = {name_of(config): config for config in (await manager.client.list(MULTIKUEUE_CONFIG)).items}
-        checks = (await manager.client.list(ADMISSION_CHECK)).items
-        ours = [check for check in checks if dig(check, "spec", "controllerName") == manager.settings.controller_name]
-        return cls({name_of(check): clusters(configs.get(config_name(check), {})) for check in ours})
-
-    def check_of(self, workload: Json) -> str | None:
-        """The name of our check on a Workload."""
-        return next((entry["name"] for entry in workloads.checks(workload) if entry["name"] in self.workers), None)
-
-    def workers_of(self, workload: Json) -> list[str]:
-        """The workers that may get a Workload."""
-        return self.workers.get(self.check_of(workload) or "", [])
+async def own_checks(manager: ManagerAccess) -> ManagerObjects:
+    """The AdmissionChecks of the daemon of these settings alone, and the configs: which worker may get what."""
+    configs = (await manager.client.list(MULTIKUEUE_CONFIG)).items
+    checks = (await manager.client.list(ADMISSION_CHECK)).items
+    ours = (check for check in checks if dig(check, "spec", "controllerName") == manager.settings.controller_name)
+    return ManagerObjects(checks=tuple(ours), configs=tuple(configs))
 
 
 async def pods_of(manager: ManagerAccess, workload: Json) -> list[Json]:
     """The manager's pods behind a Workload of pods; empty for other kinds."""
-    references: Iterable[Json] = dig(workload, "metadata", "ownerReferences") or ()
-    names = [
-        reference["name"]
-        for reference in references
-        if (reference.get("apiVersion"), reference.get("kind")) == ("v1", "Pod")
-    ]
-    namespace = ObjectKey.of(workload).namespace
+    namespace, names = ObjectKey.of(workload).namespace, workloads.owner_names(workload, PODS.gvk)
     pods = [await read(manager.client, PODS, ObjectKey(namespace, name)) for name in names]
     return [pod for pod in pods if pod is not None]
 

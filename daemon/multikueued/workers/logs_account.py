@@ -16,14 +16,14 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.protocols import ApiClient, read
-from multikueued.commands.options import WORKER_CONTEXT, WORKER_NAME
+from multikueued.commands.options import FILE, WORKER_CONTEXT, WORKER_NAME
 from multikueued.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
 from multikueued.rbac.role_rule import verbs_of
 from multikueued.workers import objects
 from multikueued.workers.add import Joining
 from multikueued.workers.addresses import authority_in
-from multikueued.workers.command import FILE, Clusters, manager_options, side_options
+from multikueued.workers.command import Clusters, manager_options, side_options
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, decoded, make_namespace
 from multikueued.workers.tokens import filled

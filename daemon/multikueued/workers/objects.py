@@ -185,7 +185,7 @@ def multikueue_config(name: str, listed: Iterable[str]) -> Json:
 def plain_object(resource: Resource, name: str, spec: Json, namespace: str = "") -> Json:
     """An object with a name and a spec; an empty namespace: it is in none."""
     metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
-    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": metadata, "spec": spec}
+    return resource.object({"metadata": metadata, "spec": spec})
 
 
 def location(cluster: Json) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import difflib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
@@ -11,15 +10,15 @@ from typing import Final, TypeAlias
 import attrs
 import click
 
-from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, NAMESPACE
+from multikueue.core.model.kinds import NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, name_of, resource_version
+from multikueue.core.model.objects import dig, resource_version
 from multikueue.core.model.outside_text import one_line
 from multikueue.errors import AlreadyExists, Conflict, NotFound
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient, read
-from multikueued.exits import NOT_FOUND, WorkerError
 from multikueued.rbac.objects import RESOURCES
+from multikueued.reading.manager_lists import cluster_of
 from multikueued.settings.config import Settings
 from multikueued.workers.objects import namespace_object
 
@@ -53,24 +52,9 @@ class ManagerAccess:
         """The MultiKueueCluster of a worker.
 
         Raises:
-            WorkerError: there is none.
+            CommandError: there is none.
         """
         return await cluster_of(self.client, worker)
-
-
-async def cluster_of(manager: ApiClient, worker: str) -> Json:
-    """The MultiKueueCluster of a worker.
-
-    Raises:
-        WorkerError: there is none.
-    """
-    cluster = await read(manager, MULTIKUEUE_CLUSTER, ObjectKey("", worker))
-    if cluster is not None:
-        return cluster
-    known = [name_of(cluster) for cluster in (await manager.list(MULTIKUEUE_CLUSTER)).items]
-    similar = difflib.get_close_matches(worker, known, 1)
-    meant = f": did you mean {similar[0]}?" if similar else f"; there are {', '.join(known)}" if known else ""
-    raise WorkerError(f'there is no MultiKueueCluster "{worker}" on the manager{meant}', NOT_FOUND)
 
 
 @asynccontextmanager

@@ -6,8 +6,10 @@ from typing import Final
 
 import anyio
 
+from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.name_lists import listed
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.protocols import ApiClient, read
@@ -71,8 +73,12 @@ async def remove_worker(
     if worker is None and not known:
         await manager.cluster(name)  # raises, with what may have been meant
     if worker is None:
-        account = f"{side.namespace}/{side.account}"
-        manager.say(f"{name} still has the account {account}: --worker-context removes it, and its token with it")
+        facts, account = connection_facts(cluster or {}), f"the account {side.namespace}/{side.account}"
+        if facts is not None and facts.same_as:
+            shared = f"the cluster of {name} is that of {listed(facts.same_as)}, too"
+            manager.say(f"{shared}: {account} stays there")
+        else:
+            manager.say(f"{name} still has {account}: --worker-context removes it, and its token with it")
 
 
 async def _empty(manager: ManagerAccess, name: str, timeout: float, *, force: bool) -> None:
@@ -86,9 +92,9 @@ async def _empty(manager: ManagerAccess, name: str, timeout: float, *, force: bo
 
 
 def _has_jobs(name: str, running: list[Json]) -> str:
-    listed = "\n".join(f"  {title(workload)}" for workload in running)
+    lines = "\n".join(f"  {title(workload)}" for workload in running)
     advice = "wait for them with --timeout, move them with worker drain --move, or say --force"
-    return f"{name} has jobs: {advice}:\n{listed}"
+    return f"{name} has jobs: {advice}:\n{lines}"
 
 
 async def _forget(manager: ManagerAccess, name: str, cluster: Json | None) -> bool:

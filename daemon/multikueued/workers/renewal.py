@@ -7,9 +7,8 @@ use, so nothing is interrupted. What goes wrong is told with the time at which t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import anyio
 import anyio.abc
@@ -20,11 +19,11 @@ from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.errors import ApiError, Conflict, Forbidden, MultiKueueError, NotFound, Unauthorized
-from multikueue.kube import ClientOptions, ClusterConfig, KubeClient, parse_worker_kubeconfig
+from multikueue.kube import ClientOptions, parse_worker_kubeconfig
 from multikueue.protocols import Writer
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
-from multikueued.clusters import ClusterClient
+from multikueued.clusters import Connect, over_http
 from multikueued.metrics.tokens import TokenMetrics
 from multikueued.tokens.bound import Bound, bound_in, issue
 from multikueued.workers.objects import location
@@ -38,9 +37,8 @@ AT_ONCE: Final = 4
 SETTLING: Final = 60.0
 """Seconds after a renewal in which the caches may not show it yet."""
 BACKOFF: Final = Backoff(base=30.0, cap=1_800.0, jitter=0.2)
-OPTIONS: Final = ClientOptions(deadline=15.0, connection_wait=15.0, connect_deadline=8.0, connections=1)
-
-Connect: TypeAlias = Callable[[str, ClusterConfig], AbstractAsyncContextManager[ClusterClient]]
+CONNECT: Final = over_http(ClientOptions(deadline=15.0, connection_wait=15.0, connect_deadline=8.0, connections=1))
+"""By connections that nothing else waits for."""
 
 log = structlog.get_logger(__name__)
 
@@ -50,11 +48,6 @@ class Emit(Protocol):
 
     def __call__(self, regarding: Json, type: str, reason: str, action: str, note: str) -> None:
         """Do it."""
-
-
-def connected(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[ClusterClient]:
-    """A worker over HTTP, by connections that nothing else waits for."""
-    return KubeClient(config, name=name, options=OPTIONS)
 
 
 def retry_in(bound: Bound, failures: int, now: datetime, fraction: float) -> float:
@@ -124,7 +117,7 @@ class Renewer:
     clock: Callable[[], datetime]
     metrics: TokenMetrics
     fraction: Callable[[], float] = lambda: 0.0
-    connect: Connect = connected
+    connect: Connect = CONNECT
     _attempts: dict[ObjectKey, Attempts] = attrs.field(factory=dict, init=False, repr=False)
     _limiter: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(AT_ONCE), init=False)
 

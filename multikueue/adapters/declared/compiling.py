@@ -28,6 +28,7 @@ from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.labels import MARKS_OF_COPIES, QUEUE_LABEL
 from multikueue.core.model.names import GVK, Resource
 from multikueue.core.model.objects import json_fault
+from multikueue.core.model.written_values import LABEL_KEY, LABEL_VALUE
 from multikueue.errors import AdapterError
 
 _G = TypeVar("_G")
@@ -39,10 +40,6 @@ _USUAL: Final = ".spec.managedBy"
 """The field that is known of the kinds with profiles."""
 _CREATING: Final = ("object", "workload", "origin")
 _SYNCING: Final = (*_CREATING, "remote")
-_LABEL: Final = re.compile(
-    r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-    r"(=[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?"
-)
 _ENDS_IT: Final = "deletes it at its end, and a copy that goes by itself would run again"
 _PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _FIXED: Final = frozenset((*MARKS_OF_COPIES, QUEUE_LABEL))
@@ -197,14 +194,14 @@ def _delegation(declared: Declaration, reading: DeclarationReader) -> tuple[Fiel
 
 
 def _label(text: str) -> tuple[str, str]:
-    if not _LABEL.fullmatch(text):
+    key, equals, value = text.partition("=")
+    if not LABEL_KEY.fullmatch(key) or (equals and not LABEL_VALUE.fullmatch(value)):
         raise ValueError(f"{text!r} is not a label: write KEY=VALUE, as example.com/run-by=multikueue")
-    key, _, value = text.partition("=")
     return key, value or _DELEGATED
 
 
 def _label_key(text: str) -> str:
-    if "=" in text or not _LABEL.fullmatch(text):
+    if not LABEL_KEY.fullmatch(text):
         raise ValueError(f"{text!r} is not the key of a label: write it like example.com/job-name")
     return text
 

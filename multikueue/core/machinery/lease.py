@@ -82,6 +82,9 @@ class LeaseCandidate:
 
     * The driver calls `observe` after each read, then `decide`. It writes `next_lease`, then calls `wrote`.
     * Between `wrote` and `leads_until` this candidate leads, and no other.
+
+    Raises:
+        SettingsError: it has no identity.
     """
 
     key: ObjectKey
@@ -98,6 +101,10 @@ class LeaseCandidate:
     """When this candidate observed the last change of the record, on its own clock."""
     _written_at: float = attrs.field(default=-math.inf, init=False)
     """When this candidate began its last successful write, on its own clock."""
+
+    def __attrs_post_init__(self) -> None:
+        if not self.identity:
+            raise SettingsError("identity: a leader must have one: a Lease without a holder is free")
 
     def __repr__(self) -> str:
         return f"<Candidate {self.identity}: Lease {self.key}, held by {self.holder or 'nobody'}>"

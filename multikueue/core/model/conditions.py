@@ -32,6 +32,16 @@ def parse_timestamp(text: str | None) -> datetime | None:
         return None
 
 
+def created_at(obj: Json) -> datetime | None:
+    """When an object was created; None: it says no time."""
+    return parse_timestamp(dig(obj, "metadata", "creationTimestamp"))
+
+
+def deleted_at(obj: Json) -> datetime | None:
+    """When somebody deleted it, of a pod when its grace period is over; None: nobody has."""
+    return parse_timestamp(dig(obj, "metadata", "deletionTimestamp"))
+
+
 def conditions(obj: Json) -> list[Json]:
     """The object's `status.conditions`."""
     return dig(obj, "status", "conditions") or []

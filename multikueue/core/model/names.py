@@ -70,6 +70,10 @@ class Resource:
         """The name used in errors and RBAC: `jobs.batch`, `pods`."""
         return f"{self.plural}.{self.gvk.group}" if self.gvk.group else self.plural
 
+    def object(self, fields: Json) -> Json:
+        """One of this kind, with these fields: those of a list come without their kind."""
+        return {"apiVersion": self.gvk.api_version, "kind": self.gvk.kind, **fields}
+
     def __str__(self) -> str:
         return self.qualified
 

@@ -16,7 +16,9 @@ _NAME: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 LABEL_VALUE: Final = re.compile(_NAME)
 """A text that Kubernetes takes as a label's value, as it takes an empty one."""
 _LABEL: Final = r"[a-z0-9](?:[-a-z0-9]{0,251}[a-z0-9])?"
-_KEY: Final = rf"(?:{_LABEL}(?:\.{_LABEL})*/)?{_NAME}"
+_KEY: Final = rf"(?:(?=[^/]{{1,253}}/){_LABEL}(?:\.{_LABEL})*/)?{_NAME}"
+LABEL_KEY: Final = re.compile(_KEY)
+"""A text that Kubernetes takes as a label's key."""
 _SPACE: Final = r"[ \t\r\n]*"
 _VALUE: Final = rf"{_SPACE}(?:{_NAME})?{_SPACE}"
 _SET: Final = rf"[ \t\r\n]+(?:not)?in{_SPACE}\({_VALUE}(?:,{_VALUE})*\)"

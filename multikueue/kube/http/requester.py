@@ -23,6 +23,7 @@ from multikueue.errors import (
     AlreadyExists,
     ApiError,
     DeadlineExceeded,
+    NotFound,
     NotSent,
     ServerFault,
     TooManyRequests,
@@ -48,6 +49,9 @@ _LARGE: Final = 1 << 20
 """Bytes of a body that aiohttp warns of, as it would write them in one piece."""
 _MAX_THROTTLED_TRIES: Final = 5
 """Tries of a call that the server answers with Retry-After (429 or 5xx), within the call's deadline."""
+
+_NOTHING_LEFT: Final = b"{}"
+"""The answer to a DELETE that has left nothing."""
 
 _AS_IT_IS: Final = {"Accept-Encoding": "identity"}
 """Streams come in small pieces: API servers compress none."""
@@ -129,6 +133,8 @@ class Requester:
     async def fetch(self, request: Request, limit: int) -> bytes:
         """Send a request and read its answer within the deadline. Retry if the server answers with Retry-After.
 
+        A DELETE that was sent more than once, and whose object is not there at the last, has been done.
+
         Args:
             request: what to send.
             limit: how many bytes the answer may have.
@@ -154,6 +160,8 @@ class Requester:
                     if wait is None or late or tries == _MAX_THROTTLED_TRIES:
                         raise failed or error from None
                 except ApiError as error:
+                    if (failed is not None or time.again) and _has_come_about(request, error):
+                        return _NOTHING_LEFT
                     # After a try that may have created it, a refusal may be the consequence.
                     if failed is not None and request.method == "POST" and not isinstance(error, AlreadyExists):
                         raise failed from error
@@ -277,7 +285,8 @@ class Requester:
         """Send a request and wait for the headers of its answer, which the caller reads and closes.
 
         aiohttp sends a read, PUT or DELETE once more if the server has closed the connection meanwhile (RFC 9112,
-        9.3.1). If it did the first one, the second PUT is a Conflict and the second DELETE may be a NotFound.
+        9.3.1). If it did the first one, the second PUT is a Conflict, as is a second DELETE that names a version or
+        another object has the name by then: who gets one has to read. That of a DELETE may be a NotFound: see `fetch`.
         """
         CALL.set(time)
         return await session.request(
@@ -301,3 +310,11 @@ class Requester:
         if self.options.impersonate:
             headers["Impersonate-User"] = self.options.impersonate
         return headers
+
+
+def _has_come_about(request: Request, error: ApiError) -> bool:
+    """Whether a refusal shows what an earlier sending of the request was to bring about.
+
+    Only that of its object: a server that does not serve the kind, or has no such namespace, may still have it.
+    """
+    return request.method == "DELETE" and isinstance(error, NotFound) and error.name == request.name

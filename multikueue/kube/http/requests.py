@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import attrs
 import orjson
@@ -52,6 +52,11 @@ class Request:
         """Of what is asked for; empty: it is in none, or in several."""
         _, _, below = self.path.partition("/namespaces/")
         return re.split("[/?]", below, maxsplit=1)[0]
+
+    @property
+    def name(self) -> str:
+        """The last part of the path: of one object its name, if it is about no subresource."""
+        return unquote(self.path.partition("?")[0].rpartition("/")[2])
 
 
 def _collection(resource: Resource, namespace: str) -> str:

@@ -41,6 +41,8 @@ class CallTime:
     """Seconds until a try has a token and a connection, the lookup of the name and TLS included."""
     sent: bool = attrs.field(default=False, init=False)
     """Whether the current try had a connection: the server may have got it."""
+    again: bool = attrs.field(default=False, init=False)
+    """Whether any try had a second one: aiohttp sends a read, PUT or DELETE once more if the first has broken."""
     scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
     _left: float = attrs.field(init=False)
 
@@ -58,6 +60,7 @@ class CallTime:
     def has_connection(self) -> None:
         """The try has a connection, and is about to be sent: perhaps again, since the first connection broke."""
         if self.sent:
+            self.again = True
             return
         self.sent = True
         self.scope.deadline = _now() + self._left

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import difflib
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 import attrs
 import yaml
 
+from multikueue.core.model.name_lists import instead
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
@@ -43,9 +43,6 @@ class _ForeignLoader(_Loader):
 FLAGS: Final = ("insecure-skip-tls-verify", "disable-compression", "provideClusterInfo")
 """Of a kubeconfig's clusters and users, and of an exec plugin: all that we read and that is true or false. None that we
 read is a number."""
-
-MOST_NAMED: Final = 5
-"""Contexts that are named where none is like the one that is not there."""
 
 
 @attrs.frozen
@@ -92,7 +89,7 @@ class Document:
             refuse("no current-context is set")
         section = self.contexts.get(name)
         if section is None:
-            refuse(f'context "{name}" does not exist{self._meant(name) if context else ""}')
+            refuse(f'context "{name}" does not exist{instead(name, self.contexts) if context else ""}')
         cluster = self.clusters.get(text(section, "cluster"))
         if cluster is None or not cluster.get("server"):
             refuse(f'context "{name}" names no cluster with a server')
@@ -103,14 +100,6 @@ class Document:
         selection = ContextSelection(cluster, self.users.get(user_name, {}), namespace)
         selection.check()
         return selection
-
-    def _meant(self, name: str) -> str:
-        """Which contexts may be meant by one that is not there; empty: there are none."""
-        close = difflib.get_close_matches(name, self.contexts)
-        if close:
-            return f": did you mean {' or '.join(close)}?"
-        known = sorted(self.contexts)
-        return f"; there are {', '.join(known[:MOST_NAMED])}{' and more' * (len(known) > MOST_NAMED)}" if known else ""
 
 
 @attrs.frozen

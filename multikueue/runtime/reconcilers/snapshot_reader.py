@@ -19,7 +19,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, namespace_of
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import Owner, cluster_name, has_quota
+from multikueue.core.model.workloads import Owner, cluster_name, has_quota, is_elastic, is_finished
 from multikueue.core.workload.seen.graces import LATE_CREATION
 from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, Worker, hidden
 from multikueue.core.workload.seen.worker_states import (
@@ -296,6 +296,7 @@ class SnapshotReader:
             supplied=self.memory.supplied(name, key),
             jobs=there.jobs,
             shared=there.shared,
+            slices=tuple(_slices_on(cluster, siblings, there.namespace)),
             pods=self.memory.pods(name, key, here.attempt),
             removed=source is None,
             second_of=second.first if second is not None and moved is None else "",
@@ -377,6 +378,14 @@ class SnapshotReader:
         """The MultiKueueCluster, unless it is gone or going; one that is not in the pool is not reconciled yet."""
         cluster = self.manager.clusters.get(ObjectKey("", name))
         return None if cluster is None or is_terminating(cluster) else cluster
+
+
+def _slices_on(cluster: WorkerCluster, siblings: Iterable[Json], there: str) -> Iterator[Json]:
+    """See `Worker.slices`."""
+    for sibling in siblings:
+        if cluster.known is not None and is_elastic(sibling) and is_finished(sibling):
+            copy = cluster.known.workload_of(ObjectKey.of(sibling), there)
+            yield from () if copy is None or is_finished(copy) else (copy,)
 
 
 def _queue(key: ObjectKey, workload: Json) -> ObjectKey:

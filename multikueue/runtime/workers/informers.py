@@ -137,8 +137,11 @@ class WorkerInformers(WorkerCopies):
             indexes=INDEXES_THERE if settings.on_figures is None else {**INDEXES_THERE, **QUOTA_INDEXES},
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
-        jobs = {row.resource.gvk: _jobs(row, informer, settings, name, earlier) for row in settings.adapters.followed}
         is_used = partial(_is_used, settings, name, workloads)
+        jobs = {
+            row.resource.gvk: _jobs(row, partial(informer, sleep=partial(_rest, is_used, row)), settings, name, earlier)
+            for row in settings.adapters.followed
+        }
         return cls(
             client,
             MutationCache(workloads),
@@ -284,6 +287,11 @@ def _limited(
 
 def _is_used(settings: WorkerSettings, name: ClusterName, workloads: Informer, gvk: GVK) -> bool:
     return settings.is_used(name, gvk, workloads.values())
+
+
+async def _rest(is_used: Callable[[GVK], bool], kind: SafeAdapter, seconds: float) -> None:
+    """Wait out a back-off of a kind. Where something of it may be there, it is asked for as often as a lost worker."""
+    await anyio.sleep(min(seconds, CONNECTION_BACKOFF.cap) if is_used(kind.resource.gvk) else seconds)
 
 
 def _shares(name: ClusterName, to: WorkerSettings) -> CopyShares:

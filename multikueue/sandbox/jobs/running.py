@@ -17,7 +17,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
-from multikueue.errors import AlreadyExists
+from multikueue.errors import AlreadyExists, Conflict, NotFound
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
 from multikueue.protocols import ApiClient, Subresource
@@ -35,6 +35,7 @@ from multikueue.sandbox.jobs.kubelet import bind, is_bound, remove
 from multikueue.sandbox.jobs.pods import SetPods, ended, has_ended, job_pods, owners, unready
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
+from multikueue.sandbox.kinds.job_course import seconds_kept
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, is_gated
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
@@ -108,6 +109,16 @@ class JobRunner:
     async def reconcile(self, key: tuple[Resource, ObjectKey]) -> Action:
         """Bring one job forward."""
         resource, name = key
+        action = await self._go_on(resource, name)
+        job = self._jobs[resource].get(name) if resource == JOB else None
+        left = None if job is None or is_terminating(job) else seconds_kept(job, self.clock())
+        if job is not None and left is not None and left <= 0:
+            with suppress(Conflict, NotFound):  # whoever runs it
+                await self.client.delete(JOB, name, uid=uid(job), propagation="Foreground")
+            return action
+        return Action.earliest(action.delay, left)
+
+    async def _go_on(self, resource: Resource, name: ObjectKey) -> Action:
         kind, job = self._rows.get(resource), self._jobs[resource].get(name)
         if job is not None and resource == POD_RESOURCE and self._is_elsewhere(job):
             return Action.done()
@@ -120,7 +131,7 @@ class JobRunner:
         time, holders = anyio.current_time(), self._jobs[JOB].by(uid(job)) if kind.makes_jobs else [job]
         listed = [pod for holder in holders for pod in self._jobs[POD_RESOURCE].by(uid(holder))]
         pods = [pod for pod in listed if not self._is_elsewhere(pod)]
-        stopped = kind.is_held(job) or is_deleted(job)
+        stopped = kind.is_held(job) or is_deleted(job) or not kind.course.is_active(job)
         turn = decide_run(
             kind,
             job,

@@ -8,7 +8,9 @@ from typing import Protocol
 
 import attrs
 
+from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 
 
 @attrs.frozen
@@ -78,6 +80,19 @@ class Moment:
         """A run that begins now."""
         drawn = self.draw()
         return Run(drawn, self.time + self.startup, self.time + max(self.startup, drawn.duration))
+
+
+def seconds_left(obj: Json, field: str, began: str | None, now: datetime) -> float | None:
+    """Until so much of it is over as a field of its spec allows; None: it allows any, or it has not begun."""
+    allowed, since = dig(obj, "spec", field), parse_timestamp(began)
+    return None if allowed is None or since is None else float(allowed) - (now - since).total_seconds()
+
+
+def by_then(turn: Turn, left: float | None, moment: Moment) -> Turn:
+    """The same, and another look once so many seconds have passed, if any are left."""
+    if left is None or left <= 0 or turn.run is None:
+        return turn
+    return attrs.evolve(turn, at=moment.time + left if turn.at is None else min(turn.at, moment.time + left))
 
 
 class Course(Protocol):

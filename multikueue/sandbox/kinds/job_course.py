@@ -14,11 +14,16 @@ import attrs
 from multikueue.core.model.conditions import condition, conditions, find, is_true, new_condition, timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
+from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn, by_then, seconds_left
 
 _NO_PODS: Json = {"terminating": 0, "uncountedTerminatedPods": {}, "ready": 0}
 _REPLACED_LATE: Final = "Failed"
 """A `podReplacementPolicy`: no pod is made while another ends."""
+_ENDS: Final = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed"}
+"""What says how a Job will end, and the end."""
+_PER_INDEX: Final = ("backoffLimitPerIndex", "maxFailedIndexes")
+_TOO_MANY: Final = ("MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes")
+_LATE: Final = ("DeadlineExceeded", "Job was active longer than specified deadline")
 
 
 class JobCourse:
@@ -33,11 +38,12 @@ class JobCourse:
         """See `Course`."""
         if self.ending(job) is not None:
             return Turn()
+        settled = next((condition(job, kind) for kind in _ENDS if is_true(job, kind)), None)
+        if settled is not None and dig(job, "status", "startTime"):
+            return _settled(job, settled, moment)
         succeeded = _number(job, "status", "succeeded")
         if succeeded >= wanted(job) and (succeeded or dig(job, "spec", "completions") == 0) and not moment.deleted:
-            status = completed(job, succeeded, moment.now)
-            started_at = {} if moment.suspended else {"startTime": timestamp(moment.now)}
-            return Turn(status={**started_at, **status}, event=("Completed", "Job completed"))
+            return _completed(job, succeeded, moment)
         if moment.suspended:
             return _suspended(job, moment)
         if moment.deleted:
@@ -46,10 +52,13 @@ class JobCourse:
             return Turn()
         if not pods(job):
             return _shown(job, {**started(job, 0, 0, moment.now), "terminating": moment.ending})
-        run = run or moment.started()
+        run, began = run or moment.started(), dig(job, "status", "startTime")
+        left = seconds_left(job, "activeDeadlineSeconds", began, moment.now)
+        if left is not None and left <= 0:
+            return _settled(job, _condition("FailureTarget", True, *_LATE, moment.now), moment)
         if moment.time < run.ends_at:
-            return _running(job, run, moment)
-        return _ended(job, run, moment.time, moment.now)
+            return by_then(_running(job, run, moment), left, moment)
+        return _ended(job, run, moment)
 
     def ending(self, job: Json) -> Ending | None:
         """See `Course`."""
@@ -83,6 +92,26 @@ def pods(job: Json) -> int:
     return min(_parallelism(job), max(0, wanted(job) - _number(job, "status", "succeeded")))
 
 
+def seconds_kept(job: Json, now: datetime) -> float | None:
+    """Until a Job that has ended is deleted; None: it has not ended, or is kept."""
+    ended = next((condition(job, kind) for kind in _ENDS.values() if is_true(job, kind)), None)
+    return seconds_left(job, "ttlSecondsAfterFinished", dig(ended, "lastTransitionTime"), now)
+
+
+def _settled(job: Json, settled: Json, moment: Moment) -> Turn:
+    """What is said already how it ends: its pods are deleted, and it ends once they have gone."""
+    failed = _number(job, "status", "failed") + _number(job, "status", "active")
+    lost = {"failed": failed} if failed and settled["type"] == "FailureTarget" else {}
+    status = {**stopped(job), **lost, "terminating": moment.ending}
+    if settled not in conditions(job):
+        return Turn(status={**status, "conditions": [*conditions(job), settled]})
+    if moment.ending or _number(job, "status", "active"):
+        return _shown(job, status)
+    end, words = _ENDS[settled["type"]], (settled.get("reason") or "", settled.get("message") or "")
+    ended = {"completionTime": timestamp(moment.now)} if end == "Complete" else {}
+    return _final(job, {**status, **ended}, (end,), words, moment.now)
+
+
 def _suspended(job: Json, moment: Moment) -> Turn:
     counted = {"terminating": moment.ending}
     if is_true(job, "Suspended") and not _number(job, "status", "active") and not dig(job, "status", "startTime"):
@@ -106,17 +135,16 @@ def _running(job: Json, run: Run, moment: Moment) -> Turn:
     return Turn(status=status, run=run, at=at, event=event)
 
 
-def _ended(job: Json, run: Run, time: float, now: datetime) -> Turn:
+def _ended(job: Json, run: Run, moment: Moment) -> Turn:
     if run.fate.fails:
-        message = "Job has reached the specified backoff limit"
-        return Turn(status=failed(job, now), event=("BackoffLimitExceeded", message))
+        return _failed(job, moment.now)
     succeeded = _number(job, "status", "succeeded") + pods(job)
     if succeeded >= wanted(job):
-        return Turn(status=completed(job, succeeded, now), event=("Completed", "Job completed"))
-    following = attrs.evolve(run, ready_at=time, ends_at=time + run.fate.duration)
-    counted = {**job, "status": {**(job.get("status") or {}), "succeeded": succeeded}}
+        return _completed(job, succeeded, moment)
+    following = attrs.evolve(run, ready_at=moment.time, ends_at=moment.time + run.fate.duration)
+    counted = {**job, "status": {**_status(job), "succeeded": succeeded, **_indexes(job, "completed", succeeded)}}
     count = pods(counted)
-    return Turn(status=started(counted, count, count, now), run=following, at=following.ends_at)
+    return Turn(status=started(counted, count, count, moment.now), run=following, at=following.ends_at)
 
 
 def _parallelism(job: Json) -> int:
@@ -152,30 +180,40 @@ def started(job: Json, pods: int, ready: int, now: datetime) -> Json:
     return result
 
 
-def completed(job: Json, succeeded: int, now: datetime) -> Json:
+def _completed(job: Json, succeeded: int, moment: Moment) -> Turn:
     """All completions are reached."""
-    reason, message = "CompletionsReached", "Reached expected number of succeeded pods"
-    result = {**stopped(job), "succeeded": succeeded, "completionTime": timestamp(now)}
-    return _final(job, result, ("SuccessCriteriaMet", "Complete"), reason, message, now)
+    words = ("CompletionsReached", "Reached expected number of succeeded pods")
+    now = timestamp(moment.now)
+    result = {**({} if moment.suspended else {"startTime": now}), **stopped(job), "succeeded": succeeded}
+    result.update({"completionTime": now, **_indexes(job, "completed", succeeded)})
+    return _final(job, result, ("SuccessCriteriaMet", "Complete"), words, moment.now)
 
 
-def failed(job: Json, now: datetime) -> Json:
+def _failed(job: Json, now: datetime) -> Turn:
     """Its pods failed more often than it allows."""
-    reason, message = "BackoffLimitExceeded", "Job has reached the specified backoff limit"
-    limit = dig(job, "spec", "backoffLimit")
+    words = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    limit, each, most = (dig(job, "spec", field) for field in ("backoffLimit", *_PER_INDEX))
     result = {**stopped(job), "failed": 1 + (limit if isinstance(limit, int) else 6)}
-    return _final(job, result, ("FailureTarget", "Failed"), reason, message, now)
+    if each is not None:
+        words = _TOO_MANY if most is not None and most < wanted(job) else ("FailedIndexes", "Job has failed indexes")
+        result.update({"failed": wanted(job) * (1 + each), **_indexes(job, "failed", wanted(job))})
+    return _final(job, result, ("FailureTarget", "Failed"), words, now)
+
+
+def _indexes(job: Json, what: str, count: int) -> Json:
+    """The first indexes of an indexed Job, which are its pods that have ended so."""
+    indexed, end = dig(job, "spec", "completionMode") == "Indexed", count - 1
+    return {f"{what}Indexes": "0" + f"{',' if count == 2 else '-'}{end}" * (end > 0)} if indexed and count else {}
 
 
 def _status(job: Json) -> Json:
     return job.get("status") or {}
 
 
-def _final(job: Json, result: Json, kinds: tuple[str, str], reason: str, message: str, now: datetime) -> Json:
-    listed = conditions(job)
-    for kind in kinds:
-        listed = [*listed, _condition(kind, True, reason, message, now)]
-    return {**result, "conditions": listed}
+def _final(job: Json, result: Json, kinds: tuple[str, ...], words: tuple[str, str], now: datetime) -> Turn:
+    listed = [*conditions(job), *(_condition(kind, True, *words, now) for kind in kinds)]
+    event = ("Completed", "Job completed") if kinds[-1] == "Complete" else words
+    return Turn(status={**result, "conditions": listed}, event=event)
 
 
 def _with(job: Json, kind: str, status: bool, reason: str, message: str, now: datetime) -> list[Json]:

@@ -18,7 +18,7 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import annotations_of, clone, dig, labels_of
-from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
+from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn, by_then, seconds_left
 from multikueue.sandbox.kinds.injecting import Injection, inject
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import PodSets, pod_set
@@ -48,6 +48,14 @@ _BATCH: Final = Stages(
     ),
 )
 _SERVING: Final = Stages(starting=_STARTING, running=_RUNNING)
+_LATE: Final = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_OVERDUE: Final = Stages(
+    running=Stage(
+        fields={"phase": "Failed", "reason": _LATE[0], "message": _LATE[1]},
+        conditions={"ContainersReady": "False", "Ready": "False"},
+        reason="PodFailed",
+    )
+)
 
 
 class PodCourse:
@@ -60,7 +68,11 @@ class PodCourse:
         if moment.suspended:
             return Turn()
         stages = _SERVING if _is_restarted(job) else _BATCH
-        turn = stages.turn(job, run, moment)
+        began = None if dig(job, "metadata", "ownerReferences") else dig(job, "status", "startTime")
+        left = seconds_left(job, "activeDeadlineSeconds", began, moment.now)
+        if left is not None and left <= 0 and self.ending(job) is None:
+            stages = _OVERDUE
+        turn = by_then(stages.turn(job, run, moment), left, moment)
         return turn if turn.status is None else attrs.evolve(turn, status=_with_containers(job, turn.status, moment))
 
     def ending(self, job: Json) -> Ending | None:

@@ -281,3 +281,9 @@ def test_two_candidates_never_lead_at_once(
         world.act(index, latency=latency, answered=answered)
 
         assert len(world.leaders()) <= 1
+
+
+def test_an_identity_is_not_empty() -> None:
+    """A Lease without a holder is free: two processes of no identity led at once."""
+    with pytest.raises(SettingsError, match="identity"):
+        LeaseCandidate(KEY, "")

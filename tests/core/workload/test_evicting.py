@@ -314,3 +314,37 @@ def test_what_a_check_has_rejected_is_made_active_once_for_each_time_its_user_as
     patches = [effect.patch for effect in those(PatchWorkload, decided.effects)]
     noted = {"uid": "uid-local", "annotations": {RETRY_ANNOTATION: on_job}}
     assert patches == ([{"metadata": noted, "spec": {"active": True}}] if row == "asked again: released" else [])
+
+
+def test_once_a_job_alone_shows_its_end_nothing_of_it_stays_elsewhere() -> None:
+    """What has ended is not run again, so nobody needs what was offered: it goes with the first write of that end."""
+    ended = worker("w1", None, job_copy_of(BEFORE, status=COMPLETE))
+    offered = worker("w2", copy_of(BEFORE, admitted=True))
+    assert words(snapshot(EVICTED, ended, offered, job=RUNNING_JOB)) == ["copy job status", "delete workload on w2"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "row"),
+    [(None, "ends meanwhile"), (Placement(ClusterName("w1"), RESERVED_AT), "ended before")],
+    ids=["nobody saw the record", "another was recorded"],
+)
+def test_the_end_of_a_job_of_ours_counts_wherever_it_is(recorded: Placement | None, row: str) -> None:
+    """Only a recorded worker gets our mark of a job, and an eviction erases the record. It is not run again."""
+    ended = worker("w2", copy_of(BEFORE, finished="Succeeded"), job_copy_of(BEFORE, status=COMPLETE))
+    shown = job(suspended=True, status=COMPLETE)
+    seen = snapshot(EVICTED, worker("w1"), ended, job=shown, quiet_for=timedelta(minutes=1))
+    decided = decide(attrs.evolve(seen, last_worker=ClusterName("w1"), placement=recorded))
+    assert decided.row == f"evicted: {row}: finish"
+
+
+@pytest.mark.parametrize(
+    ("copy", "waits"),
+    [({"admitted": True}, True), ({"evicted": True}, False), ({}, False)],
+    ids=["admitted", "stopped", "not admitted"],
+)
+def test_an_offered_copy_may_have_a_job_where_jobs_are_hidden(copy: CopyFacts, waits: bool) -> None:
+    """Its worker may have been recorded, and the eviction has erased that: its Kueue is to stop it first."""
+    hides = worker("w2", copy_of(BEFORE, **copy), kind=Unserved(timedelta(hours=1), seen=False))
+    decided = decide(snapshot(EVICTED, worker("w1"), hides, job=RUNNING_JOB))
+    assert (decided.row == "evicted: may run unseen") is waits
+    assert any(isinstance(effect, PatchJobStatus) for effect in decided.effects) is not waits

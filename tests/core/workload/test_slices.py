@@ -34,6 +34,7 @@ from tests.core.building import (
     job,
     job_copy_of,
     mark_on,
+    marked_on,
     snapshot,
     worker,
     workload,
@@ -589,6 +590,20 @@ class TestMovedOnWhereJobsAreHidden:
         hides = worker("w1", self.COPY, kind=kind)
         offered = slice_of(NEW_NAME, 5, nominated=("w1",), replaces=OLD_NAME)
         assert words(snapshot(REPLACED, hides, worker("w2"), siblings=(offered,), job=BIG)) == []
+
+    @pytest.mark.parametrize("stopped", [False, True], ids=["its Kueue is dead", "stopped"])
+    def test_the_next_slice_is_recorded_elsewhere_only_once_that_run_is_stopped(self, stopped: bool) -> None:
+        """That worker's Kueue may be dead, too: then nobody but a person knows whether the job runs."""
+        moved = slice_of(NEW_NAME, 5, nominated=("w2",), replaces=OLD_NAME)
+        left = marked_on(
+            "w1", copy_of(old(), admitted=not stopped, evicted=stopped, owned=True, spec={"active": not stopped})
+        )
+        hides = worker("w1", kind=Unserved(timedelta(hours=1), seen=False), slices=(left,))
+        takes = worker("w2", copy_of(moved, admitted=True))
+        seen = snapshot(moved, hides, takes, siblings=(REPLACED,), job=BIG, quiet_for=timedelta(minutes=1))
+        assert ("record w2" in words(seen)) is stopped
+        [*warned] = [note.note for note in those(AnnounceWorkload, decide(seen).effects) if note.type == "Warning"]
+        assert [OLD_NAME in text for text in warned] == [True] * (not stopped)
 
 
 class TestUnlistedWorker:

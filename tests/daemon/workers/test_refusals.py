@@ -196,6 +196,8 @@ async def test_the_second_name_of_a_cluster_leaves_the_first_its_token_and_accou
                 await here.worker("worker1").delete(SECRET, ObjectKey.of(secret))
         said = await here.done("worker", "rotate", "other", "--worker-context", "worker1")
         assert "other: the earlier credentials are not a token that this command made" in said
+        said = await here.done("worker", "remove", "other", "--force")
+        assert "the cluster of other is that of worker1, too: the account kueue-system/multikueue stays there" in said
 
 
 def _stored(worker: str) -> ObjectKey:
@@ -207,11 +209,11 @@ async def test_workers_that_do_not_exist_and_the_last_one(tmp_path: Path) -> Non
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         for command in (("cordon",), ("uncordon",), ("drain",)):
             error = await here.refused("worker", *command, "wroker1", code=3)
-            assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean worker1?' in error
+            assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean "worker1"?' in error
         error = await here.refused("worker", "rotate", "other", "--worker-context", "worker1", code=3)
         assert 'there is no MultiKueueCluster "other"' in error
         error = await here.refused("worker", "remove", "wroker1", code=3)
-        assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean worker1?' in error
+        assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean "worker1"?' in error
         error = await here.refused("worker", "remove", "wroker1", "--worker-context", "worker1")
         assert 'the daemon reaches MultiKueueCluster "worker1" by the account of that context' in error
         assert (await here.worker("worker1").list(SERVICE_ACCOUNT, namespace=KUEUE_NAMESPACE)).items

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from multikueued.mirrors.endpoint.heads import (
-    RefusedError,
     answer_head,
     passed_back,
     passed_on,
@@ -13,6 +12,7 @@ from multikueued.mirrors.endpoint.heads import (
     text,
     written,
 )
+from multikueued.serving.refusal import RefusedError
 
 
 def raw(*lines: str) -> bytes:

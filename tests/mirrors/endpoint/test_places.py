@@ -7,8 +7,8 @@ from contextlib import ExitStack
 import anyio
 import pytest
 
-from multikueued.mirrors.endpoint.heads import RefusedError
 from multikueued.mirrors.endpoint.places import Places
+from multikueued.serving.refusal import RefusedError
 from tests.mirrors.endpoint.test_relay import LOGS, rest, stage
 
 KUBECTL = "kubectl/v1.36.3 (linux/amd64) kubernetes/1e2c1f9"

@@ -21,10 +21,11 @@ from multikueue.testing import until
 from multikueued.mirror_names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.endpoint import relay
 from multikueued.mirrors.endpoint.callers import NodeRights
-from multikueued.mirrors.endpoint.heads import MAX_HEAD, RefusedError, answer_head
+from multikueued.mirrors.endpoint.heads import MAX_HEAD, answer_head
 from multikueued.mirrors.endpoint.places import Places
 from multikueued.mirrors.endpoint.relay import LOOKED_UP, Relay, _refused_by
 from multikueued.mirrors.proof import proof
+from multikueued.serving.refusal import RefusedError
 from tests.integration.planes import connection
 from tests.logserver.stage import secret
 from tests.mirrors.endpoint.worker import PlayedWorker, PlayedWorkers
@@ -158,7 +159,7 @@ async def test_a_followed_log_comes_as_it_is_written_and_its_end_ends_it() -> No
                 received += await stream.receive()
             here.worker.more.set()
             assert (await rest(stream)).endswith(b"more\n\r\n0\r\n\r\n")
-        assert not here.relay.places._mirrors
+        assert not here.relay.places.held("mirror")
 
 
 async def test_a_reader_who_goes_gives_back_the_place_and_the_workers_connection() -> None:
@@ -167,7 +168,7 @@ async def test_a_reader_who_goes_gives_back_the_place_and_the_workers_connection
         async with here.asking(LOGS.replace("main ", "main?follow=true ")) as stream:
             await stream.receive()
         with anyio.fail_after(5):
-            await here.relay.places.none_open()
+            await here.relay.places.none_held()
 
 
 class TestWhatReachesTheWorker:
@@ -403,5 +404,5 @@ async def test_streams_are_bounded_in_all_of_a_mirror_and_of_a_program() -> None
                 refused = await here.ask(LOGS)
                 assert refused.startswith(b"HTTP/1.1 502")
                 assert words in refused
-            await here.relay.places.none_open()
+            await here.relay.places.none_held()
             assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 200")

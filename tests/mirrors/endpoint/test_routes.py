@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from multikueue.core.model.names import ObjectKey
-from multikueued.mirrors.endpoint.heads import RefusedError, request_head
+from multikueued.mirrors.endpoint.heads import request_head
 from multikueued.mirrors.endpoint.routes import Asked, asked_in
+from multikueued.serving.refusal import RefusedError
 
 THERE = ObjectKey("team-on-w1", "train-x")
 POD = "/api/v1/namespaces/team-on-w1/pods/train-x"

@@ -10,7 +10,7 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.runtime.workers.kind_watch import LATE_LOOK, LOOK_INTERVAL, SERVED_INTERVAL, UNUSED_AFTER
 from multikueue.sandbox.apiserver.direct import DirectClient
-from multikueue.sandbox.apiserver.faults import Delay, Match, Reset
+from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse, Reset
 from multikueue.testing.waiting import until
 from tests.runtime.fleet import Fleet, is_active
 
@@ -106,6 +106,23 @@ async def test_a_job_without_an_answer_is_not_missed_while_its_kind_is_listed_ag
         assert await fleet.running_on() == before
         job = await fleet.admin.get(JOB, ObjectKey("default", "job"))
         assert job["status"]["active"] == 1
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_kind_is_asked_for_each_minute_while_something_of_it_may_be_there(there: bool) -> None:
+    """What must not run there any more is seen a minute later at most, as on a lost worker."""
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching():
+        async with fleet.kueues():
+            if there:
+                await fleet.submit("job")
+                await until(lambda: _runs(fleet))
+        fleet.workers["worker1"].faults.add(Refuse(403), on=Match(("list", "watch"), "jobs", user="multikueue"))
+        fleet.workers["worker1"].faults.connections.drop()
+        await anyio.sleep(3600)
+        before = fleet.requests("worker1", "list", JOB)
+        await anyio.sleep(600)
+        assert (fleet.requests("worker1", "list", JOB) - before >= 9) is there
 
 
 def serves_no_jobs(fleet: Fleet, worker: str) -> None:

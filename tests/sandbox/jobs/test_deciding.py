@@ -192,3 +192,51 @@ def test_durations_stay_within_their_bounds(seed: int, start: int) -> None:
 )
 def test_durations_are_written_as_in_go(text: str, seconds: float | None) -> None:
     assert parse_duration(text) == seconds
+
+
+def test_a_deadline_settles_the_end_and_the_pods_that_end_hold_it_up() -> None:
+    """As kube-controller-manager does it: the words are its own."""
+    words = ("True", "DeadlineExceeded", "Job was active longer than specified deadline")
+    running = after(stored(parallelism=2, completions=2, activeDeadlineSeconds=60), turn(stored()))
+    running["status"].update(active=2, ready=2, startTime="2026-01-01T11:59:30Z")
+    assert turn(running, run(ends_at=99), time=5).at == 35
+    running["status"]["startTime"] = "2026-01-01T11:59:00Z"
+    late = after(running, turn(running, run(ends_at=99), time=5))
+    assert (condition(late, "FailureTarget"), condition(late, "Failed")) == (words, None)
+    assert ("active" in late["status"], late["status"]["failed"]) == (False, 2)
+    result = turn(late)
+    over = after(late, result)
+    assert (condition(over, "Failed"), over["status"]["failed"], result.event) == (words, 2, words[1:])
+
+
+@pytest.mark.parametrize(("kind", "end"), [("FailureTarget", "Failed"), ("SuccessCriteriaMet", "Complete")])
+def test_an_end_that_somebody_else_settles_comes_about(kind: str, end: str) -> None:
+    running = after(stored(), turn(stored()))
+    running["status"]["conditions"] = [{"type": kind, "status": "True", "reason": "Mine", "message": "as I say"}]
+    stopped = after(running, turn(running, run()))
+    assert "active" not in stopped["status"]
+    over = after(stopped, turn(stopped))
+    assert condition(over, end) == ("True", "Mine", "as I say")
+    assert ("completionTime" in over["status"]) is (end == "Complete")
+
+
+@pytest.mark.parametrize(
+    ("completions", "succeeded", "indexes"), [(1, None, "0"), (2, None, "0,1"), (5, None, "0-4"), (5, 2, "0-3")]
+)
+def test_an_indexed_job_says_which_indexes_are_complete(completions: int, succeeded: int | None, indexes: str) -> None:
+    parallelism = completions if succeeded is None else 2
+    indexed = stored({"succeeded": succeeded or 0}, parallelism=parallelism, completions=completions)
+    indexed["spec"]["completionMode"] = "Indexed"
+    assert (turn(indexed, run(), time=10).status or {})["completedIndexes"] == indexes
+
+
+@pytest.mark.parametrize(
+    ("most", "reason"), [(None, "FailedIndexes"), (3, "FailedIndexes"), (2, "MaxFailedIndexesExceeded")]
+)
+def test_where_each_index_has_a_limit_all_of_them_fail(most: int | None, reason: str) -> None:
+    """`backoffLimit` is 2^31-1 then by default: one more is no number of a status."""
+    indexed = stored({"active": 3}, parallelism=3, completions=3, backoffLimit=2**31 - 1, backoffLimitPerIndex=1)
+    indexed["spec"].update({"completionMode": "Indexed"} | ({} if most is None else {"maxFailedIndexes": most}))
+    failed = after(indexed, turn(indexed, run(fails=True), time=10))
+    assert (failed["status"]["failed"], failed["status"]["failedIndexes"]) == (6, "0-2")
+    assert (condition(failed, "Failed") or ("", ""))[1] == reason

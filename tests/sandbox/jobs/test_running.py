@@ -310,3 +310,45 @@ async def test_kinds_say_in_their_own_words_that_their_pods_end() -> None:
         ray = await cluster.get(raycluster.resource, "raycluster") or {}
         assert (ray["status"]["state"], is_true(ray, "RayClusterSuspending")) == ("suspended", False)
         assert (await cluster.client().list(POD)).items == []
+
+
+async def test_a_job_past_its_deadline_fails_when_its_pods_have_gone(looptime: Any) -> None:
+    async with world(queues=False, options=RunnerOptions(trap=5)) as cluster:
+        await cluster.create(plain(activeDeadlineSeconds=3))
+        late = await cluster.job_when(lambda job: is_true(job, "FailureTarget"))
+        assert (looptime, is_true(late, "Failed")) == (3, False)
+        failed = await cluster.job_when(lambda job: is_true(job, "Failed"))
+        assert (looptime, condition(failed, "Failed")) == (8, condition(late, "FailureTarget"))
+        assert (await cluster.client.list(POD)).items == []
+
+
+@pytest.mark.parametrize("manager", ["", "kueue.x-k8s.io/multikueue"])
+async def test_a_job_with_a_time_to_live_is_deleted_after_its_end_whoever_runs_it(looptime: Any, manager: str) -> None:
+    async with world(queues=False) as cluster:
+        spec = {"managedBy": manager} if manager else {}
+        await cluster.create(plain(ttlSecondsAfterFinished=7, **spec))
+        if manager:
+            ended = [
+                {
+                    "type": kind,
+                    "status": "True",
+                    "reason": "r",
+                    "message": "m",
+                    "lastTransitionTime": "2026-11-21T04:00:10Z",
+                }
+                for kind in ("SuccessCriteriaMet", "Complete")
+            ]
+            times = {"startTime": "2026-11-21T04:00:00Z", "completionTime": "2026-11-21T04:00:10Z"}
+            made = await cluster.job()
+            await cluster.client.replace(JOB, {**made, "status": {"conditions": ended, **times}}, subresource="status")
+        await cluster.gone(JOB, "j1")
+        assert looptime == 17
+
+
+async def test_a_pod_past_its_deadline_fails(looptime: Any) -> None:
+    async with world(queues=False) as cluster:
+        pod = {**plain(), "apiVersion": "v1", "kind": "Pod", "spec": {**TEMPLATE["spec"], "activeDeadlineSeconds": 3}}
+        await cluster.create(pod)
+        failed = await cluster.when(POD, lambda pod: (pod.get("status") or {}).get("phase") == "Failed")
+        assert (looptime, failed["status"]["reason"]) == (3, "DeadlineExceeded")
+        assert failed["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 1

@@ -19,10 +19,10 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError
 from multikueue.webhook.certificates import read_certificates
 from multikueue.webhook.errors import UnusableError
-from multikueued.mirrors.endpoint.heads import RefusedError
 from multikueued.mirrors.endpoint.routes import Verb
 from multikueued.serving.caller_tls import CallerTls
 from multikueued.serving.kept_answers import ALLOWED_FOR, REFUSED_FOR, KeptAnswers
+from multikueued.serving.refusal import RefusedError
 from multikueued.serving.reviews import Create, may
 from multikueued.serving.users import User
 

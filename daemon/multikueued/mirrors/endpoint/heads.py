@@ -13,6 +13,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from multikueued.serving.refusal import RefusedError
+
 MAX_HEAD: Final = 64 << 10
 """Bytes of a head: a command with its arguments is in the path of its request."""
 END: Final = b"\r\n\r\n"
@@ -31,18 +33,6 @@ _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*").fullmatch
 _TARGET: Final = re.compile(r"/[\x21-\x7e]*").fullmatch
 _REQUEST: Final = re.compile(r"([A-Z]{3,10}) (\S+) HTTP/1\.1").fullmatch
 _ANSWER: Final = re.compile(r"HTTP/1\.[01] ([1-5]\d\d)(?: .*)?").fullmatch
-
-
-class RefusedError(Exception):
-    """A request is not served; `code` is the HTTP status.
-
-    kubectl shows the text for `logs` with 400, 403, 500 and 502 only; with 404, 409, 429, 503 and 504 it has a sentence
-    of its own.
-    """
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 @attrs.frozen

@@ -6,18 +6,16 @@ have many may not, also with a program of the same name.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
-import anyio
 import attrs
 
-from multikueued.mirrors.endpoint.heads import RefusedError
+from multikueued.serving.places import Holders
+from multikueued.serving.refusal import RefusedError
 
 
 @attrs.define(eq=False)
-class Places:
+class Places(Holders):
     """The open streams, and their bounds."""
 
     most: int = 512
@@ -30,13 +28,8 @@ class Places:
     few: int = 4
     kept_for_few: int = 128
     """How many of `most` a namespace gets only as long as it has fewer than `few`: a tenant may have many."""
-    _mirrors: Counter[str] = attrs.field(factory=Counter, init=False)
-    _namespaces: Counter[str] = attrs.field(factory=Counter, init=False)
-    _programs: Counter[str] = attrs.field(factory=Counter, init=False)
-    _none_open: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
-    @contextmanager
-    def taken(self, mirror: str, namespace: str, program: str) -> Iterator[None]:
+    def taken(self, mirror: str, namespace: str, program: str) -> AbstractContextManager[None]:
         """A place while the context lasts.
 
         Args:
@@ -47,30 +40,13 @@ class Places:
         Raises:
             RefusedError: there is none.
         """
-        has_few, in_all = self._namespaces[namespace] < self.few, self._mirrors.total()
+        has_few = self.held("namespace", namespace) < self.few
         for count, most, of in (
-            (in_all, self.most if has_few else self.most - self.kept_for_few, "of all pods"),
-            (self._mirrors[mirror], self.of_a_mirror, "of this pod"),
-            (self._namespaces[namespace], self.of_a_namespace, "of this namespace"),
-            (0 if has_few else self._programs[program], self.of_a_program, "of this program"),
+            (self.held("mirror"), self.most if has_few else self.most - self.kept_for_few, "of all pods"),
+            (self.held("mirror", mirror), self.of_a_mirror, "of this pod"),
+            (self.held("namespace", namespace), self.of_a_namespace, "of this namespace"),
+            (0 if has_few else self.held("program", program), self.of_a_program, "of this program"),
         ):
             if count >= most:
                 raise RefusedError(502, f"{count} streams {of} are open already: end one first, or ask again later\n")
-        held = ((self._mirrors, mirror), (self._namespaces, namespace), (self._programs, program))
-        for counter, key in held:
-            counter[key] += 1
-        try:
-            yield
-        finally:
-            for counter, key in held:
-                counter[key] -= 1
-                if not counter[key]:
-                    del counter[key]
-            if not self._mirrors:
-                self._none_open.set()
-
-    async def none_open(self) -> None:
-        """Wait until there is no stream."""
-        while self._mirrors:
-            self._none_open = anyio.Event()
-            await self._none_open.wait()
+        return self.holding(mirror=mirror, namespace=namespace, program=program)

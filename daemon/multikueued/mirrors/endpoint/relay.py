@@ -31,7 +31,6 @@ from multikueued.mirrors.endpoint.callers import NodeRights, caller
 from multikueued.mirrors.endpoint.heads import (
     END,
     AnswerHead,
-    RefusedError,
     RequestHead,
     answer,
     answer_head,
@@ -44,6 +43,7 @@ from multikueued.mirrors.endpoint.places import Places
 from multikueued.mirrors.endpoint.routes import HEALTH, WELL, Asked, asked_in, is_pod
 from multikueued.mirrors.proof import ProvenMirror, proven
 from multikueued.reading.worker_access import key_in
+from multikueued.serving.refusal import RefusedError
 from multikueued.serving.users import User
 
 CHUNK: Final = 64 << 10

@@ -14,7 +14,8 @@ from urllib.parse import parse_qsl, urlencode
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueued.mirrors.endpoint.heads import RefusedError, RequestHead
+from multikueued.mirrors.endpoint.heads import RequestHead
+from multikueued.serving.refusal import RefusedError
 
 HEALTH: Final = "/healthz"
 WELL: Final[Json] = {"ok": "multikueue answers for the pods of its nodes"}

@@ -71,12 +71,12 @@ class EndpointPort:
         gate = ConnectionLimit(Limits(connections=self.relay.places.most + BESIDE), self.tls)
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
-                gate.protocol = _Protocols(self.relay, gate, tasks).made
+                protocols = _Protocols(self.relay, gate, tasks)
                 for listener in listeners:
-                    tasks.start_soon(gate.run, listener)
+                    tasks.start_soon(gate.run, listener, protocols.made)
                 await stopping.wait()
                 with anyio.move_on_after(self.drain):
-                    await self.relay.places.none_open()
+                    await self.relay.places.none_held()
                 tasks.cancel_scope.cancel()
 
 

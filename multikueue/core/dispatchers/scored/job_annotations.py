@@ -15,6 +15,7 @@ import attrs
 
 from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model.names import ClusterName
+from multikueue.core.model.written_values import LABEL_KEY, LABEL_VALUE
 
 NAMES: Final = "kueue.x-k8s.io/multikueue-cluster-names"
 """`a,b`: only these workers. The name is upstream's draft."""
@@ -35,8 +36,8 @@ _WISHES: Final = (PREFERENCE, TOLERATIONS)
 """Without these a job goes nowhere that it may not go with them: what cannot be read of them is ignored."""
 LONGEST: Final = 4096
 """Characters of an annotation: with more it cannot be read. Each is read whenever the job is looked at, by one loop."""
-_KEY: Final = r"(?:[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_VALUE: Final = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?"
+_KEY: Final = LABEL_KEY.pattern
+_VALUE: Final = rf"(?:{LABEL_VALUE.pattern})?"
 _PART: Final = re.compile(r"(?:\A|,)(?P<part>(?:[^,(]+|\([^)]*\)?)*)")
 """A comma in brackets separates no parts. Each character is looked at once: whoever submits jobs writes this."""
 _EQUALS: Final = re.compile(rf"(?P<key>{_KEY})\s*(?P<operator>==?|!=)\s*(?P<value>{_VALUE})")

@@ -90,16 +90,22 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
 
 
 def unstopped(situation: Situation, worker: Worker) -> Json | None:
-    """The Workload copy on a worker in reach whose Kueue has not stopped it, where only jobs of the kind are hidden.
+    """The Workload copy on a worker in reach whose Kueue has not stopped it, where only jobs of the kind are hidden; of
+    an elastic job any slice's.
 
     No time ends that, since the job is all but certain to run: only that Kueue, sight of the jobs, or a person.
     """
+    beside = (worker.copy, *worker.slices)
+    return next((copy for copy in beside if _runs_beside(situation, attrs.evolve(worker, copy=copy))), None)
+
+
+def _runs_beside(situation: Situation, worker: Worker) -> bool:
     copy = worker.copy if _hides_only_jobs(situation, worker) else None
     if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
-        return None
+        return False
     # Kueue gives quota back once a job has stopped: its pods may still end.
     ends = worker.facts.gives_quota_back or _pods_end_within(situation, worker) > _ZERO
-    return copy if ends or not worker.facts.is_stopping or may_start_unseen(worker) else None
+    return ends or not worker.facts.is_stopping or may_start_unseen(worker)
 
 
 def _pods_end_within(situation: Situation, worker: Worker) -> timedelta:

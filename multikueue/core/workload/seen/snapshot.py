@@ -99,6 +99,8 @@ class Worker:
     """Those there that name it."""
     shared: tuple[JobCopy, ...] = ()
     """The owner's job there, where it names another Workload of the same owner or none: see `Snapshot.siblings`."""
+    slices: tuple[Json, ...] = ()
+    """The Workload copies there of its job's slices that are over on the manager, but not there."""
     pods: tuple[Json, ...] | None = ()
     """Of a kind with `KindTraits.pods_label`: the pods of an earlier attempt that were found there; None: nobody has
     looked for them yet."""
@@ -206,6 +208,7 @@ def hidden(worker: Worker, why: str, *, jobs_only: bool = False) -> Worker:
         copy=worker.copy if jobs_only else None,
         jobs=(),
         shared=(),
+        slices=worker.slices if jobs_only else (),
         # That nobody has sent the job does not tell that there is none.
         creation=states.Untracked() if isinstance(worker.creation, states.NothingSent) else worker.creation,
         unreadable=why,

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from multikueue.core.model.names import Json
+from multikueue.core.model.written_values import LABEL_KEY, LABEL_VALUE
 from multikueue.sandbox.apiserver.status_errors import Cause
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")
 NAME_PART: Final = "name part must consist of alphanumeric characters, '-', '_' or '.'"
-_DOMAIN = r"(?=[^/]{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/"
-_QUALIFIED = re.compile(rf"({_DOMAIN})?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
 
 
 def invalid_value(field: str, why: str, value: object = None) -> Cause:
@@ -65,12 +63,12 @@ def is_dns_label(name: str) -> bool:
 
 def is_qualified(name: str) -> bool:
     """Whether a name may be a label's key or a resource's name."""
-    return bool(_QUALIFIED.fullmatch(name))
+    return bool(LABEL_KEY.fullmatch(name))
 
 
 def is_label_value(text: str) -> bool:
     """Whether a label may have a value."""
-    return bool(_LABEL_VALUE.fullmatch(text))
+    return not text or bool(LABEL_VALUE.fullmatch(text))
 
 
 MAX_ANNOTATIONS: Final = 1 << 18
