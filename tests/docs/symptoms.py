@@ -359,7 +359,7 @@ def pod_rows() -> Iterator[Row]:
 
 def about(cause: str) -> dict[str, str]:
     """What a cause is about: a queue there, or what the job needs."""
-    return QUEUE if cause in set(Why) else NEED
+    return QUEUE if cause in (Why.NO_LOCAL_QUEUE, Why.QUEUE_INACTIVE, Why.NEVER_FITS) else NEED
 
 
 def tables() -> str:
