@@ -286,7 +286,7 @@ def _taken(since: str, facts: ConnectionFacts | None = None) -> Finding:
 
 def _of_event(finding: ToldFinding) -> Finding:
     event = EventReport("workload/w", "Warning", "MultiKueue", "", NOW, NOW, 1, "multikueue", finding=finding)
-    ((_, reported),) = told_findings((event,), WAITING, TRAIN, "job/train")
+    (reported,) = told_findings((event,), WAITING, TRAIN, "job/train")
     return reported
 
 

@@ -19,7 +19,7 @@ from tests.reports.objects import worker
 def test_a_connected_worker_and_the_kinds_that_it_does_not_serve() -> None:
     unusable = {"Job.v1.batch": 'User "x" cannot list (at all)', "RayJob.v1.ray.io": "404, gone", "Pod.v1": "no"}
     said = cluster_state(worker("w", facts=ConnectionFacts(unusable=unusable)))
-    assert (said.connected, said.error, said.attempts, said.unusable) == (True, "", 0, unusable)
+    assert (said.connected, said.error, said.failures, said.unusable) == (True, "", 0, unusable)
 
 
 def test_a_worker_that_is_tried_again() -> None:
@@ -28,13 +28,13 @@ def test_a_worker_that_is_tried_again() -> None:
     said = cluster_state(
         worker("w", error, reason="ClientConnectionFailed", facts=ConnectionFacts(5, due, "Unauthorized"))
     )
-    assert (said.connected, said.error, said.attempts, said.since) == (False, "Unauthorized", 5, NOW)
+    assert (said.connected, said.error, said.failures, said.since) == (False, "Unauthorized", 5, NOW)
     assert said.next_attempt == due
 
 
 def test_a_worker_of_another_controller_says_what_stands_in_its_message() -> None:
     said = cluster_state(worker("w", "Unauthorized; connection attempts: 5", reason="ClientConnectionFailed"))
-    assert (said.error, said.attempts, said.next_attempt) == ("Unauthorized; connection attempts: 5", 0, None)
+    assert (said.error, said.failures, said.next_attempt) == ("Unauthorized; connection attempts: 5", 0, None)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from multikueued.diagnosis.findings import diagnose
 from multikueued.diagnosis.fleet import status_report
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.one_cause import CAUSES
+from multikueued.reports.remedies.audience import CAUSES
 from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.worker_facts import KubeconfigFacts

@@ -35,7 +35,7 @@ def written(part: str, after: float) -> Json:
 
 
 def findings(*events: EventReport, of: Json = RUNNING, behind: Json | None = TRAIN) -> list[Finding]:
-    return [finding for _, finding in told_findings(events, of, behind, "job/train")]
+    return [*told_findings(events, of, behind, "job/train")]
 
 
 @pytest.mark.parametrize("finding", list(ToldFinding))

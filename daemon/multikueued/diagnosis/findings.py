@@ -13,7 +13,7 @@ from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
 from multikueued.diagnosis.facts import Facts
-from multikueued.reports.remedies.one_cause import once
+from multikueued.reports.remedies.audience import once
 from multikueued.reports.remedies.remedy import REMEDIES, Finding, Remedy, Severity
 from multikueued.reports.worker_facts import NotChecked, WorkerFacts
 

@@ -17,7 +17,7 @@ from multikueued.reports.jobs import job_report
 from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.places import starving
 from multikueued.reports.queues import queue_reports
-from multikueued.reports.remedies.one_cause import once
+from multikueued.reports.remedies.audience import once
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import StatusReport, daemon_report, shown_pods
 from multikueued.reports.workers import worker_reports

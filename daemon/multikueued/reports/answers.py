@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
@@ -112,48 +111,27 @@ def _counts(event: EventReport, now: datetime, *, in_check: bool) -> bool:
     return in_check or event.asked_again is None or now <= event.asked_again + _ASKED
 
 
-@attrs.frozen
-class ClusterAnswer:
-    """What a MultiKueueCluster says."""
+@attrs.frozen(kw_only=True)
+class ClusterAnswer(ConnectionFacts):
+    """What a MultiKueueCluster says; the error and its cause also where another controller than ours watches it."""
 
     connected: bool
     since: datetime | None
     reason: str
-    error: str
-    """Why it is not connected; empty while it is."""
-    attempts: int
-    next_attempt: datetime | None
-    moves_at: datetime | None
-    """When its jobs go to other workers; None: no time runs, or another controller than ours watches it."""
-    unusable: Mapping[str, str]
-    """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
-
-    cause: str = ""
-    """What is wrong, as a `Cause`; empty: the words alone tell."""
-    causes: Mapping[str, str] = MappingProxyType({})
-    """Of `unusable`, the kinds of which more is known than words."""
-    same_as: tuple[str, ...] = ()
-    """The other MultiKueueClusters of the same cluster."""
 
 
 def cluster_state(cluster: Json) -> ClusterAnswer:
     """What a MultiKueueCluster says of its connection; by another controller than ours, only whether there is one."""
     active, facts = condition(cluster, "Active") or {}, connection_facts(cluster) or ConnectionFacts()
-    connected = is_true(cluster, "Active")
-    error = facts.error or str(active.get("message") or "")
-    return ClusterAnswer(
-        connected=connected,
-        since=_time(active.get("lastTransitionTime")),
-        reason=str(active.get("reason") or ""),
-        error="" if connected else error or "nobody has tried to connect to it: does the daemon run?",
-        attempts=0 if connected else facts.failures,
-        next_attempt=None if connected else facts.next_attempt,
-        moves_at=None if connected else facts.moves_at,
-        unusable=facts.unusable if connected else {},
-        cause="" if connected else _cause(str(active.get("reason") or ""), facts),
-        causes=facts.causes if connected else {},
-        same_as=facts.same_as if connected else (),
-    )
+    connected, reason = is_true(cluster, "Active"), str(active.get("reason") or "")
+    if connected:
+        known = ConnectionFacts(unusable=facts.unusable, causes=facts.causes, same_as=facts.same_as)
+    else:
+        error = facts.error or str(active.get("message") or "")
+        error = error or "nobody has tried to connect to it: does the daemon run?"
+        known = attrs.evolve(facts, error=error, cause=_cause(reason, facts), unusable={}, causes={}, same_as=())
+    since = _time(active.get("lastTransitionTime"))
+    return ClusterAnswer(**attrs.asdict(known, recurse=False), connected=connected, since=since, reason=reason)
 
 
 _CAUSES: Final = {

@@ -14,6 +14,7 @@ from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL, ToldFindi
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
+from multikueue.errors import Cause
 from multikueued.reports import clocks
 from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import ChainLink, check_findings, links_of, managed_by, queue_findings
@@ -165,8 +166,7 @@ def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
-    events = told_findings(seen.events, seen.workload, seen.job, job.job) if seen.events else ()
-    of_events = [event_finding for _, event_finding in events]
+    of_events = tuple(told_findings(seen.events, seen.workload, seen.job, job.job)) if seen.events else ()
     yield from of_events
     yield from deleted_job_findings(seen.workload)
     refused = any(event_finding.id == ToldFinding.STATUS_REFUSED for event_finding in of_events)
@@ -290,8 +290,11 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
     by_worker = {
         answer.worker: trouble for answer, trouble in troubles if trouble.remedy.id != UNKNOWN or not answer.is_word
     }
-    known = [answer.worker for answer in answers if answer.state is not AnswerState.MISSING and not answer.is_twin]
-    may_take = any(worker not in by_worker or not by_worker[worker].remedy.blocking for worker in known)
+    may_take = any(
+        answer.worker not in by_worker or not by_worker[answer.worker].remedy.blocking
+        for answer in answers
+        if answer.state is not AnswerState.MISSING and answer.cause != Cause.SECOND_NAME
+    )
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
     is_stuck = job.state is JobState.LOST or any(
         answer.worker == job.worker and answer.state is AnswerState.REFUSED for answer in answers

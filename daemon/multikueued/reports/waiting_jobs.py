@@ -15,8 +15,8 @@ from multikueue.core.model.objects import dig, name_of
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.audience import once
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
-from multikueued.reports.remedies.one_cause import once
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.typenames import title
 

@@ -107,11 +107,6 @@ class WorkerAnswer:
         return self.state is AnswerState.WAITING or self.source in _OF_TROUBLE or bool(self.cause)
 
     @property
-    def is_twin(self) -> bool:
-        """Whether it is another name of a cluster: nothing is to be expected of it."""
-        return self.cause == Cause.SECOND_NAME
-
-    @property
     def is_word(self) -> bool:
         """Whether all that is known are words in the check: no fact says that anything is wrong."""
         return self.source is Source.CHECK and self.state is not AnswerState.REFUSED
@@ -243,4 +238,4 @@ def _seen_there(asked: _Asked) -> WorkerAnswer | None:
     if (wrong := quota_mismatch(asked.workload, queues, objects.names_on(name))) is None:
         return None
     words = f"{wrong} {seen_at}"
-    return WorkerAnswer(name, AnswerState.WAITING, words, Source.FINDINGS, cause=wrong.cause, about=wrong.about)
+    return WorkerAnswer(name, AnswerState.WAITING, words, Source.FINDINGS, cause=wrong.why, about=wrong.about)

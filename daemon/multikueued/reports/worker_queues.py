@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Final
 
 import attrs
 
 from multikueue.core.config.quota import cohort_of
-from multikueue.core.dispatchers.reasons import Why
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
@@ -38,19 +37,6 @@ class QueuesOnWorker:
         return cls(leads, {name_of(queue): queue for queue in cluster}, stopped)
 
 
-@attrs.frozen
-class Mismatch:
-    """Why a worker could never admit a Workload."""
-
-    cause: Why
-    why: str
-    about: Mapping[str, str] = MappingProxyType({})
-    """What remedies fill in."""
-
-    def __str__(self) -> str:
-        return self.why
-
-
 def local_queue_of(workload: Json) -> ObjectKey:
     """The LocalQueue of a Workload on the manager."""
     return ObjectKey(ObjectKey.of(workload).namespace, str(dig(workload, "spec", "queueName") or ""))
@@ -61,7 +47,7 @@ def leads_to(local_queue: Json) -> str:
     return str(dig(local_queue, "spec", "clusterQueue") or "")
 
 
-def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -> Mismatch | None:
+def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -> Reason | None:
     """Why a worker could never admit a Workload, by what the manager reserved for it; None: it could.
 
     It is a necessary condition only: of a cohort no limit is known but the queue's own `borrowingLimit`. `names` is how
@@ -69,13 +55,14 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
     """
     here = local_queue_of(workload)
     if why := names.why_none(here.namespace):
-        return Mismatch(Why.NAMESPACE_UNNAMED, why)
+        return Reason(Why.NAMESPACE_UNNAMED, why)
     key = names.local_queue(here)
     if key not in queues.local:
-        return Mismatch(Why.NO_LOCAL_QUEUE, f'LocalQueue "{key}" does not exist', {"missing": key.name})
+        return Reason(Why.NO_LOCAL_QUEUE, f'LocalQueue "{key}" does not exist', about={"missing": key.name})
     leads = queues.local[key]
     if flaw := queue_flaw(queues, leads):
-        return Mismatch(Why.QUEUE_INACTIVE, f'ClusterQueue "{leads}" {flaw}', {"kind": "ClusterQueue", "name": leads})
+        about = {"kind": "ClusterQueue", "name": leads}
+        return Reason(Why.QUEUE_INACTIVE, f'ClusterQueue "{leads}" {flaw}', about=about)
     limits = dict(_limits(queues.cluster[leads]))
     assigned = dig(workload, "status", "admission", "podSetAssignments") or []
     for entry in assigned:
@@ -83,11 +70,11 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
             if resource not in limits and resource == "pods":
                 continue  # counted only where a queue covers it
             if resource not in limits:
-                return Mismatch(Why.NEVER_FITS, f"it has no quota for {resource}", {"resource": resource})
+                return Reason(Why.NEVER_FITS, f"it has no quota for {resource}", about={"resource": resource})
             wanted, most = thousandths(amount), max(limits[resource])
             if wanted > most:
                 why = f"insufficient quota for {resource} ({wanted / 1000:g} > {most / 1000:g})"
-                return Mismatch(Why.NEVER_FITS, why, {"resource": resource})
+                return Reason(Why.NEVER_FITS, why, about={"resource": resource})
     return None
 
 

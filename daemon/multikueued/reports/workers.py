@@ -121,7 +121,7 @@ def _report(
         quota=quota,
         error=said.error or flaws,
         cause=said.cause or next(filter(None, said.causes.values()), ""),
-        attempts=said.attempts,
+        attempts=said.failures,
         next_attempt=said.next_attempt,
         checks=checks,
         cordon=hold,

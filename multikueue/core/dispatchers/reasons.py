@@ -29,6 +29,8 @@ class Reason:
     """For people: `needs 8 nvidia.com/gpu of a100, 4 free`; of what a worker says, its own words."""
     until: datetime | None = None
     """When it is asked again; None: that is not known."""
+    about: Mapping[str, str] = attrs.field(factory=dict, hash=False)
+    """What it is about there, as `kind` and `name`: remedies fill it in."""
 
     def __str__(self) -> str:
         return self.detail or _WORDS.get(self.why, self.why)
@@ -37,7 +39,7 @@ class Reason:
     def said(self) -> str:
         """The same as our check says it behind the worker's name; empty: there is nothing to say."""
         if (sentence := _SAID.get(self.why)) is None:
-            return str(self)
+            return self.detail or _WORDS.get(self.why, "")
         return sentence.format(detail=self.detail, until=timestamp(self.until) if self.until is not None else "")
 
 
@@ -46,7 +48,6 @@ _SAID: Final[Mapping[Why, str]] = {
     Why.OUT_OF_REACH: "unreachable{detail}",
     Why.ANSWERS_UNREADABLE: "answers with more than may be read{detail}",
     Why.JOBS_UNREAD: "its jobs are being read{detail}",
-    Why.FIELD_MISSING: "{detail}",
     Why.NOT_SERVED: "does not serve the job's kind{detail}",
     Why.REFUSED: "refuses it, is asked again at {until}: {detail}",
     Why.SHARE_USED_UP: "has no room for it, is asked again at {until}: {detail}",
@@ -54,10 +55,7 @@ _SAID: Final[Mapping[Why, str]] = {
     Why.TURN_AWAITED: "{detail} there has no preemption gates: it is asked when its turn to preempt has come",
     Why.LEFT_OVER: "what an earlier attempt has left there is being removed",
     Why.GIVEN_UP: "gave it up: {detail}",
-    Why.EVICTED: "{detail}",
     Why.MAY_NOT_PREEMPT: "may not preempt there yet: {detail}",
-    Why.NO_QUOTA: "{detail}",
-    Why.CHECKS_AWAITED: "{detail}",
     Why.UNLISTED: (
         "has no MultiKueueCluster any more: the job runs there to its end, "
         "and moves if the daemon is restarted and cannot reach it for workerLostTimeout"

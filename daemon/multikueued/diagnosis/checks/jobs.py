@@ -63,8 +63,8 @@ def _of_events(facts: Facts, wanted: ToldFinding) -> Iterator[Finding]:
     for workload in facts.objects.workloads if facts.events else ():
         key = ObjectKey.of(workload)
         events = facts.events.get(key, ())
-        for kind, problem in told_findings(events, workload, facts.jobs.get(key), type_name(workload)):
-            if kind is wanted:
+        for problem in told_findings(events, workload, facts.jobs.get(key), type_name(workload)):
+            if problem.id == wanted:
                 yield attrs.evolve(problem, where=title(workload))
 
 

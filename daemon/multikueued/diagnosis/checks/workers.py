@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.reasons import Why
+from multikueue.core.dispatchers.reasons import Reason, Why
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import KUEUE_GROUP
@@ -22,7 +22,7 @@ from multikueued.reports.clocks import TOLERATED, measured
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
-from multikueued.reports.worker_queues import Mismatch, QueuesOnWorker, is_stopped, queue_flaw, quota_mismatch
+from multikueued.reports.worker_queues import QueuesOnWorker, is_stopped, queue_flaw, quota_mismatch
 
 LONG_GONE: Final = 60.0
 """Seconds after which Kueue lets go of no pod that it has not let go of."""
@@ -255,13 +255,13 @@ def never_fitting(facts: Facts) -> Iterator[Spot]:
             yield Spot(title(workload), why, object=about, workers=tuple(reasons))
 
 
-def _never_fits(workload: Json, workers: Iterable[str], facts: Facts) -> dict[str, Mismatch]:
+def _never_fits(workload: Json, workers: Iterable[str], facts: Facts) -> dict[str, Reason]:
     """Why each of these workers could never have quota for a Workload; empty: one could, or it is not known."""
-    reasons: dict[str, Mismatch] = {}
+    reasons: dict[str, Reason] = {}
     for name in workers:
         queues = facts.queues_on(name)
         why = quota_mismatch(workload, queues, facts.objects.names_on(name)) if queues is not None else None
-        if why is None or why.cause is not Why.NEVER_FITS:
+        if why is None or why.why is not Why.NEVER_FITS:
             return {}
         reasons[name] = why
     return reasons

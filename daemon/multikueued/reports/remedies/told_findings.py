@@ -48,9 +48,7 @@ TOLD: Final[Mapping[ToldFinding, _Told]] = MappingProxyType(
 """What ends each; the rows of remedies have these ids, too."""
 
 
-def told_findings(
-    events: Iterable[EventReport], workload: Json, job: Json | None, name: str
-) -> Iterator[tuple[ToldFinding, Finding]]:
+def told_findings(events: Iterable[EventReport], workload: Json, job: Json | None, name: str) -> Iterator[Finding]:
     """What the last event of each kind tells, unless the job was written after it.
 
     Args:
@@ -66,7 +64,7 @@ def told_findings(
         if event is None or row.is_over(workload) or _was_written_after(event, job, row.ended_by):
             continue
         words = {"namespace": key.namespace, "job": name}
-        yield kind, REMEDIES[kind].about(f"Workload {key.name}", event.note, words)
+        yield REMEDIES[kind].about(f"Workload {key.name}", event.note, words)
 
 
 def _was_written_after(event: EventReport, job: Json | None, part: str) -> bool:

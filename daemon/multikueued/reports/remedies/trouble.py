@@ -43,17 +43,13 @@ class Trouble:
     words: Mapping[str, str]
     """What the remedy fills in."""
 
-    @property
-    def identity(self) -> tuple[str, str]:
-        """What it has in common with the same trouble of other workers."""
-        return self.remedy.id, self.remedy.object.format_map(defaultdict(str, self.words)) or self.worker
-
 
 def findings_of(troubles: Iterable[Trouble]) -> list[Finding]:
     """One finding for each cause, with all the workers that show it."""
     alike: dict[tuple[str, str], list[Trouble]] = defaultdict(list)
     for trouble in troubles:
-        alike[trouble.identity].append(trouble)
+        about = trouble.remedy.object.format_map(defaultdict(str, trouble.words))
+        alike[trouble.remedy.id, about or trouble.worker].append(trouble)
     return [_finding(group) for group in alike.values()]
 
 
