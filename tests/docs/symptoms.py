@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored.job_annotations import NAMES
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
@@ -360,7 +359,7 @@ def pod_rows() -> Iterator[Row]:
 
 def about(cause: str) -> dict[str, str]:
     """What a cause is about: a queue there, or what the job needs."""
-    return QUEUE if cause in set(Why) else NEED
+    return NEED if cause.startswith("Dependency") else QUEUE
 
 
 def tables() -> str:
