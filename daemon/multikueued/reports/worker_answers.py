@@ -23,6 +23,7 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.worker_queues import local_queue_of, quota_mismatch
+from multikueued.reports.workers import worker_state
 
 
 class AnswerState(StrEnum):
@@ -170,7 +171,7 @@ def _answer(asked: _Asked) -> WorkerAnswer:
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return WorkerAnswer(name, AnswerState.FINISHED if name == job.worker else AnswerState.ELSEWHERE)
     if not said.connected:
-        state = AnswerState.LOST if said.reason == "ClientConnectionFailed" else AnswerState.NOT_CONNECTED
+        state = AnswerState(worker_state(said))
         return WorkerAnswer(name, state, said.error, Source.CONDITION, said.next_attempt, said.cause)
     if name == job.worker:
         return _of_its_worker(asked)

@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import thousandths
 from multikueue.core.model.second_names import hold_of
-from multikueued.reports.answers import cluster_state
+from multikueued.reports.answers import ClusterAnswer, cluster_state
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.quotas import WorkerQuota, amounts, quota_of
@@ -112,7 +112,7 @@ def _report(
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
         name=name,
-        state=_state(said.connected, said.reason, flaws),
+        state=worker_state(said),
         cordoned=bool(hold),
         since=said.since,
         running=running,
@@ -129,10 +129,11 @@ def _report(
     )
 
 
-def _state(connected: bool, reason: str, flaws: str) -> WorkerState:
-    if connected:
-        return WorkerState.DEGRADED if flaws else WorkerState.CONNECTED
-    return WorkerState.LOST if reason == "ClientConnectionFailed" else WorkerState.NOT_CONNECTED
+def worker_state(said: ClusterAnswer) -> WorkerState:
+    """Whether a worker can be used, by what its MultiKueueCluster says."""
+    if said.connected:
+        return WorkerState.DEGRADED if said.unusable else WorkerState.CONNECTED
+    return WorkerState.LOST if said.reason == "ClientConnectionFailed" else WorkerState.NOT_CONNECTED
 
 
 def _used(objects: ManagerObjects) -> dict[str, dict[str, str]]:

@@ -113,10 +113,9 @@ def tell_recorded(situation: Situation) -> Tail:
     if worker is None or not worker.answered:
         return Tail(None)
     answer, again = loss(situation, worker)
-    beside = tuple(beside_admitted(situation, situation.state))
-    if answer is None:
-        return Tail(beside, again=again)
-    return Tail((*beside, check_message.part(worker.name, answer.said)), f"{worker.name} {answer.said}", again)
+    said = answer.said if answer is not None else ""
+    lost, warning = ((check_message.part(worker.name, said),), f"{worker.name} {said}") if said else ((), "")
+    return Tail((*beside_admitted(situation, situation.state), *lost), warning, again)
 
 
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
@@ -124,9 +123,8 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
 
     A worker says nothing while it has just been asked, or once it has admitted the Workload.
     """
-    answers = ((worker, _answer(situation, worker, names)) for worker in situation.workers if worker.configured)
-    for worker, answer in answers:
-        if answer is not None and answer.said:
+    for worker in situation.workers:
+        if worker.configured and (answer := _answer(situation, worker, names)) is not None and answer.said:
             yield check_message.part(worker.name, answer.said)
 
 
@@ -221,9 +219,8 @@ def loss(situation: Situation, worker: Worker) -> tuple[Reason | None, timedelta
 def _why_on_hold(situation: Situation, worker: Worker) -> Reason:
     """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
     said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
-    return Reason(
-        Why.ON_HOLD, ": ".join(filter(None, ("holds it", message(worker.copy or {}, "QuotaReserved"), *said)))
-    )
+    words = ("holds it", message(worker.copy or {}, "QuotaReserved"), *said)
+    return Reason(Why.ON_HOLD, ": ".join(filter(None, words)))
 
 
 def _time_runs_out(worker: Worker) -> bool:
