@@ -11,13 +11,23 @@ import pytest
 from structlog.testing import capture_logs
 
 from multikueue import PlanSettings
-from multikueue.core.model.kinds import EVENT, JOB, LEASE, MULTIKUEUE_CLUSTER, POD
+from multikueue.core.model.kinds import (
+    EVENT,
+    JOB,
+    LEASE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    NAMESPACE,
+    POD,
+)
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, uid
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, namespace_of, uid
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import KeyQueue
 from multikueue.sandbox import RunnerOptions
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
+from multikueue.sandbox.objects import built
+from multikueue.sandbox.setting_up import local_queue
 from multikueue.testing import until
 from multikueued.mirror_names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.node import NODE, REACHABLE
@@ -509,3 +519,35 @@ async def _live(settings: Settings) -> None:
         await shown.count(0)
         assert sum(map(shown.writes, ("create", "patch", "delete"))) <= 6 * 20
         assert shown.writes("get") == 0
+
+
+@pytest.mark.gate
+async def test_who_has_thousands_of_pods_delays_those_of_others_by_a_turn() -> None:
+    """Namespaces take turns: a burst of one takes seconds, in each of which the pods of others are shown, too."""
+    many = attrs.evolve(ON, mirror_pods=attrs.evolve(ON.mirror_pods, max_pods_per_job=200))
+    async with showing(settings=many, cpu=500) as shown:
+        for client in (shown.fleet.admin, DirectClient(shown.fleet.workers["worker1"])):
+            await client.create(NAMESPACE, built(NAMESPACE, "other"))
+            await client.create(LOCAL_QUEUE, local_queue("other"))
+        with mock.patch.object(KeyQueue, "idle", property(lambda _: True)):
+            await shown.fleet.submit(pods=150)
+            await until(shown.mirrors)
+            await shown.fleet.submit(namespace="other")
+            await until(lambda: _in(shown, "other"))
+        assert len(await shown.mirrors()) < 120
+
+
+async def _in(shown: Shown, namespace: str) -> bool:
+    return namespace in map(namespace_of, await shown.mirrors())
+
+
+async def test_of_a_worker_that_is_removed_nothing_is_counted_any_more() -> None:
+    async with showing() as shown:
+        await _refused(shown, 5)
+        assert shown.counted() == {"worker1": ShownPods(0, 1)}
+        await shown.fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        await until(lambda: _counts_nothing(shown), 60)
+
+
+async def _counts_nothing(shown: Shown) -> bool:
+    return not shown.counted()

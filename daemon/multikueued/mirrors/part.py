@@ -12,6 +12,7 @@ import anyio
 import attrs
 import orjson
 
+from multikueue.core.machinery.queue import ChargedQueue
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, ObjectKey
@@ -160,7 +161,8 @@ class Mirrors:
                 partial(self._refused, events),
                 lambda: not self.host.plans.idle,
             )
-            self._controller = self.host.process.controller("multikueue_mirror", reconciler, KeyQueue(), CONCURRENCY)
+            turns = KeyQueue(ChargedQueue(flow_of=_namespace_there, places=CONCURRENCY))
+            self._controller = self.host.process.controller("multikueue_mirror", reconciler, turns, CONCURRENCY)
             self.options.shown(reconciler.counted)
             endpoint = Endpoint(address, mirrors.port)
             nodes = NodeKeeper(
@@ -261,6 +263,11 @@ class Mirrors:
         self.options.refused(reason)
         note = f"A pod of the run is not shown on the manager ({reason}): {why}"
         events.emit(job, "Warning", "PodNotShown", "Mirror", note)
+
+
+def _namespace_there(pod: ObjectKey) -> str:
+    """Of a `pod_key`: namespaces take turns, so that who has thousands of pods delays nobody."""
+    return ObjectKey.parsed(pod.name).namespace
 
 
 def _run_of(workload: Json | None) -> tuple[Any, ...]:
