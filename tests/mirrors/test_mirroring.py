@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from multikueue import PlanSettings
 from multikueue.core.model.kinds import EVENT, JOB, LEASE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE, POD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, namespace_of, uid
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, uid
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import KeyQueue
 from multikueue.sandbox import RunnerOptions
