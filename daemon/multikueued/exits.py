@@ -59,16 +59,9 @@ _FORBIDDEN: Final = re.compile(r'cannot (\w+) resource "([^"]+)"(?: in API group
 class CommandError(MultiKueueError):
     """A command cannot do what it was asked for; the message says what, where and what to do."""
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    def __init__(self, message: str, exit_code: int = FINDING) -> None:
         super().__init__(message)
         self.exit_code = exit_code
-
-
-class WorkerError(CommandError):
-    """Something about a worker cannot be done. The message says what, why, and what to do."""
-
-    def __init__(self, message: str, exit_code: int = FINDING) -> None:
-        super().__init__(message, exit_code)
 
 
 @contextmanager

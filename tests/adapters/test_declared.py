@@ -369,6 +369,8 @@ def test_jobs_may_be_somebody_elses_to_move() -> None:
         ({"managed_by_path": "spec[0]"}, "managedByPath", "names an item of a list"),
         ({"managed_by_path": ".status.by"}, "managedByPath", "must be a field of .spec, a label or an annotation"),
         ({"managed_by_label": "a b"}, "managedByLabel", "write KEY=VALUE"),
+        ({"managed_by_label": "a..b/run-by=fleet"}, "managedByLabel", "write KEY=VALUE"),
+        ({"pods_label": f"{'a' * 300}/widget"}, "podsLabel", "is not the key of a label"),
         ({"managed_by_path": ".spec.a", "managed_by_label": "a"}, "managedByLabel", "keep one of the two"),
         ({"always_delegated": True, "managed_by_path": ".spec.a"}, "managedByPath", "remove one of the two"),
         ({"suspend_path": ".metadata.labels.x"}, "suspendPath", "must be a field of .spec"),

@@ -93,7 +93,7 @@ async def test_connections_to_workers_without_jobs_are_counted_and_the_next_star
     assert served <= set(idle["listed_on_worker1"])
 
 
-@pytest.mark.timeout(240)  # three fleets, one after the other
+@pytest.mark.timeout(300)  # four fleets, one after the other
 async def test_two_tenants_are_measured_alone_beside_each_other_and_after_a_restart() -> None:
     """The attacker's copies are there at the restart, and nothing of them at the end."""
     scenario = SCENARIOS["tenants"].changed(count=4, attackers=2)
@@ -106,6 +106,7 @@ async def test_two_tenants_are_measured_alone_beside_each_other_and_after_a_rest
         assert tenants[fleet]["peak_memory_mb"] > 10
         assert tenants[fleet]["controller_cpu_s"] > 0
         assert 0 < tenants[fleet]["small_read_ms"]["p50"] <= tenants[fleet]["small_read_ms"]["p99"]
+    assert (tenants["unchecked"]["ready"], tenants["unchecked"]["copies_of_attacker"]) == (4, 4)
     assert tenants["restarted"]["gone_s"] < _SECONDS
     assert tenants["p99_ratio"] > 0
 

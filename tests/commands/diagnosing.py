@@ -14,8 +14,9 @@ from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
 from multikueued.clusters import ClusterClient, Connect
-from multikueued.diagnosis.findings import Diagnosis
-from multikueued.doctor.collect import Examination, examine
+from multikueued.diagnosis.checks.table import CHECKS
+from multikueued.diagnosis.findings import Diagnosis, diagnose
+from multikueued.doctor.collect import Examination, gather
 from multikueued.doctor.probe import ProbeResult
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_facts import ClockBound
@@ -100,7 +101,7 @@ async def diagnosed(
     client: Any = Reviewing(Person(fleet.manager), manager or {})
     reach = connect or visited(fleet, refusals or {})
     request = Examination(MANAGER, "kueue-system", None, "kueue-system/multikueue", reach, measure, tell)
-    return await examine(client, request, now())
+    return diagnose(await gather(client, request, now()), CHECKS)
 
 
 def named(diagnosis: Diagnosis, id: str) -> Finding:

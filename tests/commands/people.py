@@ -24,8 +24,9 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.identity.rbac import Attributes
 from multikueue.sandbox.apiserver.identity.users import account_groups
 from multikueue.sandbox.apiserver.status_errors import StatusError
-from multikueued.api_answers import GROUP, VERSION, status
+from multikueued.api_answers import GROUP, VERSION
 from multikueued.cli import main
+from multikueued.logserver.answering import status
 from multikueued.rbac.objects import CLUSTER_ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from tests.logserver.stage import HOST, Stage, pem, stage
 

@@ -19,6 +19,7 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
     NAMESPACE,
+    RESOURCE_FLAVOR,
     SECRET,
 )
 from multikueue.core.model.names import ObjectKey, Resource
@@ -111,6 +112,13 @@ async def take_check(fleet: Fleet) -> None:
     await fleet.admin.merge_patch(CLUSTER_QUEUE, _QUEUE, {"spec": {"admissionChecksStrategy": None}})
 
 
+async def taint_flavors(fleet: Fleet) -> None:
+    worker = DirectClient(fleet.workers["worker1"])
+    for item in (await worker.list(RESOURCE_FLAVOR)).items:
+        spec = {"nodeTaints": [{"key": "gpu", "value": "a100", "effect": "NoSchedule"}]}
+        await worker.merge_patch(RESOURCE_FLAVOR, ObjectKey.of(item), {"spec": spec})
+
+
 _NAMED: Final = "spec.admissionChecksStrategy"
 BREAKS: Final = (
     Break(
@@ -166,6 +174,7 @@ BREAKS: Final = (
         {**all_say("no-check", _NAMED), "explain": ("queue-without-check", _NAMED)},
         before=take_check,
     ),
+    Break("taint nobody tolerates there", all_say("no-flavor", "get resourceflavors"), before=taint_flavors),
 )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from multikueue.adapters.sets import STATEFUL_SET
 from multikueue.core.model.conditions import new_condition
-from multikueue.core.model.kinds import JOB, POD, SECRET, WORKLOAD
+from multikueue.core.model.kinds import EVENT, JOB, POD, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match, Refuse
 from multikueue.testing import NOW
@@ -278,3 +278,41 @@ async def test_a_list_does_not_wait_for_what_jobs_say_that_are_not_answered_for(
 
     assert [job["job"] for job in listed["jobs"]] == ["job/fails"]
     assert listed["notChecked"] == ["what 1 more running jobs say of themselves: no answer within 0.5 s"]
+
+
+@pytest.mark.parametrize("permitted", [True, False])
+async def test_a_job_whose_pods_nobody_can_make(permitted: bool, tmp_path: Path) -> None:
+    """Its PriorityClass is not there. It was Running without a word for five minutes, and then had "no pods yet"."""
+    words = 'pods "train-" is forbidden: no PriorityClass with name pp was found'
+    async with fleet(tmp_path) as here:
+        local, copy = await here.run_job()
+        await start(here.person, local)
+        there = DirectClient(here.workers["worker1"], user="multikueue")
+        about = {
+            "kind": "Job",
+            "apiVersion": "batch/v1",
+            **{f: copy["metadata"][f] for f in ("name", "namespace", "uid")},
+        }
+        event: Json = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": "train.1", "namespace": "default"},
+            "regarding": about,
+            "type": "Warning",
+            "reason": "FailedCreate",
+            "note": words,
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingController": "job-controller",
+            "reportingInstance": "job-controller",
+            "action": "Create",
+        }
+        await there.create(EVENT, event)
+        if not permitted:
+            here.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("list",), resource=EVENT.plural))
+        explanation = await explained(here, 1)
+        listed = await here.person.run("pods", "job/train")
+
+    (finding,) = explanation["findings"]
+    expected = ("pods-refused", f"FailedCreate: {words}") if permitted else ("job-not-ready", "")
+    assert (finding["id"], finding["told"]) == expected
+    assert ("It has no pods there: FailedCreate: " in listed.stdout) is permitted, listed.output

@@ -19,7 +19,7 @@ from multikueue.core.model.names import Json
 from multikueue.errors import SettingsError
 from multikueued.cli import main
 from multikueued.settings.file import parse_settings
-from multikueued.settings.kinds import configured_kinds
+from multikueued.settings.kinds import chosen_kinds
 from tests.examples import examples
 
 KUEUES = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
@@ -28,7 +28,7 @@ PIPELINE_RUN = {"name": "PipelineRun.v1.tekton.dev"}
 
 def chosen(settings: Json) -> dict[str, str]:
     """The kinds that are dispatched, and where each was chosen."""
-    rows = configured_kinds(parse_settings(yaml.safe_dump(settings)))
+    rows = chosen_kinds(parse_settings(yaml.safe_dump(settings)))
     return {f"{row.resource}": row.source for row in rows}
 
 
@@ -107,7 +107,7 @@ def test_a_declaration_can_have_every_field() -> None:
           managedByPath: .spec.by
         """
     )
-    widget, gadget = configured_kinds(settings)[1:]
+    widget, gadget = chosen_kinds(settings)[1:]
 
     assert (str(widget.resource), widget.delegation.value, widget.status.subresource) == (
         "widgetz.example.com",
@@ -258,7 +258,7 @@ def test_any_text_is_used_or_refused(entries: list[Any]) -> None:
     """Never a traceback: a settings file is written by people."""
     used, message = -1, ""
     try:
-        used = len(configured_kinds(parse_settings(json.dumps({"externalFrameworks": entries}))))
+        used = len(chosen_kinds(parse_settings(json.dumps({"externalFrameworks": entries}))))
     except SettingsError as error:
         message = str(error)
     assert used == 1 + len(entries) or "externalFrameworks" in message or "not valid YAML in line 1" in message

@@ -14,7 +14,7 @@ from multikueue.errors import ApiError, NotFound, ServerFault, Unreachable
 from multikueue.kube.served_kinds import ServedKind
 from multikueued.run.kinds import PATIENCE, RETRY, known_kinds
 from multikueued.settings.file import parse_settings
-from multikueued.settings.kinds import configured_kinds
+from multikueued.settings.kinds import chosen_kinds
 
 pytestmark = pytest.mark.looptime
 
@@ -64,13 +64,13 @@ def test_addresses_are_shown_where_the_settings_say_that_the_networks_are_one(sh
     settings = parse_settings(
         f"{{integrations: {{frameworks: [auto, pod]}}, pods: {{copyAddresses: {str(shown).lower()}}}}}"
     )
-    rows = {kind.resource.gvk.kind: kind for kind in configured_kinds(settings)}
+    rows = {kind.resource.gvk.kind: kind for kind in chosen_kinds(settings)}
     assert [bool(rows[name].status.addresses) for name in ("Pod", "RayCluster", "RayJob")] == [not shown] * 3
 
 
 def test_jobs_are_deleted_only_where_the_settings_say_so() -> None:
     """Of those whose own controllers would: also of the kinds that `auto` adds."""
     said = "{integrations: {frameworks: [kubeflow.org/tfjob, auto]}%s}"
-    rows = configured_kinds(parse_settings(said % ", retention: {deleteExpiredJobs: true}"))
+    rows = chosen_kinds(parse_settings(said % ", retention: {deleteExpiredJobs: true}"))
     assert all(kind.deletes_expired for kind in rows)
-    assert not any(kind.deletes_expired for kind in configured_kinds(parse_settings(said % "")))
+    assert not any(kind.deletes_expired for kind in chosen_kinds(parse_settings(said % "")))

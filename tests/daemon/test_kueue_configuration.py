@@ -11,7 +11,7 @@ from multikueue.core.dispatchers.dispatcher import External
 from multikueued.cli import main
 from multikueued.settings.dispatcher import chosen_dispatcher
 from multikueued.settings.file import Loaded, parse
-from multikueued.settings.kinds import configured_kinds
+from multikueued.settings.kinds import chosen_kinds
 
 SHIPPED = """
 apiVersion: config.kueue.x-k8s.io/v1beta2
@@ -107,7 +107,7 @@ def test_the_file_kueue_is_installed_with_is_accepted() -> None:
 
     assert file.settings.name == "multikueue", "never Kueue's own Lease"
     assert not file.settings.webhook.enabled
-    assert len(configured_kinds(file.settings)) == 16
+    assert len(chosen_kinds(file.settings)) == 16
     assert passed_over(file) == {
         **dict.fromkeys(("apiVersion", "kind", "health", "metrics", "controller", "clientConnection"), False),
         **dict.fromkeys(("leaderElection.leaderElect", "leaderElection.resourceName"), False),
@@ -135,7 +135,7 @@ def test_our_settings_may_stand_in_the_same_file() -> None:
 @pytest.mark.parametrize("frameworks", ["auto", "[auto]", "[batch/job, auto]"])
 def test_auto_means_every_kind_that_is_not_made_of_pods(frameworks: str) -> None:
     """Those the manager does not serve are left out at start."""
-    rows = configured_kinds(loaded(f"integrations: {{frameworks: {frameworks}}}").settings)
+    rows = chosen_kinds(loaded(f"integrations: {{frameworks: {frameworks}}}").settings)
     names = {str(row.resource) for row in rows}
 
     assert {"jobs.batch", "jobsets.jobset.x-k8s.io", "rayjobs.ray.io", "mpijobs.kubeflow.org"} <= names
@@ -145,7 +145,7 @@ def test_auto_means_every_kind_that_is_not_made_of_pods(frameworks: str) -> None
 
 def test_auto_leaves_room_for_declared_kinds_and_named_ones() -> None:
     text = "integrations: {frameworks: [auto, pod]}\nexternalFrameworks: [RayJob.v1.ray.io]"
-    sources = {str(row.resource): row.source for row in configured_kinds(loaded(text).settings)}
+    sources = {str(row.resource): row.source for row in chosen_kinds(loaded(text).settings)}
 
     assert sources["rayjobs.ray.io"] == "externalFrameworks[0]"
     assert sources["pods"] == "integrations.frameworks[1] (pod)"
@@ -153,7 +153,7 @@ def test_auto_leaves_room_for_declared_kinds_and_named_ones() -> None:
 
 
 def test_the_default_is_kueues() -> None:
-    assert [str(row.resource) for row in configured_kinds(loaded("").settings)] == ["jobs.batch"]
+    assert [str(row.resource) for row in chosen_kinds(loaded("").settings)] == ["jobs.batch"]
 
 
 def test_what_is_passed_over_is_one_line_each(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from multikueued.settings.config import (
 )
 from multikueued.settings.dispatcher import chosen_dispatcher
 from multikueued.settings.file import load_settings, parse, parse_settings
-from multikueued.settings.kinds import configured_kinds
+from multikueued.settings.kinds import chosen_kinds
 from multikueued.settings.sections import DependencySettings
 
 HEAD = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
@@ -137,7 +137,7 @@ def test_a_section_copied_from_kueues_configuration_means_what_it_means_there() 
     assert settings.gc_interval == timedelta(minutes=2)
     assert settings.worker_lost_timeout == timedelta(seconds=90)
     assert chosen_dispatcher(settings) == Incremental(step=5)
-    assert "pipelineruns.tekton.dev" in {str(kind.resource) for kind in configured_kinds(settings)}
+    assert "pipelineruns.tekton.dev" in {str(kind.resource) for kind in chosen_kinds(settings)}
 
 
 @pytest.mark.parametrize("name", ["namespace", "webhook.certDir", "webhook.serviceNamespace", "webhook.url"])

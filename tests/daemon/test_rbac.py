@@ -262,6 +262,7 @@ class TestTheCommand:
         assert dict(more) == {
             ("", "pods"): frozenset({"list"}),
             ("", "pods/log"): frozenset({"get"}),
+            ("events.k8s.io", "events"): frozenset({"list"}),
             ("ray.io", "rayclusters"): frozenset({"list"}),
             ("batch", "jobs"): frozenset({"list"}),
         }
@@ -274,6 +275,7 @@ class TestTheCommand:
             (KUEUE, "workloads"): frozenset({"list"}),
             ("", "pods"): frozenset({"list"}),
             ("", "pods/log"): frozenset({"get"}),
+            ("events.k8s.io", "events"): frozenset({"list"}),
             ("ray.io", "rayjobs"): frozenset({"list"}),
             ("ray.io", "rayclusters"): frozenset({"list"}),
             ("batch", "jobs"): frozenset({"list"}),

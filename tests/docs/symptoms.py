@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored.job_annotations import NAMES
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
@@ -33,7 +32,7 @@ from multikueued.reports.remedies.check_remedies import (
     queue_changes,
 )
 from multikueued.reports.remedies.job_trouble import NOT_READY, READY, TROUBLE, Sign
-from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
+from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
 from multikueued.reports.remedies.remedy import Finding, RemedyRule
 from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import TOLD, told_findings
@@ -354,12 +353,13 @@ def pod_rows() -> Iterator[Row]:
     for remedy in dict.fromkeys(BY_REASON.values()):
         reasons = (reason for reason, known in BY_REASON.items() if known is remedy)
         yield Row(", ".join(f"`{reason}`" for reason in reasons), remedy.about("pod train-x", "", words))
+    yield Row("it has no pods, and an event of its worker says why", NONE_MADE.about("job/train-x", "", words))
     yield Row("no pod is ready, and the worker lacks what they name", NEED_MISSING.about("worker1", "", words))
 
 
 def about(cause: str) -> dict[str, str]:
     """What a cause is about: a queue there, or what the job needs."""
-    return QUEUE if cause in (Why.NO_LOCAL_QUEUE, Why.QUEUE_INACTIVE, Why.NEVER_FITS) else NEED
+    return NEED if cause.startswith("Dependency") else QUEUE
 
 
 def tables() -> str:

@@ -14,7 +14,7 @@ from multikueue.adapters.profiles import names
 from multikueue.runtime.plugins import KIND_GROUP
 from multikueued.settings.file import parse_settings
 from multikueued.settings.frameworks import framework_names
-from multikueued.settings.kinds import configured_kinds
+from multikueued.settings.kinds import chosen_kinds
 from tests.docs.blocks import ADAPTERS, blocks
 
 PAGE = ADAPTERS.read_text()
@@ -24,7 +24,7 @@ def test_the_settings_it_shows_can_be_used() -> None:
     shown = [text for text in blocks(ADAPTERS, "yaml") if "externalFrameworks" in text]
     assert shown
     for text in shown:
-        assert configured_kinds(parse_settings(text))
+        assert chosen_kinds(parse_settings(text))
 
 
 def test_the_object_it_shows_is_one() -> None:

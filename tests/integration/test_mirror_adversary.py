@@ -9,10 +9,12 @@ from typing import Final
 import pytest
 
 from multikueue.core.model.kinds import NAMESPACE, POD
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, is_terminating, uid
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import annotations_of, finalizers_of, is_terminating, uid
 from multikueue.errors import NotFound
-from multikueued.mirror_names import WORKER_POD
+from multikueue.sandbox.objects import built
+from multikueued.mirror_names import MIRROR, WORKER_POD
+from multikueued.mirrors.removing import end_mirror
 from multikueued.rbac.policies import TAKING
 from tests.controlplane.polling import poll_until
 from tests.integration.mirror_stage import ATTACKER, AskingKubelets, Stage, as_json, is_open, pod, refused, stage
@@ -20,6 +22,7 @@ from tests.integration.mirror_stage import ATTACKER, AskingKubelets, Stage, as_j
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 OUR_NODE: Final = "multikueue-w1"
+BUDGET: Final = Resource(GVK("policy", "v1", "PodDisruptionBudget"), "poddisruptionbudgets")
 PODS: Final = "/api/v1/namespaces/default/pods"
 
 
@@ -107,3 +110,67 @@ async def test_the_proof_of_anothers_mirror_proves_nothing_even_without_the_poli
 async def _done(here: Stage, *arguments: str, stdin: bytes = b"") -> None:
     code, output = await here.kubectl(*arguments, stdin=stdin)
     assert code == 0, output
+
+
+async def test_a_mirror_waits_for_nothing_that_a_tenant_has_it_own(kubelets: AskingKubelets, tmp_path: Path) -> None:
+    """A deletion in the foreground, or one that makes orphans, is a finalizer that the policy does not see: what the
+    mirror owns may have one of the tenant's, and is never gone. The daemon's own deletion takes it back."""
+    async with stage(kubelets, tmp_path, user=ATTACKER) as here:
+        for cascade, finalizer in (("foreground", "foregroundDeletion"), ("orphan", "orphan")):
+            mirror = await here.mirror()
+            await _done(here, "delete", "pod", "train-x", f"--cascade={cascade}", "--wait=false")
+            held = await here.admin.get(POD, ObjectKey.of(mirror))
+            assert finalizers_of(held) == [finalizer]
+            await end_mirror(here.daemon, held)
+            with pytest.raises(NotFound):
+                await here.admin.get(POD, ObjectKey.of(mirror))
+
+
+async def test_nobody_has_a_mirror_belong_to_something_else(kubelets: AskingKubelets, tmp_path: Path) -> None:
+    """It would not go with its job, and would not count among those of it."""
+    async with stage(kubelets, tmp_path, user=ATTACKER) as here:
+        mirror = await here.mirror()
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": "mine"}
+        patch = json.dumps({"metadata": {"ownerReferences": [owner]}})
+        code, output = await here.kubectl("patch", "pod", "train-x", "-p", patch)
+        assert (code, "it gets no other owner" in output) == (1, True), output
+        await here.kubectl("patch", "pod", "train-x", "--subresource", "status", "-p", patch)
+        assert "ownerReferences" not in (await here.admin.get(POD, ObjectKey.of(mirror)))["metadata"]
+
+
+async def test_an_eviction_is_a_deletion_and_no_budget_keeps_what_the_daemon_takes_away(
+    kubelets: AskingKubelets, tmp_path: Path
+) -> None:
+    """A tenant may make budgets, and their selectors find mirrors, too."""
+    evict = ("create", "--raw", f"{PODS}/train-x/eviction")
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"namespace": "default", "name": "train-x"}}
+    async with stage(kubelets, tmp_path, user=ATTACKER) as here:
+        mirror = await here.mirror()
+        await _done(here, *evict, "-f", "-", stdin=as_json(eviction))
+        with pytest.raises(NotFound):
+            await here.admin.get(POD, ObjectKey.of(mirror))
+        mirror = await here.mirror()
+        spec = {"minAvailable": 1, "selector": {"matchLabels": {MIRROR: "multikueue"}}}
+        budget = await here.admin.create(BUDGET, built(BUDGET, "mine", "default", spec=spec))
+        none = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 1, "expectedPods": 1}
+        status = {"status": {**none, "observedGeneration": 1}}  # as its controller, which does not run here
+        try:
+            await here.admin.merge_patch(BUDGET, ObjectKey.of(budget), status, subresource="status")
+            assert "disruption budget" in await refused(here, eviction, *evict)
+            await end_mirror(here.daemon, mirror)
+            with pytest.raises(NotFound):
+                await here.admin.get(POD, ObjectKey.of(mirror))
+        finally:
+            await here.admin.delete(BUDGET, ObjectKey.of(budget))
+
+
+async def test_a_container_that_would_never_start_is_refused_with_words(
+    kubelets: AskingKubelets, tmp_path: Path
+) -> None:
+    """`kubectl debug` would wait for it without end. (`resize` the API server itself refuses there.)"""
+    async with stage(kubelets, tmp_path, user=ATTACKER) as here:
+        await here.mirror()
+        code, output = await here.kubectl("debug", "train-x", "-it", "--image=busybox", "--target=main")
+        assert (code, "this pod is a view of one on a worker" in output) == (1, True), output
+        code, output = await here.kubectl("debug", "node/multikueue-w1", "-it", "--image=busybox", user="admin")
+        assert (code, "multikueue alone puts pods on Nodes" in output) == (1, True), output

@@ -17,6 +17,7 @@ from multikueue.errors import ApiError
 from multikueue.kube import KubeClient
 from multikueue.kube.informers.informer import Informer
 from multikueue.runtime.caches.mutation_cache import MutationCache
+from multikueue.sandbox.objects import built
 from multikueue.testing import job, until
 from multikueued.mirror_names import PROOF
 from multikueued.mirrors.mirror import Run, pod_key
@@ -32,6 +33,7 @@ from tests.mirrors.test_hostile_workers import ODD_STATUSES
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 
 QUOTA = Resource(GVK("", "v1", "ResourceQuota"), "resourcequotas")
+LIMITS = Resource(GVK("", "v1", "LimitRange"), "limitranges")
 
 
 @attrs.define(eq=False)
@@ -159,3 +161,30 @@ async def test_odd_statuses_are_taken_or_refused_and_their_logs_can_be_read(clus
         assert taken["a condition that nobody knows"]
         assert not taken["a map of container statuses"]
         assert set(here.refused) <= {"Invalid", "BadRequest"}
+
+
+async def test_a_limit_range_fills_nothing_into_a_mirror_and_a_quota_of_what_is_asked_for_does_not_count_it(
+    clusters: ClusterFactory,
+) -> None:
+    """Defaults of a namespace would be counted by its quotas, on a node where nothing runs. Of quotas on pods only one
+    of its scope `NotBestEffort` leaves room for others than mirrors."""
+    async with mirroring(clusters) as here:
+        defaults = {"cpu": "2", "memory": "1Gi", "ephemeral-storage": "10Gi"}
+        limits = {"limits": [{"type": "Container", "default": defaults, "defaultRequest": defaults}]}
+        await here.admin.create(LIMITS, built(LIMITS, "usual", "default", spec=limits))
+        hard = {"pods": "1"}
+        quota = {"hard": hard, "scopes": ["NotBestEffort"]}
+        made = await here.admin.create(QUOTA, built(QUOTA, "few", "default", spec=quota))
+        full = {"status": {"hard": hard, "used": hard}}  # as its controller, which does not run here
+        await here.admin.merge_patch(QUOTA, ObjectKey.of(made), full, subresource="status")
+        key = here.pod("one")
+
+        async def is_shown() -> bool:
+            await here.reconciler.reconcile(key)
+            return any(pod["metadata"]["name"] == "one" for pod in (await here.admin.list(POD)).items)
+
+        await until(is_shown, 30)
+        mirror = await here.mirror("one")
+        asked = [dig(mirror["spec"]["containers"][0], "resources", kind) for kind in ("requests", "limits")]
+        assert asked == [dict.fromkeys(defaults, "0")] * 2
+        assert (dig(mirror, "status", "qosClass"), here.refused) == ("BestEffort", [])

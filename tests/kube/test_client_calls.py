@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import attrs
 import pytest
 import trustme
@@ -298,3 +299,26 @@ async def test_that_an_object_is_there_is_asked_without_its_content(whole: bool)
     asked = server.asked[0]
     assert (asked.path, dict(asked.query)) == ("/api/v1/namespaces/default/secrets/a", {"includeObject": "None"})
     assert asked.headers["Accept"] == "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
+
+
+async def test_others_run_between_the_large_objects_of_a_page() -> None:
+    """Seven of 1.2 MB in small parts were looked at in a row: half a second."""
+    turns, seen = 0, list[int]()
+    items = [{"metadata": {"name": f"{number}"}, "spec": {"text": "x" * 300_000}} for number in range(4)]
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await anyio.lowlevel.checkpoint()
+
+    def each(obj: Json, _size: int) -> Json:
+        seen.append(turns)
+        return obj
+
+    whole = {"kind": "JobList", "metadata": {"resourceVersion": "7"}, "items": items}
+    async with talking(says(200, whole)) as (_, client), anyio.create_task_group() as tasks:
+        tasks.start_soon(others)
+        await client.list(JOB, each=each)
+        tasks.cancel_scope.cancel()
+    assert len(set(seen)) == len(items)

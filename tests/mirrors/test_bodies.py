@@ -54,6 +54,7 @@ def test_the_taint_evicts_nobody() -> None:
         ),
         (("daemonEndpoints", "kubeletEndpoint", "Port"), 10260, "scrapers that assume 10250 fail at once"),
         (("allocatable",), {"pods": "0"}, "nothing is placed or preempted there; no capacity for autoscalers"),
+        (("capacity",), None, "alerts divide the pods that run there by it"),
         (("nodeInfo", "kubeletVersion"), "v1.36.3", "tools parse it"),
         (("nodeInfo", "operatingSystem"), "linux", "tools read it"),
         (("declaredFeatures",), None, "the worker may be older"),
@@ -149,7 +150,11 @@ def test_a_mirror(path: tuple[str, ...], value: Any, why: str) -> None:
         ("volumeMounts", None, "there are no volumes"),
         ("livenessProbe", None, "nothing runs"),
         ("restartPolicy", None, "of single containers it needs a feature gate"),
-        ("resources", {kind: {"cpu": "0", "memory": "0"} for kind in ("requests", "limits")}, "it costs no quota"),
+        (
+            "resources",
+            {kind: {"cpu": "0", "memory": "0", "ephemeral-storage": "0"} for kind in ("requests", "limits")},
+            "it costs no quota, and no LimitRange fills in what does",
+        ),
         (
             "securityContext",
             {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},

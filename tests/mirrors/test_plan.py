@@ -23,6 +23,9 @@ LIKE["metadata"]["uid"] = "mirror-uid"
 OTHER: Json = {"metadata": {"namespace": "team-a", "name": "train-0-abcde", "uid": "other"}}
 GOING: Json = {**LIKE, "metadata": {**LIKE["metadata"], "deletionTimestamp": "2026-11-28T10:00:00Z"}}
 WAITING: Json = {**GOING, "metadata": {**GOING["metadata"], "deletionGracePeriodSeconds": 600}}
+HELD: Json = {**GOING, "metadata": {**GOING["metadata"], "deletionGracePeriodSeconds": 0, "finalizers": ["a.com/b"]}}
+CASCADES: Json = {**HELD, "metadata": {**HELD["metadata"], "finalizers": ["foregroundDeletion"]}}
+ORPHANS: Json = {**HELD, "metadata": {**HELD["metadata"], "finalizers": ["a.com/b", "orphan"]}}
 DELETED = manager_job()
 DELETED["metadata"]["deletionTimestamp"] = "2026-11-28T10:00:00Z"
 
@@ -56,6 +59,9 @@ def now(seen: Seen, **changes: Any) -> Seen:
         pytest.param(now(OLD, mirror=GOING, pod=None), None, id="it goes, or somebody's finalizer holds it"),
         pytest.param(now(OLD, mirror=WAITING), Delete, id="somebody has deleted it with a grace"),
         pytest.param(now(OLD, mirror=WAITING, unseen=True), Delete, id="the same, of a worker that cannot be seen"),
+        pytest.param(now(OLD, mirror=HELD), None, id="somebody's finalizer holds it"),
+        pytest.param(now(OLD, mirror=CASCADES), Delete, id="it waits for what somebody has it own"),
+        pytest.param(now(OLD, mirror=ORPHANS), Delete, id="or until these are orphans"),
         pytest.param(now(OLD, pod=None), Delete, id="the pod is gone"),
         pytest.param(now(OLD, job_gone=True), Delete, id="the job was deleted with orphan"),
         pytest.param(now(OLD, pod=ENDED), PatchStatus, id="it has ended, and its attempt counts: logs can be read"),

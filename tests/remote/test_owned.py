@@ -12,7 +12,7 @@ from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.errors import Forbidden
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ObjectList
-from multikueued.reading.owned import Ownership, owned_pods
+from multikueued.reading.owned import Owned, Ownership, owned_pods
 from tests.remote.objects import job_copy, owned_by, pod
 
 pytestmark = pytest.mark.looptime
@@ -118,3 +118,38 @@ def test_a_circle_of_owners_ends() -> None:
     family = Ownership(frozenset({"root"}))
     family.add([first, second])
     assert not family.reaches(first)
+
+
+def warning(about: Json, reason: str, at: int, **fields: Any) -> Json:
+    """An event of a worker's controller."""
+    name = about["metadata"]["name"]
+    regarding = {
+        "kind": about["kind"],
+        "apiVersion": about["apiVersion"],
+        "name": name,
+        "uid": about["metadata"]["uid"],
+    }
+    time = f"2026-01-01T00:00:{at:02}Z"
+    metadata = {"name": f"{reason}-{at}", "uid": f"event-{reason}-{at}", "creationTimestamp": time}
+    event = {"metadata": metadata, "regarding": regarding, "type": "Warning", "reason": reason, "note": "words"}
+    return {**event, "eventTime": time, **fields}
+
+
+async def test_of_a_job_without_pods_the_last_warning_there_is_told() -> None:
+    """Also of what it has made; not what was said of another job, nor what is no warning."""
+    inner = a_job("big-w-0", JOBSET)
+    events = [
+        warning(inner, "FailedCreate", 2),
+        warning(JOBSET, "JobCreationFailed", 1),
+        warning(JOBSET, "Resumed", 4, type="Normal"),
+        warning(a_job("other", {**JOBSET, "metadata": {"name": "other", "uid": "other"}}), "Other", 3),
+    ]
+    worker: Any = Lists({"jobs": [inner], "events": events})
+    owned = await owned_pods(worker, frozenset({"root"}), "default")
+    assert owned.warning is not None
+    assert (owned.warning.reason, owned.warning.note) == ("FailedCreate", "words")
+
+    with_pod: Any = Lists({"jobs": [inner], "events": events, "pods": [pod("a", inner)]})
+    assert (await owned_pods(with_pod, frozenset({"root"}), "default")).warning is None
+    refused: Any = Lists({"jobs": [inner], "events": events}, frozenset({"events"}))
+    assert await owned_pods(refused, frozenset({"root"}), "default") == Owned(())

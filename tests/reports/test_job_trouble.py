@@ -14,7 +14,7 @@ from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
 from multikueued.reports.explanation import Explanation, Seen, explain
 from multikueued.reports.jobs import JobState, job_report
-from multikueued.reports.remedies.job_trouble import READY, TROUBLE, is_ready, job_trouble
+from multikueued.reports.remedies.job_trouble import READY, TROUBLE, is_ready, job_trouble, should_have_pods
 from tests.reports.objects import CHECK, NOW, fleet, job, stored, workload
 
 OPERATORS: Final = Path(__file__).parents[1] / "data" / "operators"
@@ -327,3 +327,14 @@ class TestAFailedJob:
         (finding,) = explained(of, made=self.MADE).findings
 
         assert finding.told == words
+
+
+@pytest.mark.parametrize("kind", READY)
+def test_whether_there_should_be_pods_is_asked_long_before_that_is_told(kind: str) -> None:
+    """A job whose pods nobody can make was Running for five minutes, and nothing more."""
+    report = explained(of_kind(kind, **STARTING[kind])).job
+    asked = [
+        should_have_pods(of_kind(kind, **STARTING[kind]), report, NOW + timedelta(seconds=after)) for after in (10, 20)
+    ]
+    assert asked == [False, True]
+    assert not should_have_pods(of_kind("StatefulSet.apps"), report, NOW + HOUR), "its kind does not tell"

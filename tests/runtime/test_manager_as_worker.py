@@ -41,7 +41,7 @@ from multikueue.sandbox.setting_up import (
     namespace,
     set_up_queues,
 )
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.queues.mirror import Twin, planned
 from tests.core.building import condition
 from tests.examples import shared
@@ -314,7 +314,7 @@ async def test_a_mirrored_queue_leads_to_one_that_can_hold_copies(queue: str, re
         await fleet.admin.create(LOCAL_QUEUE, local_queue(name="other"))
         twin = Twin(ObjectKey("default", "other"), queue, "local")
         if refused:
-            with pytest.raises(WorkerError, match=refused):
+            with pytest.raises(CommandError, match=refused):
                 await planned(fleet.admin, fleet.admin, twin)
             return
         (made,) = await planned(fleet.admin, fleet.admin, twin)

@@ -195,3 +195,34 @@ def test_roles_are_found_in_lists_and_objects_with_numbers_that_multiply() -> No
     counted = [(pod_set["name"], pod_set["count"]) for pod_set in groups.read({"spec": spec})]
     assert counted == [("head", 1), ("big", 8), ("chief", 1), ("worker", 3)]
     assert dict(groups.counts({"spec": spec})) == {"head": 1, "Big": 2, "Chief": 1, "Worker": 3}
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "counts"),
+    [
+        ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}, [1]),
+        ({"apiVersion": "batch/v1", "kind": "Job", "spec": {"parallelism": 3, "completions": 2}}, [2]),
+        ({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2, "template": {"spec": {}}}}, [2]),
+        (
+            {
+                "apiVersion": "kubeflow.org/v1",
+                "kind": "PyTorchJob",
+                "spec": {
+                    "pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": {}}, "Master": {"template": {}}}
+                },
+            },
+            [1, 2],
+        ),
+        ({"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": {}}, []),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_an_appwrapper_that_lists_no_pods_has_those_of_what_it_wraps(wrapped: Json, counts: list[int]) -> None:
+    """As its controller infers them (`InferPodSets`); nine of the ten samples of its project say nothing else."""
+    (kind,) = (row for row in AVAILABLE if row.name == "appwrapper")
+    job = {"metadata": {"name": "aw"}, "spec": {"components": [{"template": wrapped}]}}
+    listed = kind.pods.read(job)
+    assert [(entry["name"], entry["count"]) for entry in listed] == [(f"aw-{n}", c) for n, c in enumerate(counts)]
+    kind.pods.inject(job, {"aw-0": Injection(annotations={"kueue.x-k8s.io/workload": "w"})})
+    assert kind.pods.is_started(job) is bool(counts)
+    assert len(kind.pods.running(job)) == len(counts)

@@ -19,7 +19,6 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.loop import utc_now
-from multikueued.api_answers import documents
 from multikueued.logserver.access import FrontProxyCallers, FrontTls, ReviewedRights, Slots
 from multikueued.logserver.answering import fixed
 from multikueued.logserver.certificate import OwnCertificate
@@ -27,6 +26,7 @@ from multikueued.logserver.reading import Bounds
 from multikueued.logserver.resolving import CLIENT, LocatorOfTenant, ReadableWorkers
 from multikueued.mirrors.endpoint.running import run_endpoint
 from multikueued.page.hosted import PageOptions, serving_page
+from multikueued.remoteapi.discovery import documents
 from multikueued.remoteapi.handlers import JobHandlers
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.serving.caller_tls import follow_authorities

@@ -17,9 +17,7 @@ from multikueue.kube import ClusterConfig
 from multikueued.clusters import ClusterClient, Connect
 from multikueued.diagnosis.checks.access import has_new_credentials
 from multikueued.diagnosis.checks.kueue import gate_is_on
-from multikueued.diagnosis.checks.table import CHECKS
 from multikueued.diagnosis.facts import Facts
-from multikueued.diagnosis.findings import Diagnosis, diagnose
 from multikueued.doctor.cluster_reader import MANAGER, Sight
 from multikueued.doctor.installation import find_daemon
 from multikueued.doctor.manager_reader import read_manager
@@ -50,18 +48,13 @@ class Examination:
     """How a shell calls it for the manager."""
 
 
-async def examine(client: ClusterClient, request: Examination, now: datetime) -> Diagnosis:
-    """Read both sides and run all checks.
+async def gather(client: ClusterClient, request: Examination, now: datetime) -> Facts:
+    """Read both sides.
 
     Raises:
         ApiError: the manager does not answer, or does not accept the credentials.
         SettingsError: the settings file cannot be used.
     """
-    return diagnose(await gather(client, request, now), CHECKS)
-
-
-async def gather(client: ClusterClient, request: Examination, now: datetime) -> Facts:
-    """Read both sides; see `examine`."""
     sight = Sight(client, MANAGER, "ask somebody who may, or an administrator of the manager")
     measured: list[ProbeResult] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Final
 
 import anyio
@@ -12,7 +13,7 @@ import structlog
 from aiohttp import web
 
 from multikueue.core.model.names import Json
-from multikueued.api_answers import status
+from multikueued.api_answers import GROUP, REMOTE_JOB
 from multikueued.logserver.access import Rights
 from multikueued.serving.refusal import RefusedError
 
@@ -20,6 +21,9 @@ AUDIT: Final = web.RequestKey("audit", dict[str, object])
 """Where a handler puts, in its request, what its line of the log says beside."""
 QUIET: Final = 60.0
 """Seconds between two lines about requests that nobody vouches for."""
+
+_REASONS: Final = {410: "Expired", 500: "InternalError", 504: "Timeout"}
+"""Where API servers say it in other words than HTTP."""
 
 log = structlog.get_logger(__name__)
 
@@ -74,6 +78,23 @@ class Answering:
         if anyio.current_time() >= self._quiet_until:
             log.warning(event or "api read", **line, requests=self._strangers)
             self._strangers, self._quiet_until = 0, anyio.current_time() + QUIET
+
+
+def status(code: int, message: str, name: str = "", retry_after: int = 0) -> Json:
+    """An error as API servers have it, so that kubectl prints it well."""
+    details: Json = {"name": name, "group": GROUP, "kind": REMOTE_JOB.plural} if name else {}
+    if retry_after:
+        details["retryAfterSeconds"] = retry_after
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": _REASONS.get(code, HTTPStatus(code).phrase.replace(" ", "")),
+        **({"details": details} if details else {}),
+        "code": code,
+    }
 
 
 def refusal(error: RefusedError, name: str = "") -> web.Response:

@@ -58,7 +58,8 @@ LARGEST: Final = 64 << 10
 """Bytes of what is kept of a pod, as JSON. A job is one object, its pods are many, with its arguments in each: a larger
 one is shown without them, and not at all if that is not enough."""
 _REFERENCE: Final = ("apiVersion", "kind", "name", "uid")
-_NOTHING: Final = {"cpu": "0", "memory": "0"}
+_NOTHING: Final = {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}
+"""Of all that a LimitRange fills in otherwise, and a quota counts."""
 _CONTAINER: Final = ("name", "image", "command", "args")
 _PORT: Final = ("name", "containerPort", "protocol")
 _STRICT: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

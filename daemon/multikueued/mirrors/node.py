@@ -99,7 +99,6 @@ def node_status(endpoint: Endpoint, version: str, now: datetime, lost_since: dat
     return {
         "addresses": [{"type": "InternalIP", "address": endpoint.address}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": endpoint.port}},
-        "capacity": {"pods": "0"},
         "allocatable": {"pods": "0"},
         "nodeInfo": {
             "kubeletVersion": version,

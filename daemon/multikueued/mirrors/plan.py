@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 import attrs
 
+from multikueue.core.model.labels import KUBERNETES_FINALIZERS
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, is_terminating, merge_patch
+from multikueue.core.model.objects import dig, finalizers_of, is_terminating, merge_patch
 from multikueued.mirrors.mirror import Run, comparable, has_ended, mirror_body, mirror_status
 
 
@@ -76,8 +77,7 @@ class Seen:
 def plan(seen: Seen, origin: str) -> Step | None:
     """The next step; None: all is as it should be, for now."""
     if seen.mirror is not None and is_terminating(seen.mirror):
-        # Somebody's finalizer holds it; or the grace that they gave it: then it waits for its kubelet, which we are.
-        return Delete(seen.mirror) if dig(seen.mirror, "metadata", "deletionGracePeriodSeconds") else None
+        return Delete(seen.mirror) if _can_be_ended(seen.mirror) else None
     if seen.unseen:
         return None if seen.mirror is None or seen.lost_since is None else _updated(seen.mirror, seen.mirror, seen)
     if seen.mirror is not None and _is_over(seen):
@@ -91,6 +91,13 @@ def plan(seen: Seen, origin: str) -> Step | None:
     if seen.in_the_way is not None:
         return Delete(seen.in_the_way)  # never two attempts under one name: the one that counts has it
     return Refuse(seen.room) if seen.room else Create(mirror_body(seen.pod, seen.run, origin))
+
+
+def _can_be_ended(mirror: Json) -> bool:
+    """Whether one that somebody has deleted waits for a kubelet, which we are, or for what they have it own: a deletion
+    of ours takes both back. Else it goes, or their finalizer holds it."""
+    waits = KUBERNETES_FINALIZERS.intersection(finalizers_of(mirror))
+    return bool(waits or dig(mirror, "metadata", "deletionGracePeriodSeconds"))
 
 
 def _is_over(seen: Seen) -> bool:

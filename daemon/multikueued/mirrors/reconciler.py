@@ -6,7 +6,6 @@ Keys are those of pods on workers (`pod_key`). Nothing waits for it, and it has 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -37,6 +36,7 @@ from multikueued.mirrors.mirror import LARGEST, Run, Shows, is_too_large, mirror
 from multikueued.mirrors.owners import Owners
 from multikueued.mirrors.plan import Create, Delete, PatchStatus, Refuse, Seen, Step, plan
 from multikueued.mirrors.proof import proof, proven
+from multikueued.mirrors.removing import end_mirror
 from multikueued.mirrors.tally import Held, Pace, Places, Refusals
 from multikueued.mirrors.worker_pods import Sight
 from multikueued.reports.worker_facts import ShownPods
@@ -232,8 +232,7 @@ class MirrorReconciler:
     async def _delete(self, mirror: Json) -> None:
         if not is_terminating(mirror):
             self._deleted.add(uid(mirror))
-        with suppress(NotFound, Conflict):  # it is gone, or another pod has its name
-            await self.client.delete(POD, ObjectKey.of(mirror), uid=uid(mirror), grace=0)
+        await end_mirror(self.client, mirror)
         self.mirrors.removed(ObjectKey.of(mirror), uid(mirror))
         self.forget(mirror)
         if is_terminating(mirror):  # somebody else has deleted it

@@ -12,7 +12,7 @@ from multikueue.core.model.objects import name_of
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
-from multikueued.exits import NOT_FOUND, WorkerError
+from multikueued.exits import NOT_FOUND, CommandError
 from multikueued.reading.manager_lists import cluster_of
 from multikueued.reports.objects import ManagerObjects, names_by, similar
 from multikueued.reports.worker_queues import leads_to
@@ -40,7 +40,7 @@ class Twin:
             return self.key
         names = names_by(await cluster_of(manager, self.worker))
         if why := names.why_none(self.key.namespace):
-            raise WorkerError(f'MultiKueueCluster "{self.worker}": {why}')
+            raise CommandError(f'MultiKueueCluster "{self.worker}": {why}')
         return names.local_queue(self.key)
 
 
@@ -53,7 +53,7 @@ async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Jso
     """The objects that the worker lacks; none if the twin is there.
 
     Raises:
-        WorkerError: there is no such LocalQueue here, no such ClusterQueue there, or a twin that leads elsewhere.
+        CommandError: there is no such LocalQueue here, no such ClusterQueue there, or a twin that leads elsewhere.
     """
     here = await _target_here(manager, twin.key)
     key = await twin.there(manager)
@@ -63,15 +63,15 @@ async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Jso
         leads = leads_to(twin_there)
         if twin.cluster_queue and leads != twin.cluster_queue:
             problem = f'LocalQueue "{key}" is there, and leads to ClusterQueue "{leads}"'
-            raise WorkerError(f"{problem}: that cannot be changed; delete it there first, if no job needs it")
+            raise CommandError(f"{problem}: that cannot be changed; delete it there first, if no job needs it")
         return []
     if await read(worker, CLUSTER_QUEUE, ObjectKey("", target)) is None:
         known = sorted(map(name_of, (await worker.list(CLUSTER_QUEUE)).items))
         there = f"there are {listed(known)}" if known else "there is none"
         problem = f'the worker has no ClusterQueue "{target}"{similar(target, known)}; {there}'
-        raise WorkerError(f"{problem}: name one with --cluster-queue, or make it: its quota is yours to decide")
+        raise CommandError(f"{problem}: name one with --cluster-queue, or make it: its quota is yours to decide")
     if key != twin.key and (why := await _why_unfit(manager, worker, target)):
-        raise WorkerError(f'ClusterQueue "{target}" cannot hold copies: {why}. Name another with --cluster-queue')
+        raise CommandError(f'ClusterQueue "{target}" cannot hold copies: {why}. Name another with --cluster-queue')
     made = [twin_object(key, target)]
     if await read(worker, NAMESPACE, ObjectKey("", key.namespace)) is None:
         made.insert(0, namespace_object(key.namespace))
@@ -82,7 +82,7 @@ async def mirror(manager: ApiClient, worker: ApiClient, twin: Twin, say: Say) ->
     """Make what the worker lacks. The same again changes nothing.
 
     Raises:
-        WorkerError: see `planned`.
+        CommandError: see `planned`.
     """
     lacking = await planned(manager, worker, twin)
     for obj in lacking:
@@ -114,5 +114,5 @@ async def _target_here(manager: ApiClient, key: ObjectKey) -> str:
         here = sorted(map(name_of, (await manager.list(LOCAL_QUEUE, namespace=key.namespace)).items))
         there = f"; there are {listed(here)}" if here else ""
         missing = f'there is no LocalQueue "{key}" on the manager{similar(key.name, here)}{there}'
-        raise WorkerError(f"{missing}: jobs find their way by the name that it has here", NOT_FOUND)
+        raise CommandError(f"{missing}: jobs find their way by the name that it has here", NOT_FOUND)
     return leads_to(queue)

@@ -39,9 +39,14 @@ def daemon_rules(marks: str, findings: str, lease: str) -> list[Json]:
 
 
 def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
-    """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, and what stands between a job and
-    its pods."""
-    return [rule("", ["pods"], ["list"]), rule("", ["pods/log"], ["get"]), *between_rules(kinds, "list")]
+    """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, what stands between a job and its
+    pods, and the events that say why it has none."""
+    return [
+        rule("", ["pods"], ["list"]),
+        rule("", ["pods/log"], ["get"]),
+        rule("events.k8s.io", ["events"], ["list"]),
+        *between_rules(kinds, "list"),
+    ]
 
 
 def between_rules(kinds: Sequence[JobKind], verb: str) -> list[Json]:

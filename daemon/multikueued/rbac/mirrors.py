@@ -114,6 +114,10 @@ def _finalizers(pod: str) -> str:
     return f"{pod}.metadata.?finalizers.orValue([])"
 
 
+def _owners(pod: str) -> str:
+    return f"{pod}.metadata.?ownerReferences.orValue([])"
+
+
 def _validations() -> tuple[tuple[str, str], ...]:
     """What must hold, and what is said otherwise: a row each."""
     created = "request.operation == 'CREATE'"
@@ -145,12 +149,20 @@ def _validations() -> tuple[tuple[str, str], ...]:
             f"multikueue alone binds pods to Nodes named {NODE_PREFIX}*, and to no other",
         ),
         (
+            f"{_WHAT} != 'pods/ephemeralcontainers' || !{_on(_OLD)}",
+            "this pod is a view of one on a worker: a container that is added here never starts",
+        ),
+        (
             f"{others_change} || ({_kept()})",
             "what multikueue has written on this pod stays as it is",
         ),
         (
             f"{others_change} || {_finalizers('object')}.all(one, one in {_finalizers('oldObject')})",
             "this pod is a view, and waits for nobody: it gets no finalizer",
+        ),
+        (
+            f"{others_change} || {_owners('object')}.all(one, {_owners('oldObject')}.exists(old, old.uid == one.uid))",
+            "this pod belongs to the job that it is shown for: it gets no other owner",
         ),
     )
 
@@ -173,6 +185,7 @@ def mirror_policy_objects(name: str, user: str) -> list[Json]:
             "resourceRules": [
                 _matched("", ["pods", "pods/status", "nodes", "nodes/status"], "CREATE", "UPDATE", "DELETE"),
                 _matched("", ["pods/binding", "bindings"], "CREATE"),
+                _matched("", ["pods/ephemeralcontainers"], "UPDATE"),
                 _matched("coordination.k8s.io", ["leases"], "CREATE", "UPDATE", "DELETE"),
             ]
         },

@@ -11,12 +11,13 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.kinds import POD
+from multikueue.core.model.kinds import EVENT, POD
 from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import dig, uid
 from multikueue.errors import Forbidden, NotFound
 from multikueued.clusters import ClusterClient
 from multikueued.reading.manager_lists import job_resource
+from multikueued.reports.events import EVER, EventReport, event_report
 
 DEPTH: Final = 5
 """How many objects may stand between a pod and its job."""
@@ -65,6 +66,8 @@ class Owned:
     pods: tuple[Json, ...]
     not_read: tuple[str, ...] = ()
     """Why there may be more pods: what of the objects in between was not looked at."""
+    warning: EventReport | None = None
+    """Of a job without pods: the last that was said there of it, or of what it has made; None: nothing is known."""
 
 
 async def owned_pods(worker: ClusterClient, roots: frozenset[str], namespace: str) -> Owned:
@@ -76,8 +79,17 @@ async def owned_pods(worker: ClusterClient, roots: frozenset[str], namespace: st
     pods = (await worker.list(POD, namespace=namespace)).items
     family = Ownership(roots)
     family.add(pods)
-    read, unread = set[GVK](), list[str]()
-    for _ in range(DEPTH if roots else 0):
+    read = set[GVK]()
+    unread = await _climb(worker, family, namespace, read) if roots else ()
+    owned = tuple(pod for pod in pods if family.reaches(pod))
+    warning = None if owned or not roots else await _last_warning(worker, family, namespace, read)
+    return Owned(owned, unread, warning)
+
+
+async def _climb(worker: ClusterClient, family: Ownership, namespace: str, read: set[GVK]) -> tuple[str, ...]:
+    """Learn of the owners of what is known, wave by wave; what was not looked at. `read` are the kinds that were."""
+    unread = list[str]()
+    for _ in range(DEPTH):
         kinds = sorted(family.unknown() - read)[: MAX_KINDS - len(read)]
         if not kinds:
             break
@@ -92,7 +104,24 @@ async def owned_pods(worker: ClusterClient, roots: frozenset[str], namespace: st
                 unread.append(f"{resource} may not be listed there")
             except NotFound:
                 continue
-    if roots and (more := sorted(family.unknown() - read)):
+    if more := sorted(family.unknown() - read):
         named = f"{more[0].kind} ({more[0].api_version}){f' and {len(more) - 1} more' if len(more) > 1 else ''}"
         unread.append(f"owners of kind {named} are not looked at, as there are so many")
-    return Owned(tuple(pod for pod in pods if family.reaches(pod)), tuple(unread))
+    return tuple(unread)
+
+
+async def _last_warning(worker: ClusterClient, family: Ownership, namespace: str, read: set[GVK]) -> EventReport | None:
+    """What a controller there says that cannot make the pods: a quota, a policy, a PriorityClass that is not there."""
+    try:
+        listed = (await worker.list(EVENT, namespace=namespace)).items
+    except (Forbidden, NotFound):
+        return None
+    about = {uid(event): event.get("regarding") or {} for event in listed if event.get("type") == "Warning"}
+    family.add(
+        {"metadata": {"uid": event, "ownerReferences": [{**regarding, "controller": True}]}}
+        for event, regarding in about.items()
+        if regarding.get("uid") and regarding.get("kind") != POD.gvk.kind
+    )
+    await _climb(worker, family, namespace, read)
+    reports = [event_report(event) for event in listed if uid(event) in about and family.reaches(event)]
+    return max(reports, key=lambda report: report.last or EVER, default=None)

@@ -25,6 +25,7 @@ from multikueued.reading.job_lookup import ManagerJob, find_job
 from multikueued.reading.manager_lists import job_resource
 from multikueued.reading.owned import Owned, owned_pods
 from multikueued.reading.placed_job import PlacedJob, siblings_of
+from multikueued.reading.pods import warning_of
 from multikueued.reading.worker_access import mark_key, told_of, worker_client
 from multikueued.reports.jobs import JobState, reason_of, state_of
 from multikueued.reports.jobs_alone import job_alone
@@ -256,4 +257,5 @@ def why_no_pods(pods: WorkerPods) -> str:
         return f'{sought.job} has ended on worker cluster "{sought.worker}". {RETENTION}'
     if not copied:
         return f'{sought.job} is being created on worker cluster "{sought.worker}": it has no pods yet'
-    return f'{sought.job} has no pods on worker cluster "{sought.worker}" yet'
+    warning = warning_of(pods.latest)
+    return f'{sought.job} has no pods on worker cluster "{sought.worker}" yet{f": {warning}" if warning else ""}'

@@ -56,12 +56,20 @@ class PodList:
     pods: tuple[PodReport, ...]
     not_read: tuple[str, ...] = ()
     """Why there may be more pods: what between the job and them was not looked at."""
+    warning: str = ""
+    """Why there is none, in the worker's words; empty: nothing is known."""
 
 
 def pod_list(sought: PlacedJob, owned: Owned) -> PodList:
     """Report the pods of a job that a worker has."""
     reports = tuple(pod_report(pod) for pod in in_order(owned.pods))
-    return PodList(sought.job, sought.namespace, sought.worker, reports, owned.not_read)
+    return PodList(sought.job, sought.namespace, sought.worker, reports, owned.not_read, warning_of(owned))
+
+
+def warning_of(owned: Owned) -> str:
+    """What was said last where a job has no pods, on one line; empty: nothing is known."""
+    said = owned.warning
+    return plain(": ".join(filter(None, (said.reason, said.note)))) if said is not None else ""
 
 
 def pod_report(pod: Json) -> PodReport:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager
-from functools import partial
+from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
@@ -16,7 +15,7 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, Forbidden, NotFound, Unauthorized, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient, Lack, NoAccess, access_to
-from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError, in_words
+from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError
 from multikueued.settings.config import Settings
 
 FIELD: Final = "key"
@@ -77,11 +76,6 @@ async def mark_key(manager: ClusterClient, namespace: str) -> bytes | None:
         return key_in(await manager.get(SECRET, ObjectKey(namespace, Settings().marks_secret)))
     except (NotFound, Forbidden):
         return None
-
-
-def worker_for_people(worker: str) -> AbstractContextManager[None]:
-    """See `for_people`, of a worker."""
-    return in_words(partial(told_of, worker))
 
 
 def told_of(worker: str, error: ApiError) -> str:

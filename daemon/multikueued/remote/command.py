@@ -80,8 +80,9 @@ def pods_table(listed: PodList, now: datetime, width: int | None, *, wide: bool)
         row = [pod.name, pod.phase, ready, str(pod.restarts), age(pod.created, now)]
         rows.append([*row, *([pod.node or "-", ",".join(pod.containers)] if wide else []), pod.reason])
     head = f'{listed.job} in namespace {listed.namespace} is on worker cluster "{listed.worker}".'
+    none = f"It has no pods there{f': {listed.warning}' if listed.warning else ''}."
     hidden = [f"There may be more pods: {why}." for why in listed.not_read]
-    return [head, "", *(table(columns, rows, width) if rows else ["It has no pods there."]), *hidden]
+    return [head, "", *(table(columns, rows, width) if rows else [none]), *hidden]
 
 
 @click.command("logs")

@@ -10,6 +10,7 @@ import termios
 import tty
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -21,12 +22,12 @@ from multikueue.errors import Forbidden, Invalid
 from multikueue.kube import KubeClient
 from multikueue.kube.pod_exec import ExecRequest, Execution
 from multikueued.commands.options import CLIENT, CONTAINER, JOB_NAME, target_of, target_options
-from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, for_people
+from multikueued.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, for_people, in_words
 from multikueued.reading.asked import Asked
 from multikueued.reading.owned import Owned
 from multikueued.reading.pod_lookup import LocatorOfManager, WorkerPods, why_no_pods
 from multikueued.reading.pods import container_of, has_ended, in_order, phase_of
-from multikueued.reading.worker_access import OPTIONS, worker_config, worker_for_people
+from multikueued.reading.worker_access import OPTIONS, told_of, worker_config
 from multikueued.remote.command import origin_option
 
 CHUNK: Final = 32 << 10
@@ -105,7 +106,7 @@ async def _run(asked: Asked, made: ExecRequest) -> int:
             sought = await LocatorOfManager(manager, asked).placed()
             access = await worker_config(manager, sought.worker, asked.target.daemon_namespace)
             async with KubeClient(access, name=sought.worker, options=OPTIONS) as client:
-                with worker_for_people(sought.worker):
+                with in_words(partial(told_of, sought.worker)):
                     return await run_on(client, WorkerPods(client, sought), made)
 
 

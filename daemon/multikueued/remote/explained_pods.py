@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -22,8 +22,15 @@ from multikueued.reading.pods import PodList, troubled
 from multikueued.reports.explanation import Explanation, with_findings
 from multikueued.reports.jobs import JobState
 from multikueued.reports.remedies.check_remedies import FAILED, still_there
-from multikueued.reports.remedies.job_trouble import NOT_READY, STUCK, UNHEALTHY, has_run_for_minutes, is_ready
-from multikueued.reports.remedies.pod_remedies import NEED_MISSING, STARTS, pod_findings
+from multikueued.reports.remedies.job_trouble import (
+    NOT_READY,
+    STUCK,
+    UNHEALTHY,
+    has_run_for_minutes,
+    is_ready,
+    should_have_pods,
+)
+from multikueued.reports.remedies.pod_remedies import NEED_MISSING, NONE_MADE, STARTS, pod_findings
 from multikueued.reports.remedies.remedy import Finding
 
 PATIENCE: Final = 5.0
@@ -52,7 +59,9 @@ class JobPods:
         asking = next((finding for finding in explanation.findings if finding.id in _ASKING), None)
         unknown = job is None or is_ready(job) is None
         if asking is None and not (unknown and has_run_for_minutes(explanation.job, self.now)):
-            return explanation
+            early = job is not None and should_have_pods(job, explanation.job, self.now)
+            pods, _ = await self._pods() if early else (None, "")
+            return with_findings(explanation, *self._none_made(explanation, pods)) if pods is not None else explanation
         pods, why = await self._pods()
         if pods is None:
             unread = (f"its pods: {why}",) if asking is not None and why else ()
@@ -82,8 +91,13 @@ class JobPods:
     def _findings(self, explanation: Explanation, pods: PodList) -> list[Finding]:
         job = explanation.job
         context = {"worker": pods.worker, "job": job.job, "namespace": job.namespace}
-        findings = [*pod_findings(troubled(pods), context)]
+        findings = [*self._none_made(explanation, pods), *pod_findings(troubled(pods), context)]
         return [finding.mild(job.state is not JobState.RUNNING) for finding in findings]
+
+    def _none_made(self, explanation: Explanation, pods: PodList) -> Iterator[Finding]:
+        """That a job has no pods, where its worker says why."""
+        if not pods.pods and pods.warning:
+            yield NONE_MADE.about(explanation.job.job, pods.warning, {"worker": pods.worker})
 
     async def _missing(self, needs: Iterable[Dependency]) -> tuple[list[Finding], tuple[str, ...]]:
         """What of these is not on the worker, and what could not be looked for, with why."""

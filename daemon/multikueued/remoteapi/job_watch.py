@@ -8,7 +8,8 @@ from typing import Final
 import anyio
 
 from multikueue.core.model.names import Json
-from multikueued.api_answers import REMOTE_JOB, status
+from multikueued.api_answers import REMOTE_JOB
+from multikueued.logserver.answering import status
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION
 

@@ -19,10 +19,11 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.core.model.outside_text import without_addresses
-from multikueued.api_answers import GROUP, JOB_STATUS, REMOTE_JOB, VERSION
+from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.diagnosis.fleet import fleet_findings
 from multikueued.reading.structured import plain
 from multikueued.reading.through_api import report_of
+from multikueued.remoteapi.discovery import JOB_STATUS
 from multikueued.remoteapi.shares import Share, Shares, holdings, shares_of
 from multikueued.reports.answers import placements
 from multikueued.reports.jobs import WAITING_STATES, JobState, job_report

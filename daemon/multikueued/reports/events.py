@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.core.model.refusal_facts import RefusalFacts
 
-_EVER = datetime.min.replace(tzinfo=UTC)
+EVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @attrs.frozen
@@ -58,8 +58,8 @@ def event_reports(events: Iterable[Json], about: Iterable[Json]) -> tuple[EventR
         (str(target.get("kind")), str(dig(target, "metadata", "name")), str(dig(target, "metadata", "uid")))
         for target in about
     }
-    reports = [_report(event) for event in events if _is_about(event, wanted)]
-    return tuple(sorted(reports, key=lambda report: (report.first or _EVER, report.last or _EVER)))
+    reports = [event_report(event) for event in events if _is_about(event, wanted)]
+    return tuple(sorted(reports, key=lambda report: (report.first or EVER, report.last or EVER)))
 
 
 _RENAMED: Final = {
@@ -87,7 +87,8 @@ def _is_about(event: Json, wanted: Collection[tuple[str, str, str]]) -> bool:
     )
 
 
-def _report(event: Json) -> EventReport:
+def event_report(event: Json) -> EventReport:
+    """One of `events.k8s.io/v1`, as it is printed."""
     regarding, series = event.get("regarding") or {}, event.get("series") or {}
     refused = event.get("action") == REFUSED
     created, why = dig(event, "metadata", "creationTimestamp"), _why(event) if refused else RefusalFacts()

@@ -38,7 +38,7 @@ from multikueued.reports.remedies.check_remedies import (
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
 from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, trouble_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
-from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING
+from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import told_findings
@@ -50,7 +50,14 @@ from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
 _OF_THE_RUN: Final = frozenset(
     remedy.id
-    for remedy in (*(sign.remedy for sign in TROUBLE), NOT_READY, *BY_REASON.values(), NEED_MISSING, POD_MISSING)
+    for remedy in (
+        *(sign.remedy for sign in TROUBLE),
+        NOT_READY,
+        *BY_REASON.values(),
+        NEED_MISSING,
+        NONE_MADE,
+        POD_MISSING,
+    )
 )
 """The findings of a job that is on its worker and gets nowhere there."""
 _WITHOUT_TROUBLE: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)

@@ -13,13 +13,6 @@ from multikueued.settings.frameworks import AUTO, UNSUPPORTED, rows_of
 from multikueued.settings.kueue_configuration import Remark
 
 
-def configured_kinds(settings: Settings) -> list[JobKind]:
-    """The rows of the kinds in the settings, which must have no `kind_contradictions`."""
-    kinds, complaints = _rows(settings)
-    assert not complaints, complaints
-    return _with_auto(kinds, settings)
-
-
 def _with_auto(kinds: list[JobKind], settings: Settings) -> list[JobKind]:
     """These rows and, for `auto`, the built-in ones of all other kinds that are not made of pods."""
     named = {kind.resource.gvk for kind in kinds}

@@ -28,7 +28,7 @@ from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.clusters import ClusterClient
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.rbac.role_rule import allow
 from multikueued.rbac.rules import EXTRAS
@@ -116,7 +116,7 @@ class Joining:
     def check(self) -> None:
         """
         Raises:
-            WorkerError: the daemon could not use the worker's address, or what is known of its certificate.
+            CommandError: the daemon could not use the worker's address, or what is known of its certificate.
         """
         self.kubeconfig("any", "")
 
@@ -128,12 +128,12 @@ class Joining:
             authority: PEM of who signed the worker's certificate, as the worker says it; used if nothing else is known.
 
         Raises:
-            WorkerError: the daemon would refuse it.
+            CommandError: the daemon would refuse it.
         """
         given = authority if self.asks_for_authority else self.authority or self.source.ca_pem
         known = certificates_in(given)
         if given and not known:
-            raise WorkerError(f"context {self.context}: its authority is no PEM with certificates: name one with --ca")
+            raise CommandError(f"context {self.context}: its authority is no PEM with certificates: name one with --ca")
         server_name = self.source.tls_server_name if self._same_server else ""
         return objects.check_kubeconfig(objects.kubeconfig(self.name, self.address, known, token, server_name))
 
@@ -142,7 +142,7 @@ async def add(manager: ManagerAccess, worker: ClusterClient, joining: Joining) -
     """Add a worker; return once the daemon has connected to it and a MultiKueueConfig lists it.
 
     Raises:
-        WorkerError: it cannot be added, or the daemon does not connect.
+        CommandError: it cannot be added, or the daemon does not connect.
         ApiError: a cluster refuses a request.
     """
     config, listing = await check(manager, worker, joining)
@@ -167,7 +167,7 @@ async def check(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
     """Look before anything is written; return the config to list it in, and the object if there is one.
 
     Raises:
-        WorkerError: it cannot be added.
+        CommandError: it cannot be added.
     """
     objects.check_name(joining.name)
     if joining.bound:
@@ -177,16 +177,16 @@ async def check(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
     secret = await kubeconfig_secret(manager, joining.name, cluster) if is_true(cluster, "Active") else None
     if (known := server_in(secret or {})) and known != joining.address and not joining.server:
         mismatch = f"{joining.name} is the worker at {known}, and context {joining.context} leads to {joining.address}"
-        raise WorkerError(f"{mismatch}: choose another name; if it is one cluster, name its address with --server")
+        raise CommandError(f"{mismatch}: choose another name; if it is one cluster, name its address with --server")
     try:
         await worker.list(WORKLOAD, limit=1)
     except NotFound:
-        raise WorkerError(f"context {joining.context}: Kueue is not installed there: install it first") from None
+        raise CommandError(f"context {joining.context}: Kueue is not installed there: install it first") from None
     itself = await cluster_uid(manager.client) == await cluster_uid(worker)
     said = {**annotations_of(cluster), **objects.naming(joining.namespaces)}
     if flaw := WorkerNames.of(said, of_manager=itself).flaw:
         option = "name the worker's with --worker-context, or give --namespaces" if itself else "correct --namespaces"
-        raise WorkerError(f"context {joining.context}: {flaw}; {option}")
+        raise CommandError(f"context {joining.context}: {flaw}; {option}")
     return config, listing
 
 
@@ -196,7 +196,7 @@ async def check_manager(manager: ManagerAccess, joining: Joining) -> tuple[str, 
     try:
         configs = (await manager.client.list(MULTIKUEUE_CONFIG)).items
     except NotFound:
-        raise WorkerError("Kueue is not installed on the manager: there is no MultiKueueConfig kind") from None
+        raise CommandError("Kueue is not installed on the manager: there is no MultiKueueConfig kind") from None
     config, listing = objects.choose_config(configs, joining.config)
     if listing is not None:
         objects.with_entry(listing, joining.name)
@@ -204,7 +204,7 @@ async def check_manager(manager: ManagerAccess, joining: Joining) -> tuple[str, 
     key = ObjectKey(manager.namespace, secret_name(joining.name))
     secret = await read(manager.client, SECRET, key)
     if secret is not None and not objects.is_ours(secret):
-        raise WorkerError(
+        raise CommandError(
             f"the Secret {key} exists on the manager, and this command did not make it: choose another name"
         )
     return config, listing
@@ -239,7 +239,7 @@ async def credentials(manager: ManagerAccess, worker: ClusterClient, joining: Jo
     """The kubeconfig with the token in use, if there is one, else with a new one; and what is known of a bound one.
 
     Raises:
-        WorkerError: the token in use does not end, and one that does is wanted.
+        CommandError: the token in use does not end, and one that does is wanted.
         ApiError: the worker refuses.
     """
     stored = await read(manager.client, SECRET, ObjectKey(manager.namespace, secret_name(joining.name)))
@@ -259,7 +259,7 @@ async def _bound(
 ) -> tuple[bytes, Bound | None]:
     used, bound = token_in(stored) if stored is not None else "", await still_good(worker, stored, joining.side)
     if stored is not None and used and bound_in(stored) is None:
-        raise WorkerError(
+        raise CommandError(
             f"{joining.name} has a token that does not end: multikueue worker rotate {joining.name} --bound "
             f"--worker-context {shlex.quote(joining.context)} --config-file FILE puts a bound one in its place"
         )
@@ -334,7 +334,7 @@ async def printed(manager: ManagerAccess, worker: ApiClient | None, joining: Joi
         joining: what is wanted.
 
     Raises:
-        WorkerError: it cannot be added, or there is no token yet.
+        CommandError: it cannot be added, or there is no token yet.
     """
     objects.check_name(joining.name)
     config, listing = await check_manager(manager, joining)
@@ -364,5 +364,5 @@ async def _printed_kubeconfig(worker: ApiClient, joining: Joining) -> bytes:
     key = ObjectKey(joining.side.namespace, joining.side.token)
     secret = await read(worker, SECRET, key)
     if secret is None or not dig(secret, "data", "token"):
-        raise WorkerError(f"there is no token in Secret {key} of the worker yet: apply the worker's part first")
+        raise CommandError(f"there is no token in Secret {key} of the worker yet: apply the worker's part first")
     return joining.kubeconfig(decoded(secret, "token"), decoded(secret, "ca.crt"))

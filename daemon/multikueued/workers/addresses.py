@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.settings.documents import read_text
 
 _CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
@@ -23,7 +23,7 @@ def check_server(server: str, *, outside: bool) -> str:
         outside: whether the daemon runs on this machine and not in a cluster.
 
     Raises:
-        WorkerError: the daemon cannot use it.
+        CommandError: the daemon cannot use it.
     """
     advice = "name the address that the daemon reaches with --server https://HOST:PORT"
     url: SplitResult | None
@@ -33,12 +33,12 @@ def check_server(server: str, *, outside: bool) -> str:
     except ValueError:
         url, host = None, None
     if url is not None and url.username is not None:
-        raise WorkerError(f"the server's address has a user in it, which API servers do not take: {advice}")
+        raise CommandError(f"the server's address has a user in it, which API servers do not take: {advice}")
     if not host or not server.startswith("https://"):
-        raise WorkerError(f"the server {server!r} is no https:// address: {advice}")
+        raise CommandError(f"the server {server!r} is no https:// address: {advice}")
     if is_loopback(host) and not outside:
         why = f"the server {server} is this machine's own address, and in a daemon's pod it is the pod's"
-        raise WorkerError(f"{why}: {advice}, or say --outside if the daemon runs on this machine")
+        raise CommandError(f"{why}: {advice}, or say --outside if the daemon runs on this machine")
     return server.rstrip("/")
 
 
@@ -72,7 +72,7 @@ def authority_in(ca: Path | None) -> str:
 
     Raises:
         SettingsError: it cannot be read.
-        WorkerError: it has none that can be used.
+        CommandError: it has none that can be used.
     """
     if ca is None:
         return ""
@@ -80,5 +80,5 @@ def authority_in(ca: Path | None) -> str:
     try:
         ssl.create_default_context(cadata=certificates or " ")
     except ssl.SSLError:
-        raise WorkerError(f"--ca: {ca} is no PEM file with certificates") from None
+        raise CommandError(f"--ca: {ca} is no PEM file with certificates") from None
     return certificates

@@ -11,7 +11,7 @@ from multikueue.core.model.objects import dig
 from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.reports.worker_facts import secret_name
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in, issue
@@ -25,24 +25,18 @@ AUTHORITY: Final = ("kube-root-ca.crt", "ca.crt")
 def check_bound(settings: Settings, worker: str, life: float | None) -> None:
     """
     Raises:
-        WorkerError: nobody would renew the token, or it may not last so long.
+        CommandError: nobody would renew the token, or it may not last so long.
     """
     chosen, secret = settings.bound_tokens, secret_name(worker)
     if not chosen.enabled:
-        raise WorkerError(
+        raise CommandError(
             "--bound: such a token ends, and the daemon renews it only with boundTokens.enabled: true. Set that in its "
             "settings (and its role: multikueue rbac manager, or the chart), and name the file with --config-file"
         )
     if chosen.secret_names and secret not in chosen.secret_names:
-        raise WorkerError(f"--bound: boundTokens.secretNames does not list {secret}, so the daemon may not renew it")
+        raise CommandError(f"--bound: boundTokens.secretNames does not list {secret}, so the daemon may not renew it")
     if life is not None and life < SHORTEST.total_seconds():
-        raise WorkerError(f"--life: API servers give tokens for {SHORTEST.total_seconds() / 60:g}m or more")
-
-
-async def hold(worker: ClusterClient, side: WorkerSide, name: str, settings: Settings) -> None:
-    """Let the account ask for tokens of itself, and make the Secret that they are bound to."""
-    await apply_all(worker, side.token_objects(settings))
-    await worker.apply(SECRET, side.holder_secret(name), field_manager=FIELD_MANAGER)
+        raise CommandError(f"--life: API servers give tokens for {SHORTEST.total_seconds() / 60:g}m or more")
 
 
 async def issued(
@@ -60,7 +54,8 @@ async def issued(
     Raises:
         ApiError: the worker refuses.
     """
-    await hold(worker, side, name, manager.settings)
+    await apply_all(worker, side.token_objects(manager.settings))
+    await worker.apply(SECRET, side.holder_secret(name), field_manager=FIELD_MANAGER)
     wanted = timedelta(seconds=life) if life is not None else DEFAULT_LIFE
     token, bound = await issue(worker, Bound(_account(side), name), wanted, utc_now)
     manager.say(f"a token of {side.namespace}/{side.account} until {bound.until}; the daemon renews it")
@@ -80,12 +75,12 @@ async def authority(worker: ClusterClient, side: WorkerSide) -> str:
     """Who signed the worker's certificate, as it tells its own pods.
 
     Raises:
-        WorkerError: it does not tell.
+        CommandError: it does not tell.
     """
     name, field = AUTHORITY
     pem = str(dig(await read(worker, CONFIG_MAP, ObjectKey(side.namespace, name)) or {}, "data", field) or "")
     if not pem:
-        raise WorkerError(f"ConfigMap {side.namespace}/{name} of the worker names no authority: give it with --ca")
+        raise CommandError(f"ConfigMap {side.namespace}/{name} of the worker names no authority: give it with --ca")
     return pem
 
 

@@ -30,7 +30,7 @@ from multikueued.commands.options import (
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide
-from multikueued.workers.places import ManagerAccess, manager_cluster
+from multikueued.workers.places import ManagerAccess
 
 
 @attrs.frozen
@@ -50,8 +50,8 @@ class Clusters:
         self.run(partial(self._on_both, work))
 
     async def _on_manager(self, work: Callable[[ManagerAccess], Awaitable[object]]) -> None:
-        async with manager_cluster(self.manager, self.settings) as manager:
-            await work(manager)
+        async with KubeClient(self.manager, name="manager") as client:
+            await work(ManagerAccess(client, self.settings))
 
     async def _on_both(
         self, work: Callable[[ManagerAccess, ClusterClient], Awaitable[object]], manager: ManagerAccess

@@ -12,7 +12,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from multikueue.protocols import read
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.reports.answers import digest_in_use
 from multikueued.workers.places import ManagerAccess
 
@@ -61,7 +61,7 @@ async def until_connected(
     """Wait until the daemon is connected with this kubeconfig.
 
     Raises:
-        WorkerError: it is not, after `timeout` seconds; the message says what the daemon says.
+        CommandError: it is not, after `timeout` seconds; the message says what the daemon says.
     """
     digest, key, why = digest_of(kubeconfig), ObjectKey("", worker), "the manager does not answer"
     with anyio.move_on_after(timeout):
@@ -73,4 +73,4 @@ async def until_connected(
             if cluster is None:
                 break
             await anyio.sleep(INTERVAL)
-    raise WorkerError(f'worker "{worker}" is not connected after {timeout:.0f} s: {why}')
+    raise CommandError(f'worker "{worker}" is not connected after {timeout:.0f} s: {why}')

@@ -16,7 +16,7 @@ from multikueue.core.model.name_lists import listed
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.protocols import read
-from multikueued.exits import CommandError, WorkerError
+from multikueued.exits import CommandError
 from multikueued.reports.typenames import title
 from multikueued.workers.ending_wait import EndingWait
 from multikueued.workers.jobs import (
@@ -75,7 +75,7 @@ async def drain(
         move: asked before jobs are moved; None: they are left to end.
 
     Raises:
-        WorkerError: jobs are left, each with why; or what runs there could not be looked at.
+        CommandError: jobs are left, each with why; or what runs there could not be looked at.
     """
     deadline = time.monotonic() + timeout if timeout is not None else None
     await cordon(manager, worker, reason)
@@ -128,7 +128,7 @@ async def _move_all(
     names = "\n".join(f"  {title(workload)}" for workload in movable)
     question = f"These jobs are evicted, one at a time, and begin anew on another worker:\n{names}\nMove them?"
     if not move(question):
-        raise WorkerError(f"nothing was moved; {worker} stays cordoned: multikueue worker uncordon {worker} ends that")
+        raise CommandError(f"nothing was moved; {worker} stays cordoned: multikueue worker uncordon {worker} ends that")
     for workload in movable:
         try:
             await _move(manager, worker, workload, deadline)
@@ -179,7 +179,7 @@ async def _move(manager: ManagerAccess, worker: str, workload: Json, deadline: f
             manager.say(f"{title(workload)} is on {place}")
             return
         if deadline is not None and time.monotonic() > deadline:
-            raise WorkerError("\n  ".join([await _unmoved(manager, worker, now), *ending.what_ends]))
+            raise CommandError("\n  ".join([await _unmoved(manager, worker, now), *ending.what_ends]))
         waiting.tell(now)
         await ending.tell_what_ends()
         await anyio.sleep(INTERVAL)
@@ -198,7 +198,7 @@ async def _until_empty(manager: ManagerAccess, worker: str, deadline: float | No
     """Wait for what ends by itself.
 
     Raises:
-        WorkerError: the time is over, or what is left does not end.
+        CommandError: the time is over, or what is left does not end.
     """
     last_count = -1
     while left := await running_on(manager, worker):
@@ -209,11 +209,11 @@ async def _until_empty(manager: ManagerAccess, worker: str, deadline: float | No
             last_count = len(left)
             stay = (await sort(manager, worker, can_move=False)).stay
             if stay and not any(unmoved.ends for unmoved in stay):
-                raise WorkerError(
+                raise CommandError(
                     _left(worker, [str(unmoved) for unmoved in stay], "these do not end: delete them, or stop them")
                 )
         if over:
-            raise WorkerError(_left(worker, [title(workload) for workload in left], "the time is over"))
+            raise CommandError(_left(worker, [title(workload) for workload in left], "the time is over"))
         await anyio.sleep(INTERVAL)
 
 

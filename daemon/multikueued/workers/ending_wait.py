@@ -20,7 +20,7 @@ from multikueue.kube import KubeClient
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import NoAccess, access_to
 from multikueued.commands.tables import span
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.reports.ending_copies import EndingCopy
 from multikueued.settings.kinds import chosen_kinds
 from multikueued.workers.copy_reader import CopyReader
@@ -132,7 +132,7 @@ class EndingWait:
             deadline: on the monotonic clock; None: as long as it takes.
 
         Raises:
-            WorkerError: the time is over, or the worker cannot be looked at.
+            CommandError: the time is over, or the worker cannot be looked at.
         """
         while True:
             over = deadline is not None and time.monotonic() > deadline
@@ -141,13 +141,13 @@ class EndingWait:
             except NotSeen as error:
                 if not error.passes or over or time.monotonic() - self._seen > PATIENCE:
                     known = f"the manager has no job on {self.worker}, but what runs there could not be looked at"
-                    raise WorkerError(f"{known}: {error}; it stays cordoned") from error
+                    raise CommandError(f"{known}: {error}; it stays cordoned") from error
             else:
                 if not left.copies:
                     self._tell_unseen(left)
                     return
                 if over:
-                    raise WorkerError(self._over(left))
+                    raise CommandError(self._over(left))
                 self._tell(left)
             await anyio.sleep(max(0.0, self._due - time.monotonic()))
 

@@ -109,7 +109,7 @@ async def cordon(manager: ManagerAccess, worker: str, reason: str = "") -> list[
     """Offer nothing new to a worker; return the Workloads that stay there.
 
     Raises:
-        WorkerError: there is no such worker.
+        CommandError: there is no such worker.
     """
     await _annotate(manager, MULTIKUEUE_CLUSTER, await manager.cluster(worker), CORDON_ANNOTATION, reason or "true")
     running = await running_on(manager, worker)
@@ -121,7 +121,7 @@ async def uncordon(manager: ManagerAccess, worker: str) -> None:
     """Offer to a worker again; jobs that were asked to leave it and have not left stay.
 
     Raises:
-        WorkerError: there is no such worker.
+        CommandError: there is no such worker.
     """
     await _annotate(manager, MULTIKUEUE_CLUSTER, await manager.cluster(worker), CORDON_ANNOTATION, None)
     asked = [

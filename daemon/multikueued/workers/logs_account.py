@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.protocols import ApiClient, read
 from multikueued.commands.options import FILE, WORKER_CONTEXT, WORKER_NAME
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
 from multikueued.rbac.role_rule import verbs_of
 from multikueued.workers import objects
@@ -50,7 +50,7 @@ async def grant_logs(manager: ManagerAccess, worker: ApiClient, granting: Granti
     """Make the account and its token there, and the Secret on the manager. The same again changes nothing.
 
     Raises:
-        WorkerError: there is no such worker, or it cannot be done.
+        CommandError: there is no such worker, or it cannot be done.
         ApiError: a cluster refuses a request.
     """
     joining, name = granting.joining, granting.joining.name
@@ -59,11 +59,11 @@ async def grant_logs(manager: ManagerAccess, worker: ApiClient, granting: Granti
     key = ObjectKey(granting.namespace, secret_name(name))
     before = await read(manager.client, SECRET, key)
     if before is not None and not objects.is_ours(before):
-        raise WorkerError(f"the Secret {key} exists on the manager, and this command did not make it: delete it first")
+        raise CommandError(f"the Secret {key} exists on the manager, and this command did not make it: delete it first")
     role = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role))
     if verbs_of(role) - {"get", "list"}:
         account = f"{joining.side.namespace}/{joining.side.account}"
-        raise WorkerError(f"the account {account} may change things on {name}, as the daemon's: use another --account")
+        raise CommandError(f"the account {account} may change things on {name}, as the daemon's: use another --account")
     await make_namespace(worker, joining.side.namespace)
     made = logs_worker_objects(manager.settings, joining.side.role, joining.side.subject)
     await apply_all(worker, map(objects.ours, made))

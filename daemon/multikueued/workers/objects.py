@@ -18,7 +18,7 @@ from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
-from multikueued.exits import USAGE, WorkerError
+from multikueued.exits import USAGE, CommandError
 from multikueued.rbac.objects import Account, worker_objects
 from multikueued.reports.worker_facts import secret_name
 from multikueued.settings.config import Settings
@@ -100,10 +100,10 @@ def check_name(name: str) -> str:
     """A worker's name: of its MultiKueueCluster, and with an ending of its Secret.
 
     Raises:
-        WorkerError: it cannot be one.
+        CommandError: it cannot be one.
     """
     if not _NAME.fullmatch(name):
-        raise WorkerError(
+        raise CommandError(
             f"{name!r} cannot be a worker's name: use up to 50 lower-case letters, digits and dashes, as in worker1",
             USAGE,
         )
@@ -139,13 +139,13 @@ def check_kubeconfig(document: Json) -> bytes:
     """The kubeconfig as it stands in the Secret.
 
     Raises:
-        WorkerError: the daemon would refuse it.
+        CommandError: the daemon would refuse it.
     """
     data = json.dumps(document, indent=1).encode()
     try:
         parse_worker_kubeconfig(data)
     except KubeconfigError as error:
-        raise WorkerError(f"the daemon would refuse this kubeconfig: {error}") from None
+        raise CommandError(f"the daemon would refuse this kubeconfig: {error}") from None
     return data
 
 
@@ -197,13 +197,13 @@ def location(cluster: Json) -> str:
 def check_cluster(cluster: Json | None, worker: str) -> None:
     """
     Raises:
-        WorkerError: there is a MultiKueueCluster of that name that takes its kubeconfig from elsewhere.
+        CommandError: there is a MultiKueueCluster of that name that takes its kubeconfig from elsewhere.
     """
     if cluster is None or location(cluster) == secret_name(worker):
         return
     secret = location(cluster)
     where = f'the Secret "{secret}"' if secret else "elsewhere"
-    raise WorkerError(
+    raise CommandError(
         f'MultiKueueCluster "{worker}" exists and has its kubeconfig from {where}, which this command did not make: '
         "choose another name, or delete that MultiKueueCluster first"
     )
@@ -213,13 +213,13 @@ def choose_config(configs: Sequence[Json], wanted: str | None) -> tuple[str, Jso
     """The MultiKueueConfig to list a worker in: its name, and the object if there is one.
 
     Raises:
-        WorkerError: it is not clear which.
+        CommandError: it is not clear which.
     """
     known = {name_of(config): config for config in configs}
     if wanted is not None:
         return wanted, known.get(wanted)
     if len(known) > 1:
-        raise WorkerError(
+        raise CommandError(
             f"there are several MultiKueueConfigs: say which with --multikueue-config, one of {_listed(known)}"
         )
     return next(iter(known.items()), ("multikueue", None))
@@ -229,7 +229,7 @@ def with_entry(config: Json, worker: str) -> list[str] | None:
     """The list of a config with a worker; None if it is in it already.
 
     Raises:
-        WorkerError: it may not be added.
+        CommandError: it may not be added.
     """
     listed = clusters(config)
     if worker in listed:
@@ -237,7 +237,7 @@ def with_entry(config: Json, worker: str) -> list[str] | None:
     check_writable(config)
     if len(listed) >= MAX_CLUSTERS:
         what = f'MultiKueueConfig "{name_of(config)}" lists {len(listed)} clusters, and Kueue allows {MAX_CLUSTERS}'
-        raise WorkerError(f"{what}: remove one, or use another config and another queue for the rest")
+        raise CommandError(f"{what}: remove one, or use another config and another queue for the rest")
     return [*listed, worker]
 
 
@@ -245,7 +245,7 @@ def without_entry(config: Json, worker: str) -> list[str] | None:
     """The list of a config without a worker; None if it is not in it.
 
     Raises:
-        WorkerError: it may not be removed.
+        CommandError: it may not be removed.
     """
     listed = clusters(config)
     if worker not in listed:
@@ -253,7 +253,9 @@ def without_entry(config: Json, worker: str) -> list[str] | None:
     check_writable(config)
     if len(listed) == 1:
         what = f'"{worker}" is the last cluster of MultiKueueConfig "{name_of(config)}", and Kueue allows no empty one'
-        raise WorkerError(f"{what}: add another worker first, or delete the config and the AdmissionCheck that uses it")
+        raise CommandError(
+            f"{what}: add another worker first, or delete the config and the AdmissionCheck that uses it"
+        )
     return [name for name in listed if name != worker]
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 import attrs
@@ -15,7 +14,6 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, resource_version
 from multikueue.core.model.outside_text import one_line
 from multikueue.errors import AlreadyExists, Conflict, NotFound
-from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient, read
 from multikueued.rbac.objects import RESOURCES
 from multikueued.reading.manager_lists import cluster_of
@@ -55,13 +53,6 @@ class ManagerAccess:
             CommandError: there is none.
         """
         return await cluster_of(self.client, worker)
-
-
-@asynccontextmanager
-async def manager_cluster(config: ClusterConfig, settings: Settings, say: Say = tell) -> AsyncIterator[ManagerAccess]:
-    """The manager cluster, while the command works."""
-    async with KubeClient(config, name="manager") as client:
-        yield ManagerAccess(client, settings, say)
 
 
 async def make_namespace(client: ApiClient, name: str) -> bool:

@@ -13,7 +13,7 @@ from multikueue.core.model.name_lists import listed
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.protocols import ApiClient, read
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.reports.typenames import title
 from multikueued.workers import objects
@@ -43,7 +43,7 @@ async def remove_worker(
         side: what was made there.
 
     Raises:
-        WorkerError: it may not be removed.
+        CommandError: it may not be removed.
         ApiError: a cluster refuses a request.
     """
     cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", name))
@@ -54,7 +54,7 @@ async def remove_worker(
     ]
     if worker is not None and (others := await check_account(manager, name, worker, side)):
         shared = f'the daemon reaches MultiKueueCluster "{others[0]}" by the account of that context, too'
-        raise WorkerError(f"{shared}: leave --worker-context out, and the account stays for it")
+        raise CommandError(f"{shared}: leave --worker-context out, and the account stays for it")
     if cluster is not None:
         await _empty(manager, name, timeout, force=force)
     try:
@@ -63,7 +63,7 @@ async def remove_worker(
             await change_list(manager.client, MULTIKUEUE_CONFIG, key, lambda now: objects.without_entry(now, name))
             manager.say(f"manager: MultiKueueConfig {key.name} does not list {name} any more")
         if not force and (late := await running_on(manager, name)):
-            raise WorkerError(_has_jobs(name, late))
+            raise CommandError(_has_jobs(name, late))
         known = await _forget(manager, name, cluster) or cluster is not None or bool(configs)
         if worker is not None:
             await _clear(manager, name, worker, side)
@@ -88,7 +88,7 @@ async def _empty(manager: ManagerAccess, name: str, timeout: float, *, force: bo
     if running and timeout > 0:
         await drain(manager, name, timeout, reason=_REASON, move=None)
     elif running or (running := await cordon(manager, name, _REASON)):
-        raise WorkerError(_has_jobs(name, running))
+        raise CommandError(_has_jobs(name, running))
 
 
 def _has_jobs(name: str, running: list[Json]) -> str:
@@ -119,7 +119,7 @@ async def _clear(manager: ManagerAccess, name: str, worker: ApiClient, side: Wor
     """Delete the account, its role and its tokens on the worker, once the daemon has removed its copies.
 
     Raises:
-        WorkerError: copies are left there.
+        CommandError: copies are left there.
     """
     selector = f"{ORIGIN_LABEL}={manager.settings.origin}"
     with anyio.move_on_after(CLEARING) as scope:
@@ -129,7 +129,7 @@ async def _clear(manager: ManagerAccess, name: str, worker: ApiClient, side: Wor
             await anyio.sleep(0.5)
     if scope.cancelled_caught:
         why = "its account is needed to remove them, and stays"
-        raise WorkerError(
+        raise CommandError(
             f"{name} still has copies of the origin {manager.settings.origin}: {why}; run this again later, or, if "
             "they are another manager's, give each an origin of its own"
         )

@@ -18,7 +18,7 @@ from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.protocols import Writer, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.reports.worker_facts import secret_name
 from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
 from multikueued.workers import objects
@@ -52,7 +52,7 @@ async def rotate(
         life: seconds that a bound one lasts; None: as long as the one in use, or the default.
 
     Raises:
-        WorkerError: that is not possible, or the daemon does not take the new token: then the old one still works.
+        CommandError: that is not possible, or the daemon does not take the new token: then the old one still works.
         ApiError: a cluster refuses a request.
     """
     deadline = anyio.current_time() + timeout
@@ -88,7 +88,7 @@ def _bounded(name: str, timeout: float) -> Iterator[anyio.CancelScope]:
         with anyio.fail_after(timeout) as scope:
             yield scope
     except TimeoutError:
-        raise WorkerError(f'not done after {timeout:g} s: worker "{name}" or the manager takes longer') from None
+        raise CommandError(f'not done after {timeout:g} s: worker "{name}" or the manager takes longer') from None
 
 
 async def _void(manager: ManagerAccess, worker: ClusterClient, name: str, replaced: Json | None) -> None:
@@ -147,18 +147,18 @@ async def _stored(manager: ManagerAccess, name: str) -> Json:
     """The Secret on the manager with the worker's kubeconfig.
 
     Raises:
-        WorkerError: there is none, or it is not ours to change.
+        CommandError: there is none, or it is not ours to change.
     """
     cluster = await manager.cluster(name)
     check_by_hand(cluster)
     location = objects.location(cluster)
     if not location:
-        raise WorkerError(
+        raise CommandError(
             f'MultiKueueCluster "{name}" does not have its kubeconfig from a Secret: change it where it is'
         )
     secret = await read(manager.client, SECRET, ObjectKey(manager.namespace, location))
     if secret is None:
-        raise WorkerError(f"there is no Secret {manager.namespace}/{location} on the manager: use worker add")
+        raise CommandError(f"there is no Secret {manager.namespace}/{location} on the manager: use worker add")
     return secret
 
 
@@ -166,13 +166,13 @@ def with_token(secret: Json, token: str) -> bytes:
     """The kubeconfig in a Secret with another token as its only credential.
 
     Raises:
-        WorkerError: it cannot be read, or the daemon would refuse it.
+        CommandError: it cannot be read, or the daemon would refuse it.
     """
     try:
         document = yaml.load(decoded(secret, KUBECONFIG_KEY), KubernetesLoader)
         user = document["users"][0]
     except (yaml.YAMLError, KeyError, IndexError, TypeError):
-        raise WorkerError(f"the kubeconfig in Secret {ObjectKey.of(secret)} cannot be read: use worker add") from None
+        raise CommandError(f"the kubeconfig in Secret {ObjectKey.of(secret)} cannot be read: use worker add") from None
     return objects.check_kubeconfig({**document, "users": [{**user, "user": {"token": token}}]})
 
 

@@ -15,7 +15,7 @@ from multikueue.core.model.shape import object_flaw
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.rbac.objects import SERVICE_ACCOUNT
 from multikueued.reports.worker_facts import secret_name
 from multikueued.tokens.bound import ACCOUNT, claims_of
@@ -46,7 +46,7 @@ async def filled(worker: ApiClient, side: WorkerSide, name: str) -> Json:
     """Make a token Secret and wait until the worker has filled it in.
 
     Raises:
-        WorkerError: it is not filled in.
+        CommandError: it is not filled in.
     """
     key = ObjectKey(side.namespace, name)
     await worker.apply(SECRET, side.token_secret(name), field_manager=FIELD_MANAGER)
@@ -56,7 +56,7 @@ async def filled(worker: ApiClient, side: WorkerSide, name: str) -> Json:
             if dig(secret, "data", "token"):
                 return secret
             await anyio.sleep(0.2)
-    raise WorkerError(
+    raise CommandError(
         f"the worker does not fill in the token of Secret {key} after {TOKEN_PATIENCE:g} s: "
         "does its kube-controller-manager run, with the token controller?"
     )
@@ -69,7 +69,7 @@ async def check_account(manager: ManagerAccess, name: str, worker: ApiClient, si
         The other MultiKueueClusters that the daemon reaches by it: one cluster may have several names.
 
     Raises:
-        WorkerError: it is another's alone: the name or the context is a wrong one.
+        CommandError: it is another's alone: the name or the context is a wrong one.
     """
     account = await read(worker, SERVICE_ACCOUNT, ObjectKey(side.namespace, side.account))
     if account is None:
@@ -82,7 +82,7 @@ async def check_account(manager: ManagerAccess, name: str, worker: ApiClient, si
             users.append(user)
     if users and servers.get(name) not in {servers[user] for user in users}:
         owner = f'the daemon reaches MultiKueueCluster "{users[0]}" by the account of that context'
-        raise WorkerError(f"{owner}, and not {name}: correct the name or --worker-context")
+        raise CommandError(f"{owner}, and not {name}: correct the name or --worker-context")
     return [user for user in users if user != name]
 
 

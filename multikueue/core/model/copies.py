@@ -195,6 +195,14 @@ _DIGESTS: Final = ByIdentity(digests_of, size=1_024)
 """The versions of a Workload have the same spec, and so have those of one sweep."""
 
 
+def know_digests(whole: Json, noted: Json) -> None:
+    """A Workload has the digests that were noted of it, if its spec is the same: those of 1.2 MB take up to 0.1 s."""
+    digests, generation = dig(noted, SLIMMED, "digests"), dig(whole, "metadata", "generation")
+    same = uid(whole) == uid(noted) and generation is not None and generation == dig(noted, "metadata", "generation")
+    if digests is not None and same:
+        _DIGESTS.know(whole["spec"], tuple(digests))
+
+
 def forget_spec(spec: Json) -> None:
     """Keep nothing of a spec that is large."""
     _DIGESTS.forget(spec)

@@ -135,14 +135,14 @@ class Flavor:
             bool(dig(obj, "spec", "topologyName")),
         )
 
-    def tolerated(self, pods: Pods) -> bool:
-        """Whether its taints keep no such pods away."""
+    def untolerated(self, pods: Pods) -> Toleration | None:
+        """The first of its taints that keeps such pods away; None: none does."""
         known = (*pods.tolerations, *self.tolerations)
-        return all(any(toleration.tolerates(taint) for toleration in known) for taint in self.taints)
+        return next((taint for taint in self.taints if not any(each.tolerates(taint) for each in known)), None)
 
     def takes(self, pods: Pods, keys: Collection[str]) -> bool:
         """Whether such pods may use it, where only these keys of labels count."""
-        return self.by_topology or (self.tolerated(pods) and pods.match(dict(self.labels), keys))
+        return self.by_topology or (self.untolerated(pods) is None and pods.match(dict(self.labels), keys))
 
 
 def flavors(objects: Iterable[Json]) -> dict[str, Flavor]:

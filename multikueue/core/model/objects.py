@@ -281,11 +281,14 @@ class ByIdentity(Generic[Value]):
     def of(self, obj: Json) -> Value:
         """The value for an object."""
         known = self._known.get(id(obj))
-        if known is None:
-            if len(self._known) >= self.size:
-                del self._known[next(iter(self._known))]
-            known = self._known[id(obj)] = obj, self.compute(obj)
-        return known[1]
+        return self.know(obj, self.compute(obj)) if known is None else known[1]
+
+    def know(self, obj: Json, value: Value) -> Value:
+        """Somebody knows the value for an object."""
+        if len(self._known) >= self.size:
+            del self._known[next(iter(self._known))]
+        self._known[id(obj)] = obj, value
+        return value
 
     def forget(self, obj: Json) -> None:
         """Keep an object no longer."""

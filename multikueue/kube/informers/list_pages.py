@@ -33,6 +33,8 @@ SEARCH: Final = 0.05
 """As how much of a page a request counts that looks for an object that cannot be decoded."""
 BREATH: Final = 20
 """After so many objects of a page others may run."""
+BREATH_BYTES: Final = 256 << 10
+"""And after so many bytes: to look at a large object of many small parts takes up to 0.1 s."""
 UNDECODABLE: Final = "its JSON cannot be decoded: it nests too deep, or has a number or bytes that are none"
 
 
@@ -139,11 +141,13 @@ class ListPages:
             items = self._items_of(page, request)
             self.tally.add(len(body), len(items), SEARCH if self.sizes.searching else 1.0)
             self.sizes.read(len(items), len(body))
+            each = len(body) // max(1, len(items))
             del body
             items.reverse()
+            breath = max(1, min(BREATH, BREATH_BYTES // max(1, each)))
             while items:  # none of them is in memory whole any longer than it is looked at
                 self._items.append(self._kept(items.pop()))
-                if len(items) % BREATH == 0:
+                if len(items) % breath == 0:
                     await anyio.lowlevel.checkpoint()  # others run, however large the objects are
             return page
         if not body.startswith(b"{"):  # a proxy's words

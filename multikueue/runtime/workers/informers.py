@@ -138,10 +138,8 @@ class WorkerInformers(WorkerCopies):
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
         is_used = partial(_is_used, settings, name, workloads)
-        jobs = {
-            row.resource.gvk: _jobs(row, partial(informer, sleep=partial(_rest, is_used, row)), settings, name, earlier)
-            for row in settings.adapters.followed
-        }
+        followed = partial(_jobs, informer, is_used, settings, name, earlier)
+        jobs = {row.resource.gvk: followed(row) for row in settings.adapters.followed}
         return cls(
             client,
             MutationCache(workloads),
@@ -306,11 +304,17 @@ def _full(name: ClusterName, client: ApiClient, settings: WorkerSettings) -> Ful
 
 
 def _jobs(
-    kind: SafeAdapter, informer: partial[Informer], to: WorkerSettings, name: ClusterName, old: WorkerInformers | None
+    informer: partial[Informer],
+    is_used: Callable[[GVK], bool],
+    to: WorkerSettings,
+    name: ClusterName,
+    old: WorkerInformers | None,
+    kind: SafeAdapter,
 ) -> MutationCache:
     before = old.cache_of(kind.resource.gvk) if old is not None else None
     followed = informer(
         kind.resource,
+        sleep=partial(_rest, is_used, kind),
         flaw=kind.flaw,
         indexes={"workload": partial(kind.copy_entries, noted=True), CONTROLLER: controller_kinds},
         transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),

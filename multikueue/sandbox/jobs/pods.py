@@ -35,7 +35,7 @@ from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Create, Delete, Replace, Step
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
 from multikueue.sandbox.kueue.scheduling.newest import Newest
-from multikueue.sandbox.objects import built, owned_by
+from multikueue.sandbox.objects import built, owned_by, with_claims
 
 _LONG: Final = "8760h"
 """How long a pod would run by itself: until its job ends."""
@@ -233,5 +233,5 @@ def _made_pod(resource: Resource, owner: Json, template: Json, name: str, labels
             "labels": {**(metadata.get("labels") or {}), **labels},
             "ownerReferences": [owned_by(resource, owner)],
         },
-        "spec": template["spec"],
+        "spec": with_claims(template["spec"], owner, name),
     }

@@ -13,9 +13,12 @@ from typing import Final
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import clone, dig
+from multikueue.sandbox.kinds import jobset, kubeflow, ray
 from multikueue.sandbox.kinds.course import Ending, Moment
 from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection, inject
-from multikueue.sandbox.kinds.kind import SandboxKind
+from multikueue.sandbox.kinds.job import BATCH_JOB
+from multikueue.sandbox.kinds.kind import PLAIN, SandboxKind
+from multikueue.sandbox.kinds.pods import POD
 from multikueue.sandbox.kinds.roles import PodSets, pod_set
 from multikueue.sandbox.kinds.stages import Stage, Stages
 
@@ -28,15 +31,24 @@ _WRAPPED: Final = {
 }
 
 
+_KNOWN: Final = ("job", "jobset", "pod", "pytorchjob", "raycluster", "rayjob")
+_INFERRED: Final[Mapping[GVK, PodSets]] = {
+    **{
+        row.resource.gvk: row.pods
+        for row in (BATCH_JOB, POD, *jobset.KINDS, *kubeflow.KINDS, *ray.KINDS)
+        if row.name in _KNOWN
+    },
+    **{GVK("apps", "v1", kind): PLAIN for kind in ("Deployment", "StatefulSet")},
+}
+"""What is wrapped without a word about its pods: its controller knows where these kinds have them."""
+
+
 class WrappedPods(PodSets):
-    """The pod sets that the components declare."""
+    """The pod sets that the components declare, or that are those of what they wrap."""
 
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""
-        return [
-            pod_set(name, declared.get("replicas", 1), clone(_at(component, declared["path"])))
-            for name, component, declared in _declared(job)
-        ]
+        return [pod_set(name, pods["count"], clone(pods["template"])) for name, _, pods in _listed(job)]
 
     def running(self, job: Json) -> list[Json]:
         """See `PodSets`. The controller of AppWrappers merges the infos into what is wrapped."""
@@ -49,7 +61,7 @@ class WrappedPods(PodSets):
         """See `PodSets`."""
         for component in job["spec"]["components"]:
             component.pop("podSetInfos", None)
-        for name, component, _ in _declared(job):
+        for name, component, _ in _listed(job):
             injection = injections.get(name, Injection())
             info = {
                 "labels": injection.labels,
@@ -80,20 +92,28 @@ class WrappedPods(PodSets):
             component["template"]["spec"].setdefault("template", clone(template))
 
 
-def _declared(job: Json) -> Iterator[tuple[str, Json, Json]]:
-    """Each pod set with its name, its component and its declaration."""
+def _listed(job: Json) -> Iterator[tuple[str, Json, Json]]:
+    """Each pod set with its name and its component, and their number and template."""
     number = 0
     for component in dig(job, "spec", "components") or []:
-        for declared in component.get("podSets") or []:
-            yield f"{job['metadata']['name']}-{number}", component, declared
+        for pods in _pods_of(component):
+            yield f"{job['metadata']['name']}-{number}", component, pods
             number += 1
+
+
+def _pods_of(component: Json) -> list[Json]:
+    declared, wrapped = component.get("podSets"), component.get("template") or {}
+    if not declared:
+        known = _INFERRED.get(GVK.of(wrapped.get("apiVersion", ""), wrapped.get("kind", "")))
+        return known.read(wrapped) if known else []
+    return [{"count": entry.get("replicas", 1), "template": _at(component, entry["path"])} for entry in declared]
 
 
 def _infos(job: Json) -> Iterator[Json]:
     """What is to be put into each pod set; empty if its component does not say."""
     for component in dig(job, "spec", "components") or []:
         infos = iter(component.get("podSetInfos") or [])
-        yield from (next(infos, {}) for _ in component.get("podSets") or [])
+        yield from (next(infos, {}) for _ in _pods_of(component))
 
 
 def _at(component: Json, path: str) -> Json:

@@ -26,7 +26,7 @@ from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.testing import NOW, InMemoryCluster
 from multikueue.webhook.certificates import ServerKeyPair, make_authority, pem
 from multikueue.webhook.rotation import AUTHORITY_LIFETIME
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.settings.config import Settings
 from multikueued.workers.add import Joining, add
@@ -193,7 +193,7 @@ async def test_what_the_daemon_could_not_use_is_refused_before_anything_is_writt
     options: dict[str, object], words: str
 ) -> None:
     here = await Scene.make()
-    with pytest.raises(WorkerError, match=words) as caught:
+    with pytest.raises(CommandError, match=words) as caught:
         await here.add(joining(**options))  # type: ignore[arg-type]
     assert "hunter2" not in str(caught.value)
     assert here.said == []
@@ -220,7 +220,7 @@ def test_a_file_that_holds_none_is_refused(tmp_path: Path) -> None:
     begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
     for content in ("", OURS.key_pem, begin, f"{begin}\nhunter2\n{end}\n", f"{begin}\nAAAA\n{end}\n"):
         file.write_text(content)
-        with pytest.raises(WorkerError, match=r"--ca: .* is no PEM file with certificates") as caught:
+        with pytest.raises(CommandError, match=r"--ca: .* is no PEM file with certificates") as caught:
             authority_in(file)
         assert "hunter2" not in str(caught.value)
     file.write_bytes(OURS.certificate.public_bytes(Encoding.DER))

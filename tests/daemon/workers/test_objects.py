@@ -12,7 +12,7 @@ from multikueue.core.machinery.connection import credentials_status
 from multikueue.core.model.names import Json
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.testing import NOW
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.reports.answers import digest_in_use
 from multikueued.settings.config import Settings
 from multikueued.workers import kept, objects
@@ -41,12 +41,12 @@ class TestTheList:
 
     def test_a_21st_is_refused(self) -> None:
         full = config(*(f"w{number}" for number in range(20)))
-        with pytest.raises(WorkerError, match='"all" lists 20 clusters, and Kueue allows 20'):
+        with pytest.raises(CommandError, match='"all" lists 20 clusters, and Kueue allows 20'):
             objects.with_entry(full, "oslo")
         assert objects.with_entry(full, "w3") is None
 
     def test_the_last_one_stays(self) -> None:
-        with pytest.raises(WorkerError, match="the last cluster of MultiKueueConfig"):
+        with pytest.raises(CommandError, match="the last cluster of MultiKueueConfig"):
             objects.without_entry(config("oslo"), "oslo")
         assert objects.without_entry(config("oslo", "rome"), "oslo") == ["rome"]
         assert objects.without_entry(config("rome"), "oslo") is None
@@ -68,7 +68,7 @@ class TestTheList:
     )
     def test_what_something_else_writes_is_left_alone(self, metadata: Json, complaint: str) -> None:
         for change in (objects.with_entry, objects.without_entry):
-            with pytest.raises(WorkerError, match=complaint):
+            with pytest.raises(CommandError, match=complaint):
                 change(config("oslo", "rome", **metadata), "oslo" if change is objects.without_entry else "new")
 
     @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ class TestTheList:
     def test_a_worker_of_an_inventory_is_the_daemons(self, labels: Json, complaint: str) -> None:
         """It would be made again, and its credentials be written over."""
         kept.check_by_hand({"metadata": {"name": "oslo"}})
-        with pytest.raises(WorkerError, match=complaint):
+        with pytest.raises(CommandError, match=complaint):
             kept.check_by_hand({"metadata": {"name": "oslo", "labels": labels}})
 
     def test_of_several_one_must_be_named(self) -> None:
         several = [config() | {"metadata": {"name": name}} for name in ("gpu", "cpu")]
-        with pytest.raises(WorkerError, match="say which with --multikueue-config, one of cpu, gpu"):
+        with pytest.raises(CommandError, match="say which with --multikueue-config, one of cpu, gpu"):
             objects.choose_config(several, None)
         assert objects.choose_config(several, "gpu") == ("gpu", several[0])
         assert objects.choose_config(several, "new") == ("new", None)
@@ -97,7 +97,7 @@ class TestTheList:
 class TestTheServer:
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "127.9.9.9", "kind.localhost"])
     def test_this_machines_own_address_is_refused_for_a_daemon_in_a_cluster(self, host: str) -> None:
-        with pytest.raises(WorkerError, match="this machine's own address"):
+        with pytest.raises(CommandError, match="this machine's own address"):
             check_server(f"https://{host}:6443", outside=False)
         assert check_server(f"https://{host}:6443", outside=True) == f"https://{host}:6443"
 
@@ -105,7 +105,7 @@ class TestTheServer:
         "server", ["http://oslo:6443", "oslo:6443", "", "https://", "https://[oslo", "https://a:b"]
     )
     def test_what_is_no_https_address_is_refused(self, server: str) -> None:
-        with pytest.raises(WorkerError, match="is no https:// address"):
+        with pytest.raises(CommandError, match="is no https:// address"):
             check_server(server, outside=True)
 
     def test_others_are_taken_without_a_trailing_slash(self) -> None:
@@ -114,7 +114,7 @@ class TestTheServer:
 
 @pytest.mark.parametrize("name", ["", "Oslo", "oslo_1", "-oslo", "o" * 51, "a/b"])
 def test_a_name_that_cannot_be_one_is_refused(name: str) -> None:
-    with pytest.raises(WorkerError, match="cannot be a worker's name"):
+    with pytest.raises(CommandError, match="cannot be a worker's name"):
         objects.check_name(name)
 
 
@@ -126,7 +126,7 @@ class TestTheKubeconfig:
         assert (parsed.server, parsed.ca_pem, parsed.token, parsed.tls_server_name) == ("https://o", CA, "t", "n")
 
     def test_what_it_would_refuse_is_refused_before(self) -> None:
-        with pytest.raises(WorkerError, match="the daemon would refuse this kubeconfig: token is not one word"):
+        with pytest.raises(CommandError, match="the daemon would refuse this kubeconfig: token is not one word"):
             objects.check_kubeconfig(objects.kubeconfig("oslo", "https://o", CA, "two words"))
 
     def test_it_is_found_again(self) -> None:
@@ -148,17 +148,17 @@ class TestTheKubeconfig:
         assert parse_worker_kubeconfig(with_token(secret, "new")).client_key_pem == ""
 
     def test_one_that_cannot_be_read_is_told(self) -> None:
-        with pytest.raises(WorkerError, match="cannot be read: use worker add"):
+        with pytest.raises(CommandError, match="cannot be read: use worker add"):
             with_token(objects.manager_secret("oslo", "ns", b"[]"), "new")
 
 
 class TestOtherPeoplesObjects:
     def test_a_cluster_with_another_secret_is_not_taken_over(self) -> None:
         other = {"spec": {"clusterSource": {"kubeConfig": {"location": "mine", "locationType": "Secret"}}}}
-        with pytest.raises(WorkerError, match='has its kubeconfig from the Secret "mine"'):
+        with pytest.raises(CommandError, match='has its kubeconfig from the Secret "mine"'):
             objects.check_cluster(other, "oslo")
         path = {"spec": {"clusterSource": {"kubeConfig": {"location": "/x", "locationType": "Path"}}}}
-        with pytest.raises(WorkerError, match="has its kubeconfig from elsewhere"):
+        with pytest.raises(CommandError, match="has its kubeconfig from elsewhere"):
             objects.check_cluster(path, "oslo")
         objects.check_cluster(objects.multikueue_cluster("oslo"), "oslo")
         objects.check_cluster(None, "oslo")

@@ -13,7 +13,7 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing import InMemoryCluster
 from multikueued.clusters import ClusterClient
-from multikueued.exits import WorkerError
+from multikueued.exits import CommandError
 from multikueued.settings.config import Settings
 from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerSide, kubeconfig, manager_secret, multikueue_cluster
@@ -60,7 +60,7 @@ async def test_it_gives_up_in_time_and_says_what_has_changed(where: str, match: 
     target, said = known(manager)
     begun = anyio.current_time()
 
-    with pytest.raises(WorkerError, match='not done after 5 s: worker "worker1" or the manager takes longer'):
+    with pytest.raises(CommandError, match='not done after 5 s: worker "worker1" or the manager takes longer'):
         await rotate(target, cast(ClusterClient, worker.client()), "worker1", WorkerSide(NAMESPACE), 5.0)
 
     assert anyio.current_time() - begun == pytest.approx(5.0)
@@ -81,7 +81,7 @@ async def test_the_wait_for_the_daemon_ends_in_time_and_says_why(hangs: bool, co
     target, _ = known(manager)
     begun = anyio.current_time()
 
-    with pytest.raises(WorkerError, match=f'worker "worker1" is not connected after 5 s: {complaint}'):
+    with pytest.raises(CommandError, match=f'worker "worker1" is not connected after 5 s: {complaint}'):
         await until_connected(target, "worker1", KUBECONFIG, 5.0, must_tell=True)
 
     assert anyio.current_time() - begun == pytest.approx(5.0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from datetime import timedelta
 from typing import Final
 
 import attrs
 import pytest
 
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ToldFinding
 from multikueued.diagnosis.checks.table import GROUPS
 from multikueued.diagnosis.facts import Facts
@@ -91,3 +94,21 @@ def test_what_the_daemon_saw_last_does_not_outlive_a_worker() -> None:
     assert "worker-local-queue-missing" not in {
         finding.id for finding in status_report(alone, NOW, "kueue-system").findings
     }
+
+
+@pytest.mark.parametrize("newer", ["queue", "job", ""])
+def test_what_was_seen_before_says_nothing_of_what_came_since(newer: str) -> None:
+    """A namespace made after the daemon's look did not exist on workers for ten minutes, where its jobs ran."""
+    later = timestamp(NOW + timedelta(minutes=1))
+    ran = workload(stored(job("train")), cluster="worker1", checks={CHECK: "Ready"})
+    ran["status"]["admissionChecks"][0]["lastTransitionTime"] = later if newer == "job" else timestamp(NOW)
+    facts = with_worker(ran, queues=queues(local={}), namespaces=frozenset())
+    if newer == "queue":
+        local = [deepcopy(queue) for queue in facts.objects.local_queues]
+        for queue in local:
+            queue["metadata"]["creationTimestamp"] = later
+        facts = attrs.evolve(facts, objects=attrs.evolve(facts.objects, local_queues=tuple(local)))
+    ids = {
+        finding.id for finding in status_report(published(facts), NOW + timedelta(minutes=2), "kueue-system").findings
+    }
+    assert ("worker-namespace-missing" in ids) is (not newer), ids

@@ -212,3 +212,25 @@ def test_a_config_map_holds_a_mebibyte(more: int) -> None:
     with pytest.raises(StatusError) as caught:
         registry.create_object(made)
     assert causes_of(caught.value) == {"[]"}
+
+
+@pytest.mark.parametrize("claims", [["data"], []])
+def test_containers_of_a_stateful_set_mount_the_claims_that_its_pods_get(claims: list[str]) -> None:
+    """No volume of the template has their names: most public StatefulSets look so."""
+    container = {"name": "a", "image": "x", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    spec = {
+        "serviceName": "s",
+        "selector": {"matchLabels": {"app": "s"}},
+        "template": {"metadata": {"labels": {"app": "s"}}, "spec": {"containers": [container]}},
+        "volumeClaimTemplates": [{"metadata": {"name": name}, "spec": {}} for name in claims],
+    }
+    registry, made = (
+        Registry(),
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s"}, "spec": spec},
+    )
+    if claims:
+        registry.create_object(made)
+        return
+    with pytest.raises(StatusError) as caught:
+        registry.create_object(made)
+    assert causes_of(caught.value) == {"spec.template.spec.containers[0].volumeMounts[0].name"}

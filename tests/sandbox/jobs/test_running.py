@@ -352,3 +352,29 @@ async def test_a_pod_past_its_deadline_fails(looptime: Any) -> None:
         failed = await cluster.when(POD, lambda pod: (pod.get("status") or {}).get("phase") == "Failed")
         assert (looptime, failed["status"]["reason"]) == (3, "DeadlineExceeded")
         assert failed["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 1
+
+
+async def test_pods_of_a_set_have_a_volume_for_each_claim_that_it_makes() -> None:
+    """Their containers mount it by name: without it the server refused each pod, and the set waited without end."""
+    cluster = InMemoryCluster(kinds=[kind for kind in AVAILABLE if kind.name in ("statefulset", "pod")])
+    container = {**TEMPLATE["spec"]["containers"][0], "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    template = {"metadata": {"labels": {"app": "s"}}, "spec": {"containers": [container]}}
+    spec = {
+        "serviceName": "s",
+        "selector": {"matchLabels": {"app": "s"}},
+        "template": template,
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}],
+    }
+    await cluster.put(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": "s", "namespace": "default"},
+            "spec": spec,
+        }
+    )
+    async with cluster.kueue(runner=RunnerOptions()):
+        await anyio.sleep(2)
+        (pod,) = (await cluster.client().list(POD)).items
+        assert pod["spec"]["volumes"] == [{"name": "data", "persistentVolumeClaim": {"claimName": "data-s-0"}}]
+        assert pod["status"]["phase"] == "Running"

@@ -125,7 +125,10 @@ def test_usage_is_read_back_from_an_admission() -> None:
     [
         ({"nodeSelector": {"gpu": "a100"}}, "a100"),
         ({"nodeSelector": {"gpu": "t4"}, "tolerations": [{"key": "spot", "operator": "Exists"}]}, "spot"),
-        ({"nodeSelector": {"gpu": "t4"}}, "untolerated taint in flavor spot, flavor a100 doesn't match node affinity"),
+        (
+            {"nodeSelector": {"gpu": "t4"}},
+            "untolerated taint {spot  NoSchedule <nil>} in flavor spot, flavor a100 doesn't match node affinity",
+        ),
     ],
 )
 def test_pods_get_a_flavor_that_they_may_use(pods: Json, expected: str) -> None:

@@ -14,11 +14,12 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import namespace_of
+from multikueue.core.model.objects import dig, namespace_of
 from multikueued.diagnosis.checks.access import granting_there, has_new_credentials, refused
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
+from multikueued.reports.objects import queue_name
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
@@ -307,10 +308,28 @@ def slow(facts: Facts) -> Iterator[Spot]:
 
 
 def _queues_for(facts: Facts, worker: str) -> list[tuple[ObjectKey, ObjectKey]]:
-    """The LocalQueues that lead to a worker, and their twins there."""
-    names = facts.objects.names_on(worker)
-    pairs = ((here, names.local_queue(here)) for here in _queues_here(facts, worker))
+    """The LocalQueues that lead to a worker, and their twins there: those of which it can tell."""
+    names, newer = facts.objects.names_on(worker), _newer_than_seen(facts, worker)
+    pairs = ((here, names.local_queue(here)) for here in _queues_here(facts, worker) if here not in newer)
     return [(here, there) for here, there in pairs if there.namespace]
+
+
+def _newer_than_seen(facts: Facts, worker: str) -> frozenset[ObjectKey]:
+    """The LocalQueues made, or by which a worker got a job, after the daemon saw it last: what it saw says nothing of
+    these."""
+    if (seen := facts.seen_at.get(worker)) is None:
+        return frozenset()
+    made = {
+        key: dig(queue, "metadata", "creationTimestamp") for key, queue in facts.objects.local_queues_by_key.items()
+    }
+    got = (
+        (ObjectKey(namespace_of(workload), queue_name(workload)), check.get("lastTransitionTime"))
+        for workload in facts.objects.workloads
+        if workloads.cluster_name(workload) == worker
+        for check in dig(workload, "status", "admissionChecks") or ()
+    )
+    times = ((key, parse_timestamp(time)) for key, time in (*made.items(), *got))
+    return frozenset(key for key, time in times if time is not None and time > seen)
 
 
 def _queues_here(facts: Facts, worker: str) -> list[ObjectKey]:

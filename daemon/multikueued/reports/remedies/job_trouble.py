@@ -29,6 +29,8 @@ Path: TypeAlias = tuple[str, ...]
 
 NOT_READY_AFTER: Final = timedelta(minutes=5)
 """How long a job has run until it counts that none of its pods is ready: images are pulled meanwhile."""
+NO_PODS_AFTER: Final = timedelta(seconds=20)
+"""From when on whoever explains a job of which nothing is ready asks its worker whether it can make pods at all."""
 STARTUP_AFTER: Final = timedelta(hours=1)
 """How long one part of a JobSet may take until the next begins."""
 RESTARTS_AFTER: Final = timedelta(minutes=10)
@@ -230,8 +232,16 @@ def is_ready(job: Json) -> bool | None:
 
 def has_run_for_minutes(report: JobReport, now: datetime) -> bool:
     """Whether a worker has a job for so long that its pods should be ready."""
-    runs = report.state is JobState.RUNNING and report.since is not None
-    return runs and report.since is not None and now - report.since >= NOT_READY_AFTER
+    return _has_run(report, now, NOT_READY_AFTER)
+
+
+def should_have_pods(job: Json, report: JobReport, now: datetime) -> bool:
+    """Whether nothing of a job runs though a worker has it for long enough that there should be pods."""
+    return is_ready(job) is False and _has_run(report, now, NO_PODS_AFTER)
+
+
+def _has_run(report: JobReport, now: datetime, least: timedelta) -> bool:
+    return report.state is JobState.RUNNING and report.since is not None and now - report.since >= least
 
 
 def trouble_findings(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from multikueued.reports.remedies.remedy import REMEDIES, Finding
 
 NEED_MISSING: Final = REMEDIES["dependency-missing"]
 STARTS: Final = REMEDIES["pod-starts"]
+NONE_MADE: Final = REMEDIES["pods-refused"]
 BY_REASON: Final = {reason: row for row in REMEDIES.values() for reason in row.reasons}
 """By reason; of others only their words are told."""
 MOST: Final = 3

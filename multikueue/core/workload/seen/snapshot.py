@@ -208,7 +208,6 @@ def hidden(worker: Worker, why: str, *, jobs_only: bool = False) -> Worker:
         copy=worker.copy if jobs_only else None,
         jobs=(),
         shared=(),
-        slices=worker.slices if jobs_only else (),
         # That nobody has sent the job does not tell that there is none.
         creation=states.Untracked() if isinstance(worker.creation, states.NothingSent) else worker.creation,
         unreadable=why,

@@ -21,6 +21,7 @@ from multikueue.sandbox.apiserver.validation.rules import (
     unchanged,
     unsupported,
 )
+from multikueue.sandbox.objects import with_claims
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 _LONGEST = 2**31 - 1
@@ -161,7 +162,7 @@ def check_set(obj: Json) -> list[Cause]:
     if not wanted.items() <= labels.items():
         why = "`selector` does not match template `labels`"
         causes.append(invalid_value("spec.template.metadata.labels", why, labels))
-    return causes + list(check_template(template))
+    return causes + list(check_template({**template, "spec": with_claims(template["spec"], obj)}))
 
 
 def check_set_update(old: Json, new: Json) -> list[Cause]:

@@ -37,8 +37,10 @@ class ResourceGroup:
         definition, keys = self.known.get(flavor), {key for other in self.known.values() for key, _ in other.labels}
         if definition is None or pods is None or definition.takes(pods, keys):
             return ""
-        labelled = definition.tolerated(pods)
-        return f"flavor {flavor} doesn't match node affinity" if labelled else f"untolerated taint in flavor {flavor}"
+        taint = definition.untolerated(pods)
+        if taint is None:
+            return f"flavor {flavor} doesn't match node affinity"
+        return f"untolerated taint {{{taint.key} {taint.value} {taint.effect} <nil>}} in flavor {flavor}"
 
 
 @attrs.frozen

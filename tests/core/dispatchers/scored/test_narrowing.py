@@ -54,6 +54,8 @@ def why(asked: dict[str, str], *, taints: str = "", company: str | None = None) 
         ({SELECTOR: ""}, Why.UNREADABLE),
         ({TOGETHER: "job/train"}, Why.NOT_TOGETHER),
         ({TOGETHER: "train"}, Why.UNREADABLE),
+        ({SELECTOR: "Example.com/site=a"}, Why.UNREADABLE),
+        ({SELECTOR: "a..b/site"}, Why.UNREADABLE),
     ],
 )
 def test_which_worker_a_job_excludes(asked: dict[str, str], expected: Why | None) -> None:
