@@ -214,16 +214,18 @@ async def _copied_by_another(around: Fleet, attack: Callable[..., Awaitable[None
     workers = {worker.name: worker.kubeconfig(USER) for worker in around.workers}
     config = {"manager": around.manager.kubeconfig(USER), "workers": workers}
     async with child("tests.benchmarks.stand_in", config) as another:
-        await attack(objects.UNCHECKED, partial(_copy, around, another, most))
+        await attack(objects.UNCHECKED, partial(_copy, around, another, anyio.Lock(), most))
 
 
-async def _copy(around: Fleet, another: Child, most: int, number: int, job: Json) -> None:
+async def _copy(around: Fleet, another: Child, turn: anyio.Lock, most: int, number: int, job: Json) -> None:
     name = workload_name(JOB.gvk, name_of(job), uid(job))
     workload = ObjectKey(objects.ATTACKER, name)
     await around.observer.until(
         lambda: around.observer.queued(workload), seconds=_SETTLED, otherwise=f"{workload} has no quota"
     )
-    if number < most:
+    if number >= most:
+        return
+    async with turn:  # it is asked one thing after the other
         await another.ask(job=[*ObjectKey.of(job)], workload=[*workload])
 
 
