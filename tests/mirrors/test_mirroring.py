@@ -539,15 +539,3 @@ async def test_who_has_thousands_of_pods_delays_those_of_others_by_a_turn() -> N
 
 async def _in(shown: Shown, namespace: str) -> bool:
     return namespace in map(namespace_of, await shown.mirrors())
-
-
-async def test_of_a_worker_that_is_removed_nothing_is_counted_any_more() -> None:
-    async with showing() as shown:
-        await _refused(shown, 5)
-        assert shown.counted() == {"worker1": ShownPods(0, 1)}
-        await shown.fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
-        await until(lambda: _counts_nothing(shown), 60)
-
-
-async def _counts_nothing(shown: Shown) -> bool:
-    return not shown.counted()

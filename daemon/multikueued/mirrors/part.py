@@ -161,7 +161,7 @@ class Mirrors:
                 partial(self._refused, events),
                 lambda: not self.host.plans.idle,
             )
-            turns = KeyQueue(ChargedQueue(flow_of=_namespace_there, places=CONCURRENCY))
+            turns = KeyQueue(ChargedQueue(flow_of=_namespace_there))
             self._controller = self.host.process.controller("multikueue_mirror", reconciler, turns, CONCURRENCY)
             self.options.shown(reconciler.counted)
             endpoint = Endpoint(address, mirrors.port)
