@@ -529,15 +529,3 @@ async def test_a_burst_of_one_namespace_delays_the_pods_of_another_by_a_turn() -
 
             await until(there)
             assert len(await shown.mirrors()) < 50
-
-
-async def test_of_a_worker_that_is_removed_nothing_is_counted_any_more() -> None:
-    async with showing() as shown:
-        await _refused(shown, 5)
-        assert shown.counted() == {"worker1": ShownPods(0, 1)}
-        await shown.fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
-        await until(lambda: _counts_nothing(shown), 60)
-
-
-async def _counts_nothing(shown: Shown) -> bool:
-    return not shown.counted()

@@ -161,7 +161,7 @@ class Mirrors:
                 partial(self._refused, events),
                 lambda: not self.host.plans.idle,
             )
-            queue = KeyQueue(ChargedQueue(flow_of=_namespace, places=CONCURRENCY))
+            queue = KeyQueue(ChargedQueue(flow_of=_namespace))
             self._controller = self.host.process.controller("multikueue_mirror", reconciler, queue, CONCURRENCY)
             self.options.shown(reconciler.counted)
             endpoint = Endpoint(address, mirrors.port)

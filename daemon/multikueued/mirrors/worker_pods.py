@@ -91,10 +91,7 @@ class WorkerPods:
             known = connected.get(name)
             gone = self.host.workers.get(name) is None
             if gone or (known is not None and known.client is not self._followed[name].client):
-                followed = self._followed.pop(name)
-                followed.scope.cancel()
-                for pod in followed.informer.values() if gone else ():
-                    self.changed(pod_key(name, ObjectKey.of(pod)), pod, None)
+                self._followed.pop(name).scope.cancel()
         for name, known in connected.items():
             if known is not None and name not in self._followed:
                 self._followed[name] = followed = self._made(name, known.client)
