@@ -72,8 +72,9 @@ def _stops(situation: Situation) -> tuple[Effect, ...]:
 
 
 def _end_meanwhile(situation: Situation) -> ending.End | None:
-    """How its job has ended while it was being evicted."""
-    return next(filter(None, (_end_on(situation, worker) for worker in situation.workers)), None)
+    """How its job has ended while it was being evicted. One whose job is awaited holds no quota for longer."""
+    ends = filter(None, (_end_on(situation, worker) for worker in situation.workers))
+    return next((end for end in ends if not end.awaited or _quota_left(situation)), None)
 
 
 def _wait_for_stop(situation: Situation) -> Plan:

@@ -348,3 +348,13 @@ def test_an_offered_copy_may_have_a_job_where_jobs_are_hidden(copy: CopyFacts, w
     decided = decide(snapshot(EVICTED, worker("w1"), hides, job=RUNNING_JOB))
     assert (decided.row == "evicted: may run unseen") is waits
     assert any(isinstance(effect, PatchJobStatus) for effect in decided.effects) is not waits
+
+
+@pytest.mark.parametrize("minutes", [1, 5])
+def test_its_quota_is_held_no_longer_for_an_end_whose_job_is_out_of_sight(minutes: int) -> None:
+    """Its worker was lost, and is read again: its Workloads come first (seed 22205)."""
+    told = worker("w1", copy_of(BEFORE, finished="Succeeded", owned=True), kind=Syncing())
+    seen = snapshot(EVICTED, told, job=RUNNING_JOB, quiet_for=timedelta(seconds=20))
+    decided = decide(seen, at=NOW + timedelta(minutes=minutes))
+    waits = minutes == 1
+    assert decided.row == "evicted: " + ("ends meanwhile: job out of sight" if waits else "waited long enough")
