@@ -221,6 +221,12 @@ class Informer(Indexer):
         while not self.status.synced and not self.status.failures:
             await self._changed.wait()
 
+    async def wait_recovered(self) -> None:
+        """Wait until a watch that fails, now or later, is open again."""
+        for fails in (True, False):
+            while bool(self.status.failures) is not fails:
+                await self._changed.wait()
+
     def size_of(self, key: ObjectKey) -> int:
         """In how many bytes the server sent an object last; 0: there is none, or that is not known."""
         return self._tally.size_of(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -138,7 +138,7 @@ class WorkerInformers(WorkerCopies):
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
         is_used = partial(_is_used, settings, name, workloads)
-        followed = partial(_jobs, informer, is_used, settings, name, earlier)
+        followed = partial(_jobs, informer, partial(_rest, workloads, is_used), settings, name, earlier)
         jobs = {row.resource.gvk: followed(row) for row in settings.adapters.followed}
         return cls(
             client,
@@ -287,9 +287,11 @@ def _is_used(settings: WorkerSettings, name: ClusterName, workloads: Informer, g
     return settings.is_used(name, gvk, workloads.values())
 
 
-async def _rest(is_used: Callable[[GVK], bool], kind: SafeAdapter, seconds: float) -> None:
-    """Wait out a back-off of a kind. Where something of it may be there, it is asked for as often as a lost worker."""
-    await anyio.sleep(min(seconds, CONNECTION_BACKOFF.cap) if is_used(kind.resource.gvk) else seconds)
+async def _rest(workloads: Informer, is_used: Callable[[GVK], bool], gvk: GVK, seconds: float) -> None:
+    """Wait out a back-off of a kind, at most until its worker is back. Where something of it may be there, it is asked
+    for as often as a lost worker."""
+    with anyio.move_on_after(min(seconds, CONNECTION_BACKOFF.cap) if is_used(gvk) else seconds):
+        await workloads.wait_recovered()
 
 
 def _shares(name: ClusterName, to: WorkerSettings) -> CopyShares:
@@ -305,7 +307,7 @@ def _full(name: ClusterName, client: ApiClient, settings: WorkerSettings) -> Ful
 
 def _jobs(
     informer: partial[Informer],
-    is_used: Callable[[GVK], bool],
+    rest: Callable[[GVK, float], Awaitable[None]],
     to: WorkerSettings,
     name: ClusterName,
     old: WorkerInformers | None,
@@ -314,7 +316,7 @@ def _jobs(
     before = old.cache_of(kind.resource.gvk) if old is not None else None
     followed = informer(
         kind.resource,
-        sleep=partial(_rest, is_used, kind),
+        sleep=partial(rest, kind.resource.gvk),
         flaw=kind.flaw,
         indexes={"workload": partial(kind.copy_entries, noted=True), CONTROLLER: controller_kinds},
         transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),

@@ -125,6 +125,33 @@ async def test_a_kind_is_asked_for_each_minute_while_something_of_it_may_be_ther
         assert (fleet.requests("worker1", "list", JOB) - before >= 9) is there
 
 
+async def test_a_kind_is_asked_for_once_its_worker_is_back() -> None:
+    """Its own back-off went on for up to a minute, in which nothing was seen of the jobs of a worker that was back."""
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues(), fleet.dispatching() as manager:
+        await fleet.submit("job")
+        await until(lambda: _runs(fleet))
+        [informers] = [worker.known for worker in manager.workers]
+        assert informers is not None
+        faults = fleet.workers["worker1"].faults
+        faults.add(Refuse(403), on=Match(("list", "watch"), "jobs", user="multikueue"))
+        faults.partition("reset")
+        faults.heal()
+        await anyio.sleep(600)
+        before = fleet.requests("worker1", "list", JOB)
+        await until(lambda: _asks(fleet, before))
+        faults.clear()
+        faults.partition("reset")
+        await anyio.sleep(1)
+        faults.heal()
+        await anyio.sleep(20)
+        assert not informers.jobs[JOB.gvk].informer.status.failures
+
+
+async def _asks(fleet: Fleet, before: int) -> bool:
+    return fleet.requests("worker1", "list", JOB) > before
+
+
 def serves_no_jobs(fleet: Fleet, worker: str) -> None:
     """The worker's Jobs are not served any more, and its connections break."""
     del fleet.workers[worker].registry.cluster.types["batch", "v1", "jobs"]
