@@ -46,8 +46,8 @@ _STATES = [str(state) for state in JobState]
     callback=checked_selector,
     help="Only jobs with these labels, as for kubectl.",
 )
-@option_of("--queue", completes="queues", text="Only jobs of this LocalQueue or ClusterQueue.")
-@option_of("--worker", completes="workers", text="Only jobs that this worker has, or is asked to take.")
+@option_of("--queue", completes="queues", help="Only jobs of this LocalQueue or ClusterQueue.")
+@option_of("--worker", completes="workers", help="Only jobs that this worker has, or is asked to take.")
 @click.option(
     "--state",
     "states",

@@ -49,14 +49,14 @@ JOB_NAME: Final = click.argument("job", shell_complete=completed_by("jobs"))
 WORKER_NAME: Final = click.argument("name", shell_complete=completed_by("workers"))
 
 
-def option_of(*names: str, completes: str, text: str, default: str | None = "") -> Callable[[F], F]:
+def option_of(*names: str, completes: str, help: str, default: str | None = "") -> Callable[[F], F]:
     """An option that takes the name of something; `completes`: see `completed_by`."""
-    return click.option(*names, default=default, shell_complete=completed_by(completes), help=text)
+    return click.option(*names, default=default, shell_complete=completed_by(completes), help=help)
 
 
 def namespace_option(text: str) -> Callable[[F], F]:
     """The option -n."""
-    return option_of("-n", "--namespace", completes="namespaces", text=text, default=None)
+    return option_of("-n", "--namespace", completes="namespaces", help=text, default=None)
 
 
 def everywhere_option(text: str) -> Callable[[F], F]:
@@ -80,15 +80,15 @@ def kind_option(text: str) -> Callable[[F], F]:
 CONTAINER: Final = option_of(
     *("-c", "--container"),
     completes="containers",
-    text="Without it: the pod's default container, or its first.",
+    help="Without it: the pod's default container, or its first.",
 )
 CONTEXT: Final = option_of(
-    "--context", completes="contexts", text="The context of the kubeconfig, if not its current one.", default=None
+    "--context", completes="contexts", help="The context of the kubeconfig, if not its current one.", default=None
 )
 MANAGER_CONTEXT: Final = option_of(
     *("--context", "--manager-context", "manager_context"),
     completes="contexts",
-    text="The manager's context. Without it: the kubeconfig's current one.",
+    help="The manager's context. Without it: the kubeconfig's current one.",
     default=None,
 )
 """Of commands that ask a worker as well, whose own context is --worker-context."""

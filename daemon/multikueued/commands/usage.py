@@ -37,8 +37,8 @@ _GI = 2**30
 @target_options
 @output_option
 @everywhere_option("Of jobs of all namespaces.")
-@option_of("--queue", completes="queues", text="Only of jobs of this LocalQueue or ClusterQueue.")
-@option_of("--worker", completes="workers", text="Only of this worker.")
+@option_of("--queue", completes="queues", help="Only of jobs of this LocalQueue or ClusterQueue.")
+@option_of("--worker", completes="workers", help="Only of this worker.")
 @click.option("--last", type=Duration(), help="Only what was used in this time, as 24h. Without it: all that is known.")
 def usage(output: Format, everywhere: bool, queue: str, worker: str, last: float | None, **options: Any) -> None:
     """Sum up what jobs have used of workers, in resource-hours, by namespace, queue, worker and cost.

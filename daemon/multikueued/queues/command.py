@@ -34,7 +34,7 @@ from multikueued.yaml_output import to_yaml
 @option_of(
     "--worker",
     completes="workers",
-    text="Its MultiKueueCluster, if namespaces or queues have other names there.",
+    help="Its MultiKueueCluster, if namespaces or queues have other names there.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the YAML of what is lacking, and change nothing.")
 def mirror_command(

@@ -94,7 +94,7 @@ def pods_table(listed: PodList, now: datetime, width: int | None, *, wide: bool)
 @CONTAINER
 @click.option("--since", type=Duration(), help="Only what is not older, as 90s or 2h.")
 @click.option("--tail", type=click.IntRange(min=0), help="Only so many lines of what there is.")
-@option_of("--pod", completes="pods", text="Of this pod alone, as multikueue pods names it.")
+@option_of("--pod", completes="pods", help="Of this pod alone, as multikueue pods names it.")
 @click.option("--previous", is_flag=True, help="Of containers before their last restart; not with -f.")
 @click.option("--timestamps", is_flag=True, help="Each line begins with the time at which its node got it.")
 @click.option("--raw", is_flag=True, help="At a terminal, too, print each line as it is, with what moves the cursor.")

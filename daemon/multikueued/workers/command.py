@@ -124,7 +124,7 @@ NAME = click.argument("name")
 @option_of(
     *("--multikueue-config", "config"),
     completes="configs",
-    text="The MultiKueueConfig to list it in. Needed if there are several.",
+    help="The MultiKueueConfig to list it in. Needed if there are several.",
     default=None,
 )
 @click.option("--namespaces", default="", help='How they are called there: \'{"team-a": "local-team-a"}\'.')
@@ -182,7 +182,7 @@ def add(
 @option_of(
     "--worker-context",
     completes="contexts",
-    text="The worker's context: remove its account there, too.",
+    help="The worker's context: remove its account there, too.",
     default=None,
 )
 @manager_options
