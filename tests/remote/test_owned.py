@@ -136,20 +136,22 @@ def warning(about: Json, reason: str, at: int, **fields: Any) -> Json:
 
 
 async def test_of_a_job_without_pods_the_last_warning_there_is_told() -> None:
-    """Also of what it has made; not what was said of another job, nor what is no warning."""
+    """Also of what it has made; not what was said of another job, what is no warning, nor what fails nothing."""
     inner = a_job("big-w-0", JOBSET)
     events = [
         warning(inner, "FailedCreate", 2),
         warning(JOBSET, "JobCreationFailed", 1),
         warning(JOBSET, "Resumed", 4, type="Normal"),
+        warning(inner, "SettedPodTemplateRestartPolicy", 5),
         warning(a_job("other", {**JOBSET, "metadata": {"name": "other", "uid": "other"}}), "Other", 3),
     ]
     worker: Any = Lists({"jobs": [inner], "events": events})
-    owned = await owned_pods(worker, frozenset({"root"}), "default")
+    owned = await owned_pods(worker, frozenset({"root"}), "default", why_none=True)
     assert owned.warning is not None
     assert (owned.warning.reason, owned.warning.note) == ("FailedCreate", "words")
 
+    assert (await owned_pods(worker, frozenset({"root"}), "default")).warning is None, "nobody has asked"
     with_pod: Any = Lists({"jobs": [inner], "events": events, "pods": [pod("a", inner)]})
-    assert (await owned_pods(with_pod, frozenset({"root"}), "default")).warning is None
+    assert (await owned_pods(with_pod, frozenset({"root"}), "default", why_none=True)).warning is None
     refused: Any = Lists({"jobs": [inner], "events": events}, frozenset({"events"}))
-    assert await owned_pods(refused, frozenset({"root"}), "default") == Owned(())
+    assert await owned_pods(refused, frozenset({"root"}), "default", why_none=True) == Owned(())

@@ -8,7 +8,7 @@ from unittest import mock
 import anyio
 import pytest
 
-from multikueue.core.model.kinds import EVENT, JOB, LOCAL_QUEUE, NAMESPACE, WORKLOAD
+from multikueue.core.model.kinds import EVENT, JOB, WORKLOAD
 from multikueue.core.model.labels import FINDING_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, uid
@@ -17,9 +17,8 @@ from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.kube.informers.list_pages import size_of
 from multikueue.runtime.caches import manager_cluster
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.reconcilers.bodies import AT_ONCE, PLACES, REST, SHARE, SHARE_OF_LARGE, TELL_AFTER, Bodies
+from multikueue.runtime.reconcilers.bodies import PLACES, SHARE, SHARE_OF_LARGE, TELL_AFTER, Bodies
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.setting_up import local_queue, namespace
 from tests.examples import shared
 from tests.runtime.fleet import Fleet, until
 
@@ -195,38 +194,3 @@ async def test_a_namespace_has_a_share_of_what_is_kept_whole(monkeypatch: pytest
 
 async def none_kept(manager: Manager) -> bool:
     return not kept(manager)
-
-
-async def test_a_namespaces_large_jobs_have_a_part_of_the_time() -> None:
-    """Servers had nothing else to do, and everybody else waited for them. Of one job now and then nothing is seen."""
-    fleet = await Fleet.connected("worker1", cpu=400)
-    worker, reading, get = fleet.workers["worker1"], DirectClient(fleet.manager, user="multikueue"), DirectClient.get
-    reads = list[str]()
-    for server in (fleet.manager, worker):
-        await DirectClient(server).create(NAMESPACE, namespace("other"))
-        await DirectClient(server).create(LOCAL_QUEUE, local_queue("other"))
-
-    async def slowly(self: DirectClient, resource: Resource, key: ObjectKey) -> Json:
-        if self is reading and resource in (WORKLOAD, JOB):
-            reads.append(key.namespace)
-            await anyio.sleep(0.5)
-        return await get(self, resource, key)
-
-    async def copied() -> bool:
-        return bool((await DirectClient(worker).list(WORKLOAD, namespace="other")).items)
-
-    with mock.patch.object(DirectClient, "get", slowly):
-        async with fleet.kueues(), fleet.dispatching(fleet.build(client=reading)):
-            began = anyio.current_time()
-            await fleet.submit("first", template=template(TEXT * 6))
-            await until(lambda: all_run(fleet, 1))
-            assert anyio.current_time() - began < 4
-            for index in range(16):
-                await fleet.submit(f"job-{index}", template=template(TEXT * 6))
-            reads.clear()
-            await anyio.sleep(60)
-            assert 20 <= len(reads) <= 2 * (60 + AT_ONCE) / (1 + REST) + 4
-            began = anyio.current_time()
-            await fleet.submit("theirs", namespace="other", template=template(TEXT * 6))
-            await until(copied)
-            assert anyio.current_time() - began < 4

@@ -12,8 +12,14 @@ from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.config.profile_secrets import PROFILE_LABEL
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, CORDON_ANNOTATION, PROFILE_ANNOTATION
+from multikueue.core.model.labels import (
+    COMPONENT_INDEX_ANNOTATION,
+    CORDON_ANNOTATION,
+    ELASTIC_ANNOTATION,
+    PROFILE_ANNOTATION,
+)
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.workloads import OUT_OF_SYNC, SLICE_REPLACED
 from multikueue.kube.informers.informer import Informer
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
@@ -262,6 +268,17 @@ async def test_a_change_on_a_worker_concerns_no_other_of_its_job_unless_that_has
         cluster.workloads.informer.put(ObjectKey.of(workload), workload)
     for key in (ObjectKey("default", "part-0"), ObjectKey("default", "gone")):
         assert list(cluster.with_successors(key)) == [key]
+
+
+@pytest.mark.parametrize("reason", [SLICE_REPLACED, OUT_OF_SYNC])
+async def test_a_change_of_a_slices_copy_wakes_the_others_once_it_is_over(reason: str) -> None:
+    """They may wait for what runs beside it, however it has ended."""
+    cluster = Wired.of_nobody().cluster
+    over = changed(part(0), metadata={"annotations": {ELASTIC_ANNOTATION: "true"}})
+    over["status"] = {"conditions": [{"type": "Finished", "status": "True", "reason": reason}]}
+    for workload in (over, part(1)):
+        cluster.workloads.informer.put(ObjectKey.of(workload), workload)
+    assert [key.name for key in cluster.with_successors(ObjectKey.of(over))] == ["part-0", "part-1"]
 
 
 @pytest.mark.parametrize("worker", ["", "worker1"])

@@ -104,7 +104,7 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
     show_default=True,
     help="With what shows why a job waits there, and moves jobs: to read queues, namespaces, CRDs.",
 )
-@click.option("--logs", is_flag=True, help="Add what multikueue pods and logs read there: pods and their logs.")
+@click.option("--logs", is_flag=True, help="Add what multikueue pods and logs read there: pods, their logs, events.")
 @click.option("--exec", "exec_", is_flag=True, help="Add what multikueue exec does there: to run commands in any pod.")
 @click.option("--bound", is_flag=True, help="Add what renews a bound token: to ask for tokens of this account alone.")
 @click.option("--binding", is_flag=True, help="Add the policy by which namespaces take copies of whom they name only.")
@@ -155,7 +155,7 @@ def api_server(
 @_LOGS_NAME
 @_account("kueue-system/multikueue-logs", "Whose token is in the server's kubeconfig. Its namespace must exist.")
 def logs_worker(config_file: Path | None, name: str, service_account: Account) -> None:
-    """Print what multikueue api-server needs on a worker: to read copies, their pods and logs."""
+    """Print what multikueue api-server needs on a worker: to read copies, their pods, logs and events."""
     _print(logs_worker_objects(load_settings(config_file).settings, name, service_account))
 
 

@@ -14,11 +14,13 @@ import attrs
 from multikueue.core.model.kinds import EVENT, POD
 from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import dig, uid
-from multikueue.errors import Forbidden, NotFound
+from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueued.clusters import ClusterClient
 from multikueued.reading.manager_lists import job_resource
 from multikueued.reports.events import EVER, EventReport, event_report
 
+_FAILS: Final = "Fail"
+"""In the reason of a warning that pods could not be made: FailedCreate, JobCreationFailed, FailedToCreateHeadPod."""
 DEPTH: Final = 5
 """How many objects may stand between a pod and its job."""
 MAX_KINDS: Final = 16
@@ -70,8 +72,8 @@ class Owned:
     """Of a job without pods: the last that was said there of it, or of what it has made; None: nothing is known."""
 
 
-async def owned_pods(worker: ClusterClient, roots: frozenset[str], namespace: str) -> Owned:
-    """List the pods of a namespace, and what they go back to.
+async def owned_pods(worker: ClusterClient, roots: frozenset[str], namespace: str, *, why_none: bool = False) -> Owned:
+    """List the pods of a namespace, and what they go back to; if it is asked, look why there are none.
 
     Raises:
         ApiError: pods cannot be listed.
@@ -82,7 +84,7 @@ async def owned_pods(worker: ClusterClient, roots: frozenset[str], namespace: st
     read = set[GVK]()
     unread = await _climb(worker, family, namespace, read) if roots else ()
     owned = tuple(pod for pod in pods if family.reaches(pod))
-    warning = None if owned or not roots else await _last_warning(worker, family, namespace, read)
+    warning = await _last_warning(worker, family, namespace, read) if why_none and roots and not owned else None
     return Owned(owned, unread, warning)
 
 
@@ -114,9 +116,10 @@ async def _last_warning(worker: ClusterClient, family: Ownership, namespace: str
     """What a controller there says that cannot make the pods: a quota, a policy, a PriorityClass that is not there."""
     try:
         listed = (await worker.list(EVENT, namespace=namespace)).items
-    except (Forbidden, NotFound):
+    except ApiError:  # it is told beside what is known
         return None
-    about = {uid(event): event.get("regarding") or {} for event in listed if event.get("type") == "Warning"}
+    failures = (event for event in listed if event.get("type") == "Warning" and _FAILS in str(event.get("reason")))
+    about = {uid(event): event.get("regarding") or {} for event in failures}
     family.add(
         {"metadata": {"uid": event, "ownerReferences": [{**regarding, "controller": True}]}}
         for event, regarding in about.items()

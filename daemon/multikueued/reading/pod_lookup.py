@@ -228,7 +228,8 @@ class WorkerPods:
     async def _read(self) -> Owned:
         roots = await self._roots()
         self.copied = bool(roots)
-        return await owned_pods(self.client, roots, self.sought.namespace_there) if roots else Owned(())
+        there = self.sought.namespace_there
+        return await owned_pods(self.client, roots, there, why_none=True) if roots else Owned(())
 
     async def _roots(self) -> frozenset[str]:
         """The UIDs of the copies; of jobs that others have moved, what the Workload copy says."""

@@ -93,8 +93,8 @@ def _secret(granting: Granting, kubeconfig: bytes) -> Json:
 def grant_logs_command(clusters: Clusters, **options: Any) -> None:
     """Let multikueue api-server read logs of the worker cluster NAME.
 
-    It makes a service account there that reads copies, their pods and logs, with a token that does not expire, and
-    on the manager a Secret with its kubeconfig. The daemon has others. To undo it, delete both.
+    It makes a service account there that reads copies, their pods, logs and events, with a token that does not expire,
+    and on the manager a Secret with its kubeconfig. The daemon has others. To undo it, delete both.
     """
     _grant(clusters, **options)
 

@@ -79,8 +79,6 @@ AT_ONCE: Final = 30.0
 class WriteBudget(Generic[K]):
     """When which object may be written. It knows no clock: `now` is in seconds, and never less than before."""
 
-    at_once: float = AT_ONCE
-    """What may follow at once, in seconds that it lasts."""
     _lasts: dict[K, float] = attrs.field(factory=dict, init=False)
     """Until when the writes of an object so far would last, at one a second."""
 
@@ -89,11 +87,11 @@ class WriteBudget(Generic[K]):
 
     def wait(self, key: K, now: float) -> float:
         """Seconds until the object may be written; 0: now, and then `wrote` must be called."""
-        return max(0.0, self._lasts.get(key, now) - now - self.at_once)
+        return max(0.0, self._lasts.get(key, now) - now - AT_ONCE)
 
-    def wrote(self, key: K, now: float, seconds: float = 1.0) -> None:
-        """The object is being written, also if that could not wait; it lasts so many seconds."""
-        self._lasts[key] = min(max(self._lasts.get(key, now), now), now + self.at_once) + seconds
+    def wrote(self, key: K, now: float) -> None:
+        """The object is being written, also if that could not wait."""
+        self._lasts[key] = min(max(self._lasts.get(key, now), now), now + AT_ONCE) + 1.0
 
     def forget(self, key: K) -> None:
         """The object is gone."""

@@ -72,9 +72,8 @@ def _stops(situation: Situation) -> tuple[Effect, ...]:
 
 
 def _end_meanwhile(situation: Situation) -> ending.End | None:
-    """How its job has ended while it was being evicted. One whose job is awaited holds no quota for longer."""
-    ends = filter(None, (_end_on(situation, worker) for worker in situation.workers))
-    return next((end for end in ends if not end.awaited or _quota_left(situation)), None)
+    """How its job has ended while it was being evicted."""
+    return next(filter(None, (_end_on(situation, worker) for worker in situation.workers)), None)
 
 
 def _wait_for_stop(situation: Situation) -> Plan:
@@ -121,8 +120,9 @@ def _end_on(situation: Situation, worker: Worker) -> ending.End | None:
     # The job of a slice that was replaced goes on.
     has_ended = worker.facts.has_ended and worker.facts.finish_reason != workloads.SLICE_REPLACED
     if copy is not None and worker.reachable and has_ended and situation.whose(worker, copy).runs_for_it:
-        # Its jobs are read after its Workloads.
-        left = timedelta(0) if worker.in_sight else until_end_counts(situation, worker)
+        # Its jobs are read after its Workloads; for them its quota is held no longer than for a run.
+        left = until_end_counts(situation, worker)
+        left = timedelta(0) if worker.in_sight else min(left, _quota_left(situation))
         return ending.End(worker, jobs, ending.outcome_told(copy), left)
     outcome = ending.own_end(situation, jobs)
     if outcome is None or not all(situation.whose(worker, job).runs_for_it for job in jobs):

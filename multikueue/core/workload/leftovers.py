@@ -216,7 +216,8 @@ def _whys_not_given_up(situation: Situation, leftovers: tuple[Leftover, ...]) ->
     """What is wrong with an annotation that was to give up something of this, and gives up nothing."""
     if noted := annotations_of(situation.workload).get(GIVE_UP_ANNOTATION):
         named = given_up(situation.workload)
-        if not any(named.get(worker.name, set()).intersection(map(uid, worker.copies)) for worker in situation.workers):
+        shown = ((worker.name, map(uid, (*worker.copies, *worker.slices))) for worker in situation.workers)
+        if not any(named.get(name, set()).intersection(uids) for name, uids in shown):
             yield f'the annotation {GIVE_UP_ANNOTATION} gives up nothing: no worker has "{plain(noted)}" as WORKER/UID'
     for worker in {leftover.worker.name: leftover.worker for leftover in leftovers}.values():
         before = worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION)

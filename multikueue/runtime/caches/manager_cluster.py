@@ -180,11 +180,12 @@ class ManagerCluster(Target):
                 yield sibling
 
     def with_successors(self, key: ObjectKey) -> Iterator[ObjectKey]:
-        """A Workload, and if it is a slice that has been replaced, the others of its job: a copy may still name it."""
+        """A Workload, and if it is a slice that is over, the others of its job: a copy may still name it, or run."""
         yield key
         workload = self.workloads.get(key)
         facts = WORKLOADS.of(workload) if workload is not None else None
-        owned_by = facts.owner if facts is not None and facts.is_replaced else None
+        is_over = facts is not None and (facts.is_replaced or (facts.is_elastic and facts.is_finished))
+        owned_by = facts.owner if facts is not None and is_over else None
         for sibling in self.siblings(key, owned_by) if owned_by is not None else ():
             yield ObjectKey.of(sibling)
 

@@ -7,14 +7,12 @@ made of it, or changed by it, waits.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Hashable
 from typing import Final
 
 import attrs
 
-from multikueue.core.machinery.message_rate import WriteBudget
 from multikueue.core.machinery.slots import KeySlots
 from multikueue.core.model.copies import forget_spec, know_digests
 from multikueue.core.model.kinds import WORKLOAD
@@ -48,11 +46,6 @@ LARGE: Final = 256 << 10
 SHARE_OF_LARGE: Final = 1
 """Of these, those of which an object has more than `LARGE` bytes: with what is sent of it to each worker, and answered,
 one takes ten times its size."""
-REST: Final = 3
-"""For how many times as long as one of these was in memory no other one of its namespace is, once there were some: API
-servers and the loop have work with each, and others wait for that. So a namespace's have a quarter of the time."""
-AT_ONCE: Final = 8.0
-"""Seconds that a namespace may owe of that: who has one large job now and then does not wait."""
 TELL_AFTER: Final = 60.0
 """Seconds for which a Workload waits for a place until its user is told."""
 TELL_EVERY: Final = 1.0
@@ -75,23 +68,13 @@ class Bodies:
     """Has a Workload planned again."""
     is_busy: Callable[[ObjectKey], bool] = lambda _: False
     """Whether something is under way for a Workload on any worker."""
-    _places: KeySlots[ObjectKey] = attrs.field(init=False)
-    _rests: WriteBudget[Hashable] = attrs.field(factory=lambda: WriteBudget(AT_ONCE), init=False)
-    """By flow, the time that it owes; one for each namespace with large bodies."""
-    _resting: set[Hashable] = attrs.field(factory=set, init=False)
-    """The flows that have had their part of the time."""
-    _large_since: dict[ObjectKey, tuple[Hashable, float]] = attrs.field(factory=dict, init=False)
-    """By Workload with a large body in memory, its flow, and since when, on the loop's clock."""
+    _places: KeySlots[ObjectKey] = attrs.field(factory=lambda: KeySlots(PLACES, _share), init=False)
     _read: dict[ObjectKey, list[Json]] = attrs.field(factory=dict, init=False)
     _planning: set[ObjectKey] = attrs.field(factory=set, init=False)
     """Of these, those of which a reconcile is under way that reads and sends them."""
     _told_at: dict[ObjectKey, float] = attrs.field(factory=dict, init=False)
     """Of those that wait: when it is told, on the loop's clock; infinity: it was."""
     _last_told: float = attrs.field(default=-math.inf, init=False)
-
-    @_places.default
-    def _with_shares(self) -> KeySlots[ObjectKey]:
-        return KeySlots(PLACES, self._share)
 
     def __repr__(self) -> str:
         return f"<Bodies: {self._places.inside} in memory, {self._places.waiting} wait>"
@@ -109,15 +92,13 @@ class Bodies:
         Raises:
             ApiError: they could not be read.
         """
-        key, adapter, flow = snapshot.key, snapshot.adapter, _flow(snapshot)
-        if not self._places.enter(key, flow):
+        key, adapter = snapshot.key, snapshot.adapter
+        if not self._places.enter(key, _flow(snapshot)):
             if key not in self._told_at:
                 self._last_told = max(loop_time() + TELL_AFTER, self._last_told + TELL_EVERY)
                 self._told_at[key] = self._last_told
             return None
         self._told_at.pop(key, None)
-        if flow.is_large:
-            self._large_since.setdefault(key, (flow, loop_time()))
         self._planning.add(key)
         self._read.setdefault(key, [])
         workload, jobs = snapshot.workload, dict(snapshot.jobs)
@@ -174,29 +155,8 @@ class Bodies:
         self._told_at.pop(key, None)
         self._places.leave(key)
         self._places.withdraw(key)
-        if (large := self._large_since.pop(key, None)) is not None:
-            self._rest(*large)
-        self._ask()
-
-    def _rest(self, flow: Hashable, since: float) -> None:
-        now = loop_time()
-        self._rests.wrote(flow, now, (1 + REST) * (now - since))
-        if (seconds := self._rests.wait(flow, now)) > 0:
-            self._resting.add(flow)
-            asyncio.get_running_loop().call_later(seconds, self._rested, flow)
-
-    def _rested(self, flow: Hashable) -> None:
-        self._resting.discard(flow)
-        self._ask()
-
-    def _ask(self) -> None:
         for asked in self._places.ask():
             self.enqueue(asked)
-
-    def _share(self, flow: Hashable) -> int:
-        if flow in self._resting:
-            return 0
-        return SHARE_OF_LARGE if isinstance(flow, _Flow) and flow.is_large else SHARE
 
     def __contains__(self, key: ObjectKey) -> bool:
         """Whether a Workload's body is in memory, or it waits for that."""
@@ -214,6 +174,10 @@ class _Flow:
 def _flow(snapshot: Snapshot) -> _Flow:
     sizes = map(size_noted, filter(None, (snapshot.workload, *snapshot.jobs.values())))
     return _Flow(snapshot.key.namespace, max(sizes, default=0) > LARGE)
+
+
+def _share(flow: Hashable) -> int:
+    return SHARE_OF_LARGE if isinstance(flow, _Flow) and flow.is_large else SHARE
 
 
 def with_bodies(shown: Snapshot, read_as: Snapshot) -> Snapshot | None:

@@ -13,6 +13,7 @@ from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
+    GIVE_UP_ANNOTATION,
     JOB_MARK_ANNOTATION,
     LAST_WORKER_ANNOTATION,
     PREBUILT_WORKLOAD,
@@ -604,6 +605,19 @@ class TestMovedOnWhereJobsAreHidden:
         assert ("record w2" in words(seen)) is stopped
         [*warned] = [note.note for note in those(AnnounceWorkload, decide(seen).effects) if note.type == "Warning"]
         assert [OLD_NAME in text for text in warned] == [True] * (not stopped)
+
+    def test_who_gives_up_one_of_two_such_runs_has_given_up_something(self) -> None:
+        moved = slice_of(NEW_NAME, 5, nominated=("w2",), replaces=OLD_NAME)
+        left = with_value(copy_of(old(), admitted=True, owned=True), ("metadata", "uid"), "uid-left")
+        moved = with_value(moved, ("metadata", "annotations", GIVE_UP_ANNOTATION), "w1/uid-left")
+        hide = [
+            worker(name, kind=Unserved(timedelta(hours=1), seen=False), slices=(marked_on(name, left),))
+            for name in ("w1", "w3")
+        ]
+        seen = snapshot(moved, *hide, worker("w2", copy_of(moved, admitted=True)), siblings=(REPLACED,), job=BIG)
+        [*notes] = [note.note for note in those(AnnounceWorkload, decide(seen).effects)]
+        assert any("w3" in note for note in notes)
+        assert not any("gives up nothing" in note for note in notes)
 
 
 class TestUnlistedWorker:

@@ -49,7 +49,7 @@ def is_own_copy(situation: Situation) -> bool:
 def withheld(situation: Situation) -> Mapping[ClusterName, Reason]:
     """The workers that are not offered the Workload although they were nominated, and why.
 
-    Another reason for not offering is one more line of `_why_withheld`, and one more `Why`: whoever nominates, the
+    Another reason for not offering is one more line of `_why_withheld`, and one more `Cause`: whoever nominates, the
     check says it then, and a dispatcher that gives reasons counts it.
     """
     reasons = ((worker, _why_withheld(situation, worker)) for worker in situation.workers)
