@@ -78,9 +78,8 @@ def table(folder: Path) -> str:
             for what, target, figure in _FIGURES:
                 first, other = (median(map(figure, runs)) for runs in both)
                 wanted = target.partition(": ")[2] if target.startswith(f"{workers}:") else ""
-                lines.append(
-                    f"| {workers} | {load} | {what} | {first:.4g} | {other:.4g} | {other / first:.2f} | {wanted} |"
-                )
+                shown = " | ".join(f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for value in (first, other))
+                lines.append(f"| {workers} | {load} | {what} | {shown} | {other / first:.2f} | {wanted} |")
     return "\n".join(lines)
 
 
