@@ -88,7 +88,7 @@ def is_ours(node: Json, worker: str) -> bool:
 
 
 def node_status(endpoint: Endpoint, version: str, now: datetime, lost_since: datetime | None) -> Json:
-    """The status of a Node.
+    """The status of a Node, as a merge patch.
 
     Args:
         endpoint: see `Endpoint`.
@@ -100,6 +100,7 @@ def node_status(endpoint: Endpoint, version: str, now: datetime, lost_since: dat
         "addresses": [{"type": "InternalIP", "address": endpoint.address}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": endpoint.port}},
         "allocatable": {"pods": "0"},
+        "capacity": None,  # rules of monitoring divide by it; a Node that an earlier version made has one
         "nodeInfo": {
             "kubeletVersion": version,
             "operatingSystem": "linux",

@@ -93,8 +93,7 @@ class NodeKeeper:
             self._tell(worker, f"{name_of(node)} is somebody else's Node")
 
     async def _write(self, worker: str, lost_since: datetime | None) -> None:
-        # The capacity of Nodes that an earlier version made goes: rules of monitoring divide by it.
-        status = {**node_status(self.endpoint, self.version, self.clock(), lost_since), "capacity": None}
+        status = node_status(self.endpoint, self.version, self.clock(), lost_since)
         patch: Json = {"metadata": {"uid": self._uids[worker]}, "status": status}
         try:
             await self.client.merge_patch(NODE, ObjectKey("", node_name(worker)), patch, subresource="status")

@@ -121,8 +121,7 @@ def _end_on(situation: Situation, worker: Worker) -> ending.End | None:
     has_ended = worker.facts.has_ended and worker.facts.finish_reason != workloads.SLICE_REPLACED
     if copy is not None and worker.reachable and has_ended and situation.whose(worker, copy).runs_for_it:
         # Its jobs are read after its Workloads; for them its quota is held no longer than for a run.
-        left = until_end_counts(situation, worker)
-        left = timedelta(0) if worker.in_sight else min(left, _quota_left(situation))
+        left = timedelta(0) if worker.in_sight else min(until_end_counts(situation, worker), _quota_left(situation))
         return ending.End(worker, jobs, ending.outcome_told(copy), left)
     outcome = ending.own_end(situation, jobs)
     if outcome is None or not all(situation.whose(worker, job).runs_for_it for job in jobs):

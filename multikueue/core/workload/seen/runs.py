@@ -95,7 +95,7 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
 
     No time ends that, since the job is all but certain to run: only that Kueue, sight of the jobs, or a person.
     """
-    beside = (worker.copy, *worker.slices)
+    beside = (worker.copy, *worker.slices) if _hides_jobs(worker) else ()
     return next((copy for copy in beside if _runs_beside(situation, attrs.evolve(worker, copy=copy))), None)
 
 
@@ -123,8 +123,11 @@ def stuck(situation: Situation, worker: Worker) -> Json | None:
 
 def _hides_only_jobs(situation: Situation, worker: Worker) -> bool:
     """Whether only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice."""
-    hidden = worker.reachable and not worker.in_sight
-    return hidden and worker.copy is not None and may_be_ours(situation, worker, worker.copy)
+    return _hides_jobs(worker) and worker.copy is not None and may_be_ours(situation, worker, worker.copy)
+
+
+def _hides_jobs(worker: Worker) -> bool:
+    return worker.reachable and not worker.in_sight
 
 
 def is_new(situation: Situation, worker: Worker) -> bool:
