@@ -148,6 +148,11 @@ class WorkloadFacts(CommonFacts):
         return self.has_quota and not self.is_finished and not self.is_terminating
 
     @property
+    def is_past_slice(self) -> bool:
+        """Whether it is a slice of an elastic job that is over, replaced or not: the job may run on, for another."""
+        return self.is_elastic and self.is_finished
+
+    @property
     def goes_on(self) -> bool:
         """Whether it is live, and its Kueue is not evicting it."""
         return self.is_live and not self.is_evicted

@@ -184,8 +184,7 @@ class ManagerCluster(Target):
         yield key
         workload = self.workloads.get(key)
         facts = WORKLOADS.of(workload) if workload is not None else None
-        is_over = facts is not None and (facts.is_replaced or (facts.is_elastic and facts.is_finished))
-        owned_by = facts.owner if facts is not None and is_over else None
+        owned_by = facts.owner if facts is not None and facts.is_past_slice else None
         for sibling in self.siblings(key, owned_by) if owned_by is not None else ():
             yield ObjectKey.of(sibling)
 

@@ -19,7 +19,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, namespace_of
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import Owner, cluster_name, has_quota, is_elastic, is_finished
+from multikueue.core.model.workloads import Owner, cluster_name, has_quota, is_finished
 from multikueue.core.workload.seen.graces import LATE_CREATION
 from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, Worker, hidden
 from multikueue.core.workload.seen.worker_states import (
@@ -383,7 +383,7 @@ class SnapshotReader:
 def _slices_on(cluster: WorkerCluster, siblings: Iterable[Json], there: str) -> Iterator[Json]:
     """See `Worker.slices`."""
     for sibling in siblings:
-        if cluster.known is not None and is_elastic(sibling) and is_finished(sibling):
+        if cluster.known is not None and WORKLOADS.of(sibling).is_past_slice:
             copy = cluster.known.workload_of(ObjectKey.of(sibling), there)
             yield from () if copy is None or is_finished(copy) else (copy,)
 
