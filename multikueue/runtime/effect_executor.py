@@ -69,7 +69,8 @@ class EffectExecutor:
     async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...]) -> None:
         """Execute effects one after the other, up to the first that fails and is not optional.
 
-        A deletion that is to be sent only where a job cannot be stopped is left out unless the effect before it failed.
+        A deletion that is to be sent only where a job cannot be stopped is left out unless the effect before it was
+        refused. One that met a newer version was not: it is decided again with that.
 
         Args:
             workload: the manager's Workload they are for; None if it is gone.
@@ -80,7 +81,8 @@ class EffectExecutor:
         """
         failed: ApiError | None = None
         for effect in part:
-            if isinstance(effect, effects.DeleteJob) and effect.unless_stopped and failed is None:
+            may_stop = failed is None or isinstance(failed, Conflict)
+            if isinstance(effect, effects.DeleteJob) and effect.unless_stopped and may_stop:
                 continue
             try:
                 await self._execute(workload, effect)

@@ -133,7 +133,7 @@ class DeleteJob:
     propagation: Literal["Foreground", "Background"] = "Foreground"
     """Foreground: the copy stays until what it owns is gone, so that it shows whether its pods run."""
     unless_stopped: bool = False
-    """Whether it is sent only if the request before it failed, which was to stop the job first."""
+    """Whether it is sent only if the request before it was refused, which was to stop the job first."""
     version: str = ""
     """The resourceVersion that was looked at, where a change may mean that it is to stay."""
     note: str = ""
