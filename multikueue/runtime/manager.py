@@ -39,7 +39,7 @@ from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.garbage import GarbageCollection
 from multikueue.runtime.loop import Task, utc_now
 from multikueue.runtime.origin import Origin
-from multikueue.runtime.parts import BringsPart, Part, PartHost, PartOf
+from multikueue.runtime.parts import Part, PartHost, PartOf, brought_by
 from multikueue.runtime.reconcilers.bodies import Bodies
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
@@ -117,6 +117,9 @@ class Manager:
             for `worker_lost_timeout`. None: it is not known, so no time before `run` counts.
         before: the Workloads as they were read just before `run`; without, they are read then.
         parts: what this manager does beside: see `InventoryOptions.part`.
+
+    Raises:
+        SettingsError: the part of the dispatcher cannot be made.
     """
 
     client: ApiClient = attrs.field(converter=as_client)
@@ -171,8 +174,8 @@ class Manager:
         effects = EffectExecutor(
             partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue, origin
         )
-        host, dispatcher = PartHost(cluster, workers, work.workloads, process), self.dispatcher
-        self._dispatching = dispatcher.part(host) if isinstance(dispatcher, BringsPart) else Part()
+        host = PartHost(cluster, workers, work.workloads, process)
+        self._dispatching = brought_by(self.dispatcher, host)
         self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs, follows=self._is_left)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)
         parts = [

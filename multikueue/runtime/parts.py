@@ -7,9 +7,10 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import Figures, Known
+from multikueue.core.dispatchers.dispatcher import Dispatcher, Figures, Known
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.errors import SettingsError
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_indexes import looking
 from multikueue.runtime.controller import Controller, KeyQueue, Process
@@ -83,3 +84,22 @@ class BringsPart(Protocol):
 
     def part(self, host: PartHost) -> Part:
         """What it does while a manager runs; called once for each manager, before that runs."""
+
+
+def brought_by(dispatcher: Dispatcher, host: PartHost) -> Part:
+    """The part of a dispatcher; an empty one where it brings none.
+
+    Raises:
+        SettingsError: its `part` fails, or gives something else.
+    """
+    if not isinstance(dispatcher, BringsPart):
+        return Part()
+    cls, advice = type(dispatcher), "correct it, or choose another dispatcher"
+    named = f"the dispatcher {cls.__module__}.{cls.__qualname__} cannot be used"
+    try:
+        part: object = dispatcher.part(host)
+    except Exception as error:  # another package's code may raise anything
+        raise SettingsError(f"{named}: its part raises {type(error).__name__}: {error}; {advice}") from error
+    if not isinstance(part, Part):
+        raise SettingsError(f"{named}: its part gives {type(part).__name__}, which is no multikueue.Part; {advice}")
+    return part

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import anyio
@@ -15,7 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 import multikueue
-from multikueue import Dispatcher, Facts, Part, Waiting
+from multikueue import AllAtOnce, Dispatcher, Facts, Part, SettingsError, Waiting
 from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.runtime.controller import KeyQueue, Process
@@ -154,3 +154,28 @@ async def test_another_part_may_follow_the_queues_as_well() -> None:
         await anyio.sleep(5)
         assert "-" not in (await placed(fleet)).values()
     assert {*changed} == {"w1", "w2"}
+
+
+@attrs.frozen
+class Odd(AllAtOnce):
+    """A dispatcher whose part cannot be used."""
+
+    gives: object
+
+    def part(self, host: PartHost) -> Part:
+        """See `BringsPart.part`."""
+        if isinstance(self.gives, Exception):
+            raise self.gives
+        part: Part = cast(Part, self.gives)
+        return part
+
+
+@pytest.mark.parametrize(
+    ("gives", "why"),
+    [(KeyError("prices"), "raises KeyError: 'prices'"), ([], "gives list, which is no multikueue.Part")],
+)
+async def test_a_part_that_cannot_be_used_is_one_clear_message(gives: object, why: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        attrs.evolve(Fleet.of("w1").build(), dispatcher=Odd(gives))
+    expected = f"the dispatcher {__name__}.Odd cannot be used: its part {why}; correct it, or choose another dispatcher"
+    assert str(caught.value) == expected
