@@ -25,7 +25,7 @@ from multikueue.core.dispatchers.dispatcher import (
     Waiting,
 )
 from multikueue.core.dispatchers.incremental import Incremental
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.inventory.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
@@ -37,6 +37,7 @@ from multikueue.errors import (
     AdapterError,
     AlreadyExists,
     ApiError,
+    Cause,
     ClusterProfileError,
     Conflict,
     DeadlineExceeded,
@@ -130,6 +131,7 @@ __all__ = [
     "Caches",
     "Candidate",
     "Candidates",
+    "Cause",
     "ClientOptions",
     "Cluster",
     "ClusterConfig",
@@ -207,7 +209,6 @@ __all__ = [
     "Waiting",
     "WatchEvent",
     "Watcher",
-    "Why",
     "Writer",
     "health_of",
     "load_incluster",

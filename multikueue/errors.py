@@ -112,15 +112,13 @@ class Cause(enum.StrEnum):
     """Its namespace has as much on the worker as one may have."""
 
     # Why it is not offered a job.
-    KIND_NOT_SERVED = "KindNotServed"
     CORDONED = "Cordoned"
     SECOND_NAME = "SecondName"
     """Another MultiKueueCluster leads to the same cluster, and comes first."""
     BEING_MOVED = "BeingMoved"
     NO_LOCAL_QUEUE = "NoLocalQueue"
-    NO_NAMESPACE = "NoNamespace"
     NAMESPACE_UNNAMED = "NamespaceUnnamed"
-    """The same, as reports say it: its MultiKueueCluster names none for the job's."""
+    """Its MultiKueueCluster names none there for the job's."""
     QUEUE_INACTIVE = "QueueInactive"
     QUEUE_UNFIT = "QueueUnfit"
     NEVER_STARTS = "NeverStarts"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from unittest import mock
 
 from multikueue.core.dispatchers.dispatcher import Candidate
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.dispatchers.scored import copies, filters, room, score, view
 from multikueue.core.dispatchers.scored import ledger as ledgers
 from multikueue.core.dispatchers.scored.entries import Entry, Rank
@@ -26,13 +26,14 @@ from multikueue.core.dispatchers.scored.facts import (
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.ledger import Ledger
+from multikueue.errors import Cause
 from multikueue.runtime.scored import queue_room
 from tests.simulation.decision_mutations import all_of, given_up_is_tried_at_once
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
 
-def _ignoring(*ignored: Why) -> AbstractContextManager[Any]:
+def _ignoring(*ignored: Cause) -> AbstractContextManager[Any]:
     """A worker may be asked although it cannot get the Workload for one of these reasons."""
     original = filters.obstacle
 
@@ -45,47 +46,47 @@ def _ignoring(*ignored: Why) -> AbstractContextManager[Any]:
 
 def workers_out_of_reach_are_asked() -> AbstractContextManager[Any]:
     """Filter: a worker that cannot be reached, or does not serve the kind, is one to choose."""
-    return _ignoring(Why.OUT_OF_REACH, Why.KIND_NOT_SERVED)
+    return _ignoring(Cause.OUT_OF_REACH, Cause.NOT_SERVED, Cause.JOBS_UNREAD, Cause.FIELD_MISSING)
 
 
 def queues_that_are_not_there_are_asked() -> AbstractContextManager[Any]:
     """Filter: a worker without a LocalQueue, or whose ClusterQueue is not Active, is one to choose."""
-    return _ignoring(Why.NO_LOCAL_QUEUE, Why.NO_NAMESPACE, Why.QUEUE_INACTIVE)
+    return _ignoring(Cause.NO_LOCAL_QUEUE, Cause.NAMESPACE_UNNAMED, Cause.QUEUE_INACTIVE)
 
 
 def names_are_ignored() -> AbstractContextManager[Any]:
     """Filter: a worker that the job does not name is one to choose."""
-    return _ignoring(Why.NOT_NAMED)
+    return _ignoring(Cause.NOT_NAMED)
 
 
 def selectors_are_ignored() -> AbstractContextManager[Any]:
     """Filter: a worker that the job does not select is one to choose."""
-    return _ignoring(Why.NOT_SELECTED)
+    return _ignoring(Cause.NOT_SELECTED)
 
 
 def taints_are_ignored() -> AbstractContextManager[Any]:
     """Filter: a worker that the job does not tolerate is one to choose."""
-    return _ignoring(Why.NOT_TOLERATED)
+    return _ignoring(Cause.NOT_TOLERATED)
 
 
 def company_is_ignored() -> AbstractContextManager[Any]:
     """Filter: a job need not go where the one is that it belongs to."""
-    return _ignoring(Why.NOT_TOGETHER)
+    return _ignoring(Cause.NOT_TOGETHER)
 
 
 def flavors_of_the_manager_are_ignored() -> AbstractContextManager[Any]:
     """Filter: a worker that stands for other flavors is one to choose."""
-    return _ignoring(Why.OTHER_FLAVOR)
+    return _ignoring(Cause.OTHER_FLAVOR)
 
 
 def what_never_fits_is_asked() -> AbstractContextManager[Any]:
     """Filter: a worker of which no flavor could ever hold the job is one to choose."""
-    return _ignoring(Why.NEVER_FITS)
+    return _ignoring(Cause.NEVER_FITS)
 
 
 def refusals_are_forgotten() -> AbstractContextManager[Any]:
     """Filter: a worker whose Kueue has refused the job is one to choose."""
-    return _ignoring(Why.REFUSED)
+    return _ignoring(Cause.REFUSED)
 
 
 def faults_are_forgotten() -> AbstractContextManager[Any]:
@@ -95,7 +96,7 @@ def faults_are_forgotten() -> AbstractContextManager[Any]:
 
 def what_cannot_be_read_is_ignored() -> AbstractContextManager[Any]:
     """Per job: an annotation that narrows and cannot be read does not hold the job."""
-    return _ignoring(Why.UNREADABLE)
+    return _ignoring(Cause.UNREADABLE)
 
 
 def narrowing_annotations_are_ignored() -> AbstractContextManager[Any]:

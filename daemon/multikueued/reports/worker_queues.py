@@ -8,12 +8,13 @@ from typing import Final
 import attrs
 
 from multikueue.core.config.quota import cohort_of
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.quantities import thousandths
 from multikueue.core.model.worker_names import WorkerNames
+from multikueue.errors import Cause
 
 UNLIMITED: Final = float("inf")
 
@@ -55,14 +56,14 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
     """
     here = local_queue_of(workload)
     if why := names.why_none(here.namespace):
-        return Reason(Why.NAMESPACE_UNNAMED, why)
+        return Reason(Cause.NAMESPACE_UNNAMED, why)
     key = names.local_queue(here)
     if key not in queues.local:
-        return Reason(Why.NO_LOCAL_QUEUE, f'LocalQueue "{key}" does not exist', about={"missing": key.name})
+        return Reason(Cause.NO_LOCAL_QUEUE, f'LocalQueue "{key}" does not exist', about={"missing": key.name})
     leads = queues.local[key]
     if flaw := queue_flaw(queues, leads):
         about = {"kind": "ClusterQueue", "name": leads}
-        return Reason(Why.QUEUE_INACTIVE, f'ClusterQueue "{leads}" {flaw}', about=about)
+        return Reason(Cause.QUEUE_INACTIVE, f'ClusterQueue "{leads}" {flaw}', about=about)
     limits = dict(_limits(queues.cluster[leads]))
     assigned = dig(workload, "status", "admission", "podSetAssignments") or []
     for entry in assigned:
@@ -70,11 +71,11 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
             if resource not in limits and resource == "pods":
                 continue  # counted only where a queue covers it
             if resource not in limits:
-                return Reason(Why.NEVER_FITS, f"it has no quota for {resource}", about={"resource": resource})
+                return Reason(Cause.NEVER_FITS, f"it has no quota for {resource}", about={"resource": resource})
             wanted, most = thousandths(amount), max(limits[resource])
             if wanted > most:
                 why = f"insufficient quota for {resource} ({wanted / 1000:g} > {most / 1000:g})"
-                return Reason(Why.NEVER_FITS, why, about={"resource": resource})
+                return Reason(Cause.NEVER_FITS, why, about={"resource": resource})
     return None
 
 

@@ -14,11 +14,11 @@ import attrs
 
 from multikueue.core.config.quota import cohort_of
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Known
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.facts import JobFacts, QueueFacts, Room
 from multikueue.core.dispatchers.scored.filters import REFUSED_FOR
-from multikueue.core.dispatchers.scored.job_annotations import read
+from multikueue.core.dispatchers.scored.job_annotations import job_named, read
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.dispatchers.scored.view import view
@@ -27,15 +27,18 @@ from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of
+from multikueue.errors import Cause
 from multikueued.reports.jobs import JobReport, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_answers import AnswerState, Source, WorkerAnswer
 from multikueued.reports.worker_queues import local_queue_of
 
-_SEEN_THERE: Final = (Why.NO_LOCAL_QUEUE, Why.QUEUE_INACTIVE, Why.NEVER_FITS, Why.NO_ROOM)
+_SEEN_THERE: Final = (Cause.NO_LOCAL_QUEUE, Cause.QUEUE_INACTIVE, Cause.NEVER_FITS, Cause.NO_ROOM)
 
-_NARROWED: Final = frozenset({Why.NOT_NAMED, Why.NOT_SELECTED, Why.NOT_TOLERATED, Why.OTHER_FLAVOR, Why.UNREADABLE})
+_NARROWED: Final = frozenset(
+    {Cause.NOT_NAMED, Cause.NOT_SELECTED, Cause.NOT_TOLERATED, Cause.OTHER_FLAVOR, Cause.UNREADABLE}
+)
 
 
 def with_reasons(
@@ -63,7 +66,7 @@ def with_reasons(
 def narrowed_out(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """That no worker may ever take a job, because of annotations, labels and taints: no time changes that."""
     reasons = {answer.reason for answer in answers}
-    if reasons & _NARROWED and reasons <= _NARROWED | {Why.NEVER_FITS}:
+    if reasons & _NARROWED and reasons <= _NARROWED | {Cause.NEVER_FITS}:
         words = "; ".join(f"{answer.worker}: {answer.told}" for answer in answers)
         yield finding("narrowed-out", f"Workload {job.workload}", words)
 
@@ -95,7 +98,7 @@ def _reasons(
         workloads.nominated(workload),
         facts=_job(workload, job, objects),
     )
-    asked = {ClusterName(name): Reason(Why.ASKED_BEFORE) for name in state.asked}
+    asked = {ClusterName(name): Reason(Cause.ASKED_BEFORE) for name in state.asked}
     return {**asked, **view(workload, candidates, Profile(), state, now).reasons}
 
 
@@ -103,7 +106,7 @@ def _candidate(answer: WorkerAnswer, workload: Json, objects: ManagerObjects, re
     name, cluster = answer.worker, objects.clusters_by_name.get(answer.worker, {})
     queue = _queue(name, workload, objects)
     missing = queue if isinstance(queue, Reason) else None
-    why = _obstacle(answer) or (Why.REFUSED if name in refused else None)
+    why = _obstacle(answer) or (Cause.REFUSED if name in refused else None)
     return Candidate(
         ClusterName(name),
         labels_of(cluster),
@@ -114,15 +117,13 @@ def _candidate(answer: WorkerAnswer, workload: Json, objects: ManagerObjects, re
     )
 
 
-def _obstacle(answer: WorkerAnswer) -> Why | None:
+def _obstacle(answer: WorkerAnswer) -> Cause | None:
     match answer.state:
-        case AnswerState.CORDONED:
-            return Why(answer.cause)
-        case AnswerState.UNUSABLE:
-            return Why.KIND_NOT_SERVED
+        case AnswerState.CORDONED | AnswerState.UNUSABLE:
+            return Cause(answer.cause or Cause.NOT_SERVED)
         case AnswerState.REFUSED:
-            return Why.REFUSED
-    return Why.NO_NAMESPACE if answer.cause == Why.NAMESPACE_UNNAMED else None
+            return Cause.REFUSED
+    return Cause.NAMESPACE_UNNAMED if answer.cause == Cause.NAMESPACE_UNNAMED else None
 
 
 def _queue(name: str, workload: Json, objects: ManagerObjects) -> QueueFacts | Reason | None:
@@ -132,7 +133,7 @@ def _queue(name: str, workload: Json, objects: ManagerObjects) -> QueueFacts | R
     queues, at = seen
     leads = queues.local.get(objects.names_on(name).local_queue(local_queue_of(workload)))
     if leads is None:
-        return Reason(Why.NO_LOCAL_QUEUE)
+        return Reason(Cause.NO_LOCAL_QUEUE)
     queue = queues.cluster.get(leads)
     if queue is None or dig(queue, "status", "conditions") is None:  # of a daemon before this one
         return None
@@ -149,11 +150,10 @@ def _job(workload: Json, job: Json | None, objects: ManagerObjects) -> JobFacts:
 
 def _company(together: str, namespace: str, objects: ManagerObjects) -> ClusterName | None:
     """Where a job runs that is named as `job/train` or `rayjob.ray.io/train`."""
-    kind, _, name = together.partition("/")
     for other in objects.workloads:
         owner, worker = workloads.owner(other), workloads.cluster_name(other)
-        if owner is None or worker is None or ObjectKey.of(other).namespace != namespace or owner.name != name:
+        if owner is None or worker is None or ObjectKey.of(other).namespace != namespace:
             continue
-        if kind in (owner.gvk.kind.lower(), f"{owner.gvk.kind.lower()}.{owner.gvk.group}"):
-            return ClusterName(worker)
+        if owner.name == job_named(together, owner.gvk):
+            return worker
     return None

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
-from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.check_message import Message, admitted_on
@@ -42,6 +41,7 @@ from multikueue.core.workload.seen.runs import possible_runs, shows_a_run
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.seen.worker_states import Lost, Unusable
+from multikueue.errors import Cause
 
 _OFF_HOLD: Final = "The job has been changed: it is queued again"
 _AGAIN: Final = "Previously: "
@@ -298,7 +298,7 @@ def give_up(situation: Situation, given_up: GiveUp) -> Effect:
 def rejections(nomination: Nomination) -> Iterator[Effect]:
     """Count why workers are not offered it: that another is better is no reason against one."""
     whys = ((name, reason.why) for name, reason in nomination.reasons.items())
-    if counted := tuple((name, why.value) for name, why in whys if why is not Why.NOT_BEST):
+    if counted := tuple((name, why.value) for name, why in whys if why is not Cause.NOT_BEST):
         yield effects.CountRejections(counted)
 
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import attrs
 
 from multikueue.core.dispatchers.guarded import Guarded
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import check_message, workloads
 from multikueue.core.model.conditions import message, timestamp
 from multikueue.core.model.names import Json
@@ -31,6 +31,7 @@ from multikueue.core.workload.seen.places import withheld
 from multikueue.core.workload.seen.runs import assumed_for, left_of_short_loss, possible_runs, unstopped
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Worker
+from multikueue.errors import Cause
 
 
 @attrs.frozen
@@ -136,16 +137,16 @@ def _answer(situation: Situation, worker: Worker, names: Collection[str]) -> Rea
     if (not worker.in_sight and not passes) or isinstance(worker.kind, states.Unusable):
         return out_of_sight(worker, _earlier_attempt(situation, worker))
     if (refusal := worker.refusal) is not None:
-        why = Why.SHARE_USED_UP if isinstance(refusal, states.ShareUsedUp) else Why.REFUSED
+        why = Cause.SHARE_USED_UP if isinstance(refusal, states.ShareUsedUp) else Cause.REFUSED
         return Reason(why, refusal.why, situation.now + refusal.left)
     if worker.name not in names:
         is_weighed = worker.name in situation.snapshot.dispatcher_facts.workers
-        return None if is_weighed else Reason(Why.NOT_NOMINATED)
+        return None if is_weighed else Reason(Cause.NOT_NOMINATED)
     if (copy := situation.this_copy(worker)) is not None:
         return _answer_of_kueue(copy, worker.facts)
     if awaits_turn(situation, worker):
-        return Reason(Why.TURN_AWAITED, worker.kueue.name)
-    return None if worker.is_empty else Reason(Why.LEFT_OVER)
+        return Reason(Cause.TURN_AWAITED, worker.kueue.name)
+    return None if worker.is_empty else Reason(Cause.LEFT_OVER)
 
 
 def _earlier_attempt(situation: Situation, worker: Worker) -> str:
@@ -161,31 +162,31 @@ def _earlier_attempt(situation: Situation, worker: Worker) -> str:
 def out_of_sight(worker: Worker, then: str = "") -> Reason:
     """Why nothing can be seen or created on a worker, and what follows from that."""
     if worker.unreadable:
-        return Reason(Why.OBJECT_UNREADABLE, worker.unreadable + then)
+        return Reason(Cause.OBJECT_UNREADABLE, worker.unreadable + then)
     match worker.reach, worker.kind:
         case states.Connecting(), _:
-            return Reason(Why.CONNECTING, then)
+            return Reason(Cause.CONNECTING, then)
         case states.Lost(since), _:
-            return Reason(Why.OUT_OF_REACH, f" since {timestamp(since)}{then}" if since is not None else then)
+            return Reason(Cause.OUT_OF_REACH, f" since {timestamp(since)}{then}" if since is not None else then)
         case (states.Opaque(), _) | (_, states.Opaque()):
-            return Reason(Why.ANSWERS_UNREADABLE, then)
+            return Reason(Cause.ANSWERS_UNREADABLE, then)
         case _, states.Syncing():
-            return Reason(Why.JOBS_UNREAD, then)
+            return Reason(Cause.JOBS_UNREAD, then)
         case _, states.Unusable(why):
-            return Reason(Why.FIELD_MISSING, why + then)
-    return Reason(Why.NOT_SERVED, then)
+            return Reason(Cause.FIELD_MISSING, why + then)
+    return Reason(Cause.NOT_SERVED, then)
 
 
 def _answer_of_kueue(copy: Json, facts: CopyFacts) -> Reason | None:
     """What the worker's Kueue says about a copy; None once it has admitted it."""
     if facts.is_finished:
-        return Reason(Why.GIVEN_UP, message(copy, "Finished")) if facts.is_spent else None
+        return Reason(Cause.GIVEN_UP, message(copy, "Finished")) if facts.is_spent else None
     if facts.is_evicted:
-        return Reason(Why.EVICTED, message(copy, "Evicted"))
+        return Reason(Cause.EVICTED, message(copy, "Evicted"))
     if facts.is_blocked or not facts.has_quota:
-        why = Why.MAY_NOT_PREEMPT if facts.is_blocked else Why.NO_QUOTA
+        why = Cause.MAY_NOT_PREEMPT if facts.is_blocked else Cause.NO_QUOTA
         return Reason(why, check_message.condensed(message(copy, "QuotaReserved")))
-    return None if facts.is_admitted else Reason(Why.CHECKS_AWAITED, _word_of_checks(copy))
+    return None if facts.is_admitted else Reason(Cause.CHECKS_AWAITED, _word_of_checks(copy))
 
 
 def _word_of_checks(copy: Json) -> str:
@@ -203,7 +204,7 @@ def loss(situation: Situation, worker: Worker) -> tuple[Reason | None, timedelta
     """
     if worker.in_sight:
         on_hold = _why_on_hold(situation, worker) if worker.facts.is_on_hold else None
-        return (Reason(Why.UNLISTED) if worker.removed else on_hold), None
+        return (Reason(Cause.UNLISTED) if worker.removed else on_hold), None
     left, timeout = assumed_for(situation, worker), situation.settings.worker_lost_timeout
     if not left:
         return None, None
@@ -220,7 +221,7 @@ def _why_on_hold(situation: Situation, worker: Worker) -> Reason:
     """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
     said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
     words = ("holds it", message(worker.copy or {}, "QuotaReserved"), *said)
-    return Reason(Why.ON_HOLD, ": ".join(filter(None, words)))
+    return Reason(Cause.ON_HOLD, ": ".join(filter(None, words)))
 
 
 def _time_runs_out(worker: Worker) -> bool:

@@ -13,7 +13,7 @@ import attrs
 from multikueue.core.config.own_queues import unfit
 from multikueue.core.config.quota import check_names
 from multikueue.core.dispatchers.dispatcher import Facts, Known, Waiting
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.copies import got_nodes, has_no_node
 from multikueue.core.dispatchers.scored.entries import Entry
@@ -25,6 +25,7 @@ from multikueue.core.model.labels import PROFILE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, name_of
 from multikueue.core.model.workloads import cluster_name, cluster_queue, is_finished, reserved_at
+from multikueue.errors import Cause
 from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_indexes import HOLDING, PENDING
@@ -205,14 +206,14 @@ class WorkerRooms:
             return Room(QueueFacts("", known=state or Known.AWAITED))
         name = figures.targets.get(queue)
         if name is None:
-            return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
+            return Room(obstacle=Reason(Cause.NO_LOCAL_QUEUE))
         informers = self._informers(worker)
         own = _own_queue_room(name, informers, self.host.manager) if informers is not None else None
         if own is not None:
             return own
         facts = figures.facts.get(name)
         if facts is None:
-            return Room(obstacle=Reason(Why.QUEUE_INACTIVE))
+            return Room(obstacle=Reason(Cause.QUEUE_INACTIVE))
         place, now = (worker, name), self.host.process.clock()
         ledger = self.ledger
         return Room(facts, ledger.net(key, place, now), ledger.offers(key, place), ledger.leads(key, place))
@@ -238,13 +239,12 @@ class WorkerRooms:
 
     def _company(self, namespace: str, job: str) -> Company:
         """Where a job is, as `job/train` or `rayjob.ray.io/train` names it."""
-        kind, _, name = job.partition("/")
         for gvk in self.host.manager.jobs:
-            if kind in (gvk.kind.lower(), f"{gvk.kind.lower()}.{gvk.group}"):
-                for key in self.host.manager.owned(gvk, ObjectKey(namespace, name)):
-                    worker = cluster_name(self.host.manager.workloads.get(key) or {})
-                    if worker is not None:
-                        return Company(namespace, job, ClusterName(worker))
+            name = job_annotations.job_named(job, gvk)
+            for key in self.host.manager.owned(gvk, ObjectKey(namespace, name)) if name else ():
+                worker = cluster_name(self.host.manager.workloads.get(key) or {})
+                if worker is not None:
+                    return Company(namespace, job, ClusterName(worker))
         return Company(namespace, job)
 
     def _informers(self, worker: ClusterName) -> WorkerInformers | None:
@@ -337,6 +337,6 @@ def _own_queue_room(name: str, informers: WorkerInformers, manager: ManagerClust
     if identity.is_manager:
         flaw = unfit(list(queues.cluster_queues.values()), queues.readable_cohorts or (), ours).get(name)
         why = f"ClusterQueue {name} there cannot hold copies: {flaw}"
-        return Room(obstacle=Reason(Why.NEVER_STARTS if leads_away else Why.QUEUE_UNFIT, why)) if flaw else None
+        return Room(obstacle=Reason(Cause.NEVER_STARTS if leads_away else Cause.QUEUE_UNFIT, why)) if flaw else None
     why = f"ClusterQueue {name} there has our check, and it is not known yet whether the worker is the manager itself"
-    return Room(obstacle=Reason(Why.QUEUE_UNFIT, why)) if leads_away else None
+    return Room(obstacle=Reason(Cause.QUEUE_UNFIT, why)) if leads_away else None

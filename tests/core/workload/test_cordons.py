@@ -29,13 +29,16 @@ from tests.core.door import (
     CreateWorkload,
     DeleteWorkload,
     Effect,
+    Kind,
     Lost,
     PatchWorkload,
     Plan,
     Refusal,
     Snapshot,
+    Syncing,
     Unanswered,
     Unserved,
+    Unusable,
     Worker,
     decide,
     only,
@@ -309,7 +312,7 @@ class Noting(AllAtOnce):
         (workload(), worker("w1", cordon="maintenance"), "Cordoned"),
         (workload(), worker("w1", cordon="maintenance", second_of="w2"), "SecondName"),
         (workload(), worker("w1", second_of="w2"), "SecondName"),
-        (workload(), plain_worker("w1", annotations={NAMESPACES_ANNOTATION: "{}"}), "NoNamespace"),
+        (workload(), plain_worker("w1", annotations={NAMESPACES_ANNOTATION: "{}"}), "NamespaceUnnamed"),
         (to_move(), worker("w1"), "BeingMoved"),
     ],
 )
@@ -317,4 +320,14 @@ def test_a_dispatcher_hears_why_a_worker_is_withheld(local: Json, there: Worker,
     """So its metric counts that: all of these were called cordoned."""
     noting = Noting()
     decide(snapshot(local, there, worker("w2")), noting)
+    assert noting.obstacles == {"w1": why}
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"), [(Syncing(), "JobsUnread"), (Unserved(), "NotServed"), (Unusable("no field"), "FieldMissing")]
+)
+def test_a_dispatcher_hears_of_a_kind_what_the_check_says(kind: Kind, why: str) -> None:
+    """All of these were said not to serve it."""
+    noting = Noting()
+    decide(snapshot(workload(), worker("w1", kind=kind), worker("w2")), noting)
     assert noting.obstacles == {"w1": why}

@@ -8,13 +8,14 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, namespace_of
+from multikueue.errors import Cause
 from multikueued.diagnosis.checks.access import granting_there, has_new_credentials, refused
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.findings import Spot, check
@@ -262,7 +263,7 @@ def _never_fits(workload: Json, workers: Iterable[str], facts: Facts) -> dict[st
     for name in workers:
         queues = facts.queues_on(name)
         why = quota_mismatch(workload, queues, facts.objects.names_on(name)) if queues is not None else None
-        if why is None or why.why is not Why.NEVER_FITS:
+        if why is None or why.why is not Cause.NEVER_FITS:
             return {}
         reasons[name] = why
     return reasons

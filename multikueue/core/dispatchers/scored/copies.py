@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidate
-from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored.facts import obstacle_of
 from multikueue.core.model.conditions import UNSCHEDULABLE, changed_at, condition, find, is_true
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
+from multikueue.errors import Cause
 
 REFUSALS: Final = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor"})
 """Reasons of QuotaReserved that only a change of the queue ends. Kueue before 0.19 has none of them."""
@@ -52,7 +52,7 @@ def waits(worker: Candidate) -> bool:
 def has_quota(worker: Candidate) -> bool:
     """Whether it has taken it. Quota of a queue in which no copy starts counts only for one that has started before."""
     known = obstacle_of(worker)
-    starts = known is None or known.why is not Why.NEVER_STARTS
+    starts = known is None or known.why is not Cause.NEVER_STARTS
     wanted = "QuotaReserved" if starts else "Admitted"
     return (find(worker.conditions, wanted) or {}).get("status") == "True"
 

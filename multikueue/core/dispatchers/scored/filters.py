@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Known
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.dispatchers.scored import copies
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, QueueFacts, ResourceRequest, obstacle_of, room_of
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing, flavors
@@ -17,6 +17,7 @@ from multikueue.core.dispatchers.scored.room import placed, unknown
 from multikueue.core.dispatchers.scored.state import QueueRefusal
 from multikueue.core.model.names import ClusterName
 from multikueue.core.model.quantities import written
+from multikueue.errors import Cause
 
 REFUSED_FOR: Final = timedelta(hours=1)
 
@@ -60,26 +61,26 @@ def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reas
     if known is not None:
         return known
     if not worker.available:
-        return Reason(Why.OUT_OF_REACH)
+        return Reason(Cause.OUT_OF_REACH)
     excluded = wanted.narrowing.excludes(worker.name, worker.labels, worker.annotations, wanted.company)
     if excluded is not None:
         return excluded
     theirs = flavors(worker.annotations)
     if theirs is not None and not wanted.flavors <= theirs:
-        return Reason(Why.OTHER_FLAVOR)
+        return Reason(Cause.OTHER_FLAVOR)
     queue = room.queue
     if queue is None:
         return None
     if not queue.active:
-        return Reason(Why.QUEUE_INACTIVE)
+        return Reason(Cause.QUEUE_INACTIVE)
     if copies.refuses(worker) or any(_holds(refusal, worker, queue, now) for refusal in wanted.refused):
-        return Reason(Why.REFUSED)
+        return Reason(Cause.REFUSED)
     if (
         not queue.is_raced
         and wanted.request is not None
         and placed(wanted.request, queue.groups, queue.ceiling) is None
     ):
-        return Reason(Why.NEVER_FITS, _never(wanted.request, queue))
+        return Reason(Cause.NEVER_FITS, _never(wanted.request, queue))
     return None
 
 
@@ -88,16 +89,16 @@ def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Ti
     room, request = room_of(worker), wanted.request
     queue = room.queue
     if queue is not None and queue.known is Known.AWAITED:
-        return Tier.NONE, Reason(Why.FIGURES_AWAITED)
+        return Tier.NONE, Reason(Cause.FIGURES_AWAITED)
     if queue is None or queue.is_raced or request is None or unknown(request, queue.groups):
         return Tier.RACE, None
     if queue.on_trial(now) and not worker.nominated:
-        return Tier.NONE, Reason(Why.ON_TRIAL)
+        return Tier.NONE, Reason(Cause.ON_TRIAL)
     others = queue.others_wait(now)
     free = queue.free if room.net is None else room.net
     if not others and placed(request, queue.groups, free) is not None:
         if copies.is_unplaced(worker) or not queue.places(request, now):
-            return Tier.DOUBT, Reason(Why.NO_NODES)
+            return Tier.DOUBT, Reason(Cause.NO_NODES)
         if worker.name in wanted.doubted:
             return Tier.DOUBT, None
         if not (worker.nominated and copies.waits(worker)):  # else the figures are older than what its Kueue says
@@ -138,11 +139,11 @@ def _never(request: ResourceRequest, queue: QueueFacts) -> str:
 
 def _short(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts, *, others: bool) -> Reason:
     if others:
-        return Reason(Why.OTHERS_WAIT, f"{queue.others_pending} jobs of others wait there")
+        return Reason(Cause.OTHERS_WAIT, f"{queue.others_pending} jobs of others wait there")
     unclaimed = free is not queue.free and placed(request, queue.groups, queue.free) is not None
     if unclaimed:
-        return Reason(Why.CLAIMED)
-    return Reason(Why.NO_ROOM, f"needs {_scarcest(request, queue, free) or 'more than is free'}")
+        return Reason(Cause.CLAIMED)
+    return Reason(Cause.NO_ROOM, f"needs {_scarcest(request, queue, free) or 'more than is free'}")
 
 
 def _scarcest(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts) -> str:

@@ -13,9 +13,10 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.reasons import Reason, Why
-from multikueue.core.model.names import ClusterName
+from multikueue.core.dispatchers.reasons import Reason
+from multikueue.core.model.names import GVK, ClusterName
 from multikueue.core.model.written_values import LABEL_KEY, LABEL_VALUE
+from multikueue.errors import Cause
 
 NAMES: Final = "kueue.x-k8s.io/multikueue-cluster-names"
 """`a,b`: only these workers. The name is upstream's draft."""
@@ -77,17 +78,17 @@ class Narrowing:
             company: where the job runs that it goes together with.
         """
         if self.unreadable:
-            return Reason(Why.UNREADABLE, f"the annotation {self.unreadable[0]} cannot be read")
+            return Reason(Cause.UNREADABLE, f"the annotation {self.unreadable[0]} cannot be read")
         if self.names is not None and name not in self.names:
-            return Reason(Why.NOT_NAMED)
+            return Reason(Cause.NOT_NAMED)
         if not all(select(labels) for select in self.selects):
-            return Reason(Why.NOT_SELECTED)
+            return Reason(Cause.NOT_SELECTED)
         if self.together and name != company:
             where = f"is on {company}" if company else "has no worker yet"
-            return Reason(Why.NOT_TOGETHER, f"{self.together} {where}")
+            return Reason(Cause.NOT_TOGETHER, f"{self.together} {where}")
         for key, value in taints(annotations):
             if (key, None) not in self.tolerated and (key, value) not in self.tolerated:
-                return Reason(Why.NOT_TOLERATED, f"its taint {key}{'=' if value else ''}{value} is not tolerated")
+                return Reason(Cause.NOT_TOLERATED, f"its taint {key}{'=' if value else ''}{value} is not tolerated")
         return None
 
     def preference(self, labels: Labels) -> float:
@@ -116,6 +117,12 @@ def read(annotations: Labels) -> Narrowing:
         (match["key"], match["value"]) for match in _parts(annotations, TOLERATIONS, _TOLERATION, ignored)
     )
     return Narrowing(names, selects, points, together or "", tolerated, tuple(unreadable), tuple(ignored))
+
+
+def job_named(together: str, gvk: GVK) -> str:
+    """The name of the job of a kind that `job/train` or `rayjob.ray.io/train` means; empty: it means another kind."""
+    kind, _, name = together.partition("/")
+    return name if kind in (gvk.kind.lower(), f"{gvk.kind.lower()}.{gvk.group}") else ""
 
 
 def _parts(annotations: Labels, name: str, pattern: re.Pattern[str], ignored: list[str]) -> list[re.Match[str]]:

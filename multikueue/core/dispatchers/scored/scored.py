@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
-from multikueue.core.dispatchers.reasons import Reason, Why, summary
+from multikueue.core.dispatchers.reasons import Reason, summary
 from multikueue.core.dispatchers.scored import copies
 from multikueue.core.dispatchers.scored.facts import job_of, room_of
 from multikueue.core.dispatchers.scored.filters import REFUSED_FOR, Tier
@@ -20,6 +20,7 @@ from multikueue.core.dispatchers.scored.state import QueueRefusal, State
 from multikueue.core.dispatchers.scored.view import View, claim, view
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import reserved_at
+from multikueue.errors import Cause
 
 _SKEW: Final = timedelta(seconds=2)
 """Kueue's times are in whole seconds, of its clock."""
@@ -138,7 +139,7 @@ class Scored:
         if best in (Tier.PREEMPTION, Tier.PROBE) and profile.hold is Hold.AUTO:
             return _try_preemption(group, profile, state, expired, now)
         asked = (*state.asked, *expired)
-        unread = {name for name, reason in seen.reasons.items() if reason.why is Why.FIGURES_AWAITED}
+        unread = {name for name, reason in seen.reasons.items() if reason.why is Cause.FIGURES_AWAITED}
         group = [name for name in group if name not in unread or name in expired]  # in a moment more is known
         fresh = [name for name in group if name not in asked]
         if fresh:
@@ -179,7 +180,7 @@ def _message(after: State, names: tuple[str, ...], why: Mapping[ClusterName, Rea
 
 def _is_too_early(candidates: Candidates, why: Mapping[ClusterName, Reason]) -> bool:
     """Whether more is known in a moment: what is said of a hold stays as long as it lasts."""
-    unread = any(reason.why is Why.FIGURES_AWAITED for reason in why.values())
+    unread = any(reason.why is Cause.FIGURES_AWAITED for reason in why.values())
     return unread or any(worker.awaited and not worker.available for worker in candidates.workers)
 
 
@@ -238,6 +239,6 @@ def _reasons(seen: View, choice: Choice, candidates: Candidates) -> dict[Cluster
     reasons: dict[ClusterName, Reason] = {}
     for worker in candidates.workers:
         asked = worker.name in choice.asked
-        usual = Reason(Why.ASKED_BEFORE if asked else Why.NOT_BEST)
+        usual = Reason(Cause.ASKED_BEFORE if asked else Cause.NOT_BEST)
         reasons[worker.name] = seen.reasons.get(worker.name, usual)
     return reasons

@@ -8,7 +8,7 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.dispatchers.scored import copies, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import job_of, room_of
@@ -22,6 +22,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import cluster_queue, reserved_at
+from multikueue.errors import Cause
 
 
 @attrs.frozen
@@ -68,7 +69,7 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
     failed = failed_on(history, (name for name, why in obstacles.items() if why is None), now)
     reasons = {name: why for name, why in obstacles.items() if why is not None}
     avoided = {name: failed[name] for name in obstacles if name in failed and name not in reasons}
-    reasons |= {name: Reason(Why.FAILED_BEFORE) for name in avoided}
+    reasons |= {name: Reason(Cause.FAILED_BEFORE) for name in avoided}
     able = [worker for worker in candidates.workers if worker.name not in reasons]
     tiers = dict[str, Tier]()
     for worker in able:

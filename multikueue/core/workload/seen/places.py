@@ -19,7 +19,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import workloads
 from multikueue.core.model.labels import MAX_LABEL_VALUE, NAMESPACE_ON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
@@ -28,6 +28,7 @@ from multikueue.core.model.worker_names import is_copy_elsewhere, namespace_on, 
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Snapshot, Worker
+from multikueue.errors import Cause
 
 _CREATIONS: Final = (CreateWorkload, CreateJob)
 
@@ -59,11 +60,11 @@ def withheld(situation: Situation) -> Mapping[ClusterName, Reason]:
 
 def _why_withheld(situation: Situation, worker: Worker) -> Reason | None:
     if situation.facts.leaves == worker.name:
-        return Reason(Why.BEING_MOVED)
+        return Reason(Cause.BEING_MOVED)
     if worker.cordon:
-        return Reason(Why.SECOND_NAME if worker.second_of else Why.CORDONED, worker.cordon)
+        return Reason(Cause.SECOND_NAME if worker.second_of else Cause.CORDONED, worker.cordon)
     if nowhere := worker.names.why_none(situation.snapshot.key.namespace):
-        return Reason(Why.NO_NAMESPACE, nowhere)
+        return Reason(Cause.NAMESPACE_UNNAMED, nowhere)
     return _why_not_found(situation, worker)
 
 
@@ -73,7 +74,7 @@ def _why_not_found(situation: Situation, worker: Worker) -> Reason | None:
     if is_grouped or not worker.kueue.loses_long_names or len(situation.snapshot.key.name) <= MAX_LABEL_VALUE:
         return None
     why = f"{worker.kueue.name} there has no room for the name of its Workload: upgrade it, or shorten the job's name"
-    return Reason(Why.NAME_TOO_LONG, why)
+    return Reason(Cause.NAME_TOO_LONG, why)
 
 
 def _has_its_job(situation: Situation, worker: Worker) -> bool:

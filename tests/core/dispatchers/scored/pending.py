@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
-from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored.facts import Group, JobFacts, PodSet, QueueFacts, ResourceRequest, Room, room_of
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName, Json
+from multikueue.errors import Cause
 from tests.core.building import CHECK, condition, workload
 from tests.core.door import NOW
 
@@ -85,5 +85,5 @@ def pending(queues: Mapping[str, QueueFacts | None], **more: Any) -> Pending:
     return Pending({name: Candidate(ClusterName(name), facts=Room(facts)) for name, facts in queues.items()}, **more)
 
 
-def why(answer: Nomination) -> dict[str, Why]:
+def why(answer: Nomination) -> dict[str, Cause]:
     return {name: reason.why for name, reason in answer.reasons.items()}

@@ -8,10 +8,11 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import Group, PodSet, ResourceRequest, Running
 from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, SELECTOR, TOGETHER
+from multikueue.errors import Cause
 from tests.core.dispatchers.scored.pending import GPU, copy, pending, queue, why
 from tests.core.door import NOW
 
@@ -20,26 +21,26 @@ def test_what_others_ahead_have_a_claim_to_is_no_room() -> None:
     waiting = pending({"w1": queue(8)})
     waiting.change("w1", net={GPU: 3})
 
-    assert why(waiting.ask()) == {"w1": Why.CLAIMED}
+    assert why(waiting.ask()) == {"w1": Cause.CLAIMED}
 
 
 def test_where_jobs_of_others_wait_there_is_no_room_for_ten_minutes() -> None:
     waiting = pending({"w1": queue(8, others_pending=1, others_since=NOW)})
-    assert why(waiting.ask()) == {"w1": Why.OTHERS_WAIT}
+    assert why(waiting.ask()) == {"w1": Cause.OTHERS_WAIT}
     assert waiting.ask(600).names == ("w1",)
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"available": False}, Why.OUT_OF_REACH),
-        ({"obstacle": Reason(Why.REFUSED)}, Why.REFUSED),
-        ({"queue": queue(active=False)}, Why.QUEUE_INACTIVE),
-        ({"queue": queue(ceiling={GPU: 3})}, Why.NEVER_FITS),
-        ({"annotations": {"multikueue.dev/taints": "spot:NoDispatch"}}, Why.NOT_TOLERATED),
+        ({"available": False}, Cause.OUT_OF_REACH),
+        ({"obstacle": Reason(Cause.REFUSED)}, Cause.REFUSED),
+        ({"queue": queue(active=False)}, Cause.QUEUE_INACTIVE),
+        ({"queue": queue(ceiling={GPU: 3})}, Cause.NEVER_FITS),
+        ({"annotations": {"multikueue.dev/taints": "spot:NoDispatch"}}, Cause.NOT_TOLERATED),
     ],
 )
-def test_the_filter_tells_one_reason(changes: dict[str, Any], expected: Why) -> None:
+def test_the_filter_tells_one_reason(changes: dict[str, Any], expected: Cause) -> None:
     waiting = pending({"w1": queue()})
     waiting.change("w1", **changes)
 
@@ -48,14 +49,18 @@ def test_the_filter_tells_one_reason(changes: dict[str, Any], expected: Why) -> 
 
 @pytest.mark.parametrize(
     ("asked", "expected"),
-    [({NAMES: "w2"}, Why.NOT_NAMED), ({SELECTOR: "gpu"}, Why.NOT_SELECTED), ({TOGETHER: "job/a"}, Why.NOT_TOGETHER)],
+    [
+        ({NAMES: "w2"}, Cause.NOT_NAMED),
+        ({SELECTOR: "gpu"}, Cause.NOT_SELECTED),
+        ({TOGETHER: "job/a"}, Cause.NOT_TOGETHER),
+    ],
 )
-def test_what_a_job_asks_for_keeps_it_away(asked: dict[str, str], expected: Why) -> None:
+def test_what_a_job_asks_for_keeps_it_away(asked: dict[str, str], expected: Cause) -> None:
     assert why(pending({"w1": queue()}, annotations=asked).ask()) == {"w1": expected}
 
 
-@pytest.mark.parametrize(("ceiling", "expected"), [(8, Why.NO_ROOM), (3, Why.NEVER_FITS)])
-def test_what_is_free_in_several_flavors_is_no_room(ceiling: int, expected: Why) -> None:
+@pytest.mark.parametrize(("ceiling", "expected"), [(8, Cause.NO_ROOM), (3, Cause.NEVER_FITS)])
+def test_what_is_free_in_several_flavors_is_no_room(ceiling: int, expected: Cause) -> None:
     spot = ("spot", "gpu")
     groups = (Group(frozenset({"gpu"}), ("a100", "spot")),)
     facts = attrs.evolve(queue(), groups=groups, free={GPU: 2, spot: 2}, ceiling={GPU: ceiling, spot: ceiling})
@@ -81,14 +86,14 @@ def test_a_worker_that_names_the_managers_flavors_gets_only_what_got_these(
     waiting.change("w1", annotations=annotations)
     answer = waiting.ask()
     assert answer.names == (("w1",) if goes else ())
-    assert why(answer) == ({} if goes else {"w1": Why.OTHER_FLAVOR})
+    assert why(answer) == ({} if goes else {"w1": Cause.OTHER_FLAVOR})
 
 
 def test_an_unreadable_narrowing_holds_the_job_and_tells_it() -> None:
     waiting = pending({"w1": queue()}, annotations={NAMES: "!", PREFERENCE: "!"})
     answer = waiting.ask()
 
-    assert (answer.names, why(answer)) == ((), {"w1": Why.UNREADABLE})
+    assert (answer.names, why(answer)) == ((), {"w1": Cause.UNREADABLE})
     assert NAMES in waiting.message
     assert answer.problem == f"Ignored, as it cannot be read: {PREFERENCE}"
 
@@ -98,7 +103,7 @@ def test_a_refusal_holds_until_the_queue_changes_or_an_hour_has_passed(reason: s
     waiting = pending({"w1": queue()})
     waiting.ask()
     waiting.change("w1", conditions=copy("QuotaReserved", reason, status=False))
-    assert why(waiting.ask(1)) == {"w1": Why.REFUSED}
+    assert why(waiting.ask(1)) == {"w1": Cause.REFUSED}
     waiting.change("w1", conditions=())
     assert (waiting.ask(60).names, waiting.ask(3500).names) == ((), ())
     assert waiting.ask(40).names == ("w1",)
@@ -129,7 +134,7 @@ def test_one_that_nodes_have_no_place_for_is_taken_back_for_another_worker_and_s
     assert (answer.claim.unplaced, answer.claim.doubtful) == ((("w1", "queue"),), True)
     waiting.change("w2", queue=queue(8))
 
-    assert (waiting.ask(1).names, why(waiting.ask())) == (("w2",), {"w1": Why.NO_NODES})
+    assert (waiting.ask(1).names, why(waiting.ask())) == (("w2",), {"w1": Cause.NO_NODES})
 
 
 @pytest.mark.parametrize("more", [{}, {"within": "LowerPriority"}])
@@ -138,6 +143,6 @@ def test_a_worker_with_a_penalty_gets_one_job_at_a_time(more: dict[str, Any]) ->
     ours = {"penalized_until": NOW + timedelta(hours=1), "running": (Running(0, {GPU: 4}),), **more}
     waiting = pending({"w1": queue(8, **ours)}, priority=1)
 
-    assert why(waiting.ask()) == {"w1": Why.ON_TRIAL}
+    assert why(waiting.ask()) == {"w1": Cause.ON_TRIAL}
     assert waiting.ask(3600).names == ("w1",)
     assert pending({"w1": queue(8, **ours)}, names=("w1",)).ask().names == ("w1",)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import Group, PodSet, QueueFacts, ResourceRequest
@@ -18,6 +17,7 @@ from multikueue.core.dispatchers.scored.room import placed
 from multikueue.core.model.flavors import MOST_DEMANDS, MOST_MARKS, Flavor, Pods, flavors
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.shape import LONGEST, pods_flaw
+from multikueue.errors import Cause
 from tests.core.building import workload
 from tests.core.dispatchers.scored.pending import pending, queue, why
 from tests.core.door import NOW
@@ -164,12 +164,17 @@ def test_each_pod_set_gets_a_flavor_it_may_use() -> None:
 @pytest.mark.parametrize(
     ("gpus", "model", "expected", "detail"),
     [
-        (4, A100, Why.NO_ROOM, "needs 4m gpu, 0 of a100"),
-        (12, A100, Why.NEVER_FITS, "no flavor could ever hold 12m gpu, 8m of a100"),
-        (4, "h100", Why.NEVER_FITS, "no flavor could ever hold pods with its node selector, affinity and tolerations"),
+        (4, A100, Cause.NO_ROOM, "needs 4m gpu, 0 of a100"),
+        (12, A100, Cause.NEVER_FITS, "no flavor could ever hold 12m gpu, 8m of a100"),
+        (
+            4,
+            "h100",
+            Cause.NEVER_FITS,
+            "no flavor could ever hold pods with its node selector, affinity and tolerations",
+        ),
     ],
 )
-def test_room_in_another_flavor_is_none(gpus: int, model: str, expected: Why, detail: str) -> None:
+def test_room_in_another_flavor_is_none(gpus: int, model: str, expected: Cause, detail: str) -> None:
     waiting = pending({"w1": two_models(16, 0), "w2": queue(0)}, request=wanting(gpus, model))
     answer = waiting.ask()
     assert (answer.names, why(answer)["w1"]) == ((), expected)

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.reasons import Why
 from multikueue.core.dispatchers.scored import job_annotations
 from multikueue.core.dispatchers.scored.job_annotations import (
     LONGEST,
@@ -19,11 +18,12 @@ from multikueue.core.dispatchers.scored.job_annotations import (
     read,
 )
 from multikueue.core.model.names import ClusterName
+from multikueue.errors import Cause
 
 LABELS = {"region": "eu", "gpu": "h100", "example.com/site": "a"}
 
 
-def why(asked: dict[str, str], *, taints: str = "", company: str | None = None) -> Why | None:
+def why(asked: dict[str, str], *, taints: str = "", company: str | None = None) -> Cause | None:
     """Why the worker `w1` is not for a job with these annotations."""
     where = None if company is None else ClusterName(company)
     reason = read(asked).excludes(ClusterName("w1"), LABELS, {TAINTS: taints} if taints else {}, where)
@@ -36,51 +36,51 @@ def why(asked: dict[str, str], *, taints: str = "", company: str | None = None) 
         ({}, None),
         ({NAMES: "w1"}, None),
         ({NAMES: " w2 , w1 "}, None),
-        ({NAMES: "w2"}, Why.NOT_NAMED),
-        ({NAMES: ""}, Why.UNREADABLE),
-        ({NAMES: "W1"}, Why.UNREADABLE),
+        ({NAMES: "w2"}, Cause.NOT_NAMED),
+        ({NAMES: ""}, Cause.UNREADABLE),
+        ({NAMES: "W1"}, Cause.UNREADABLE),
         ({SELECTOR: "region=eu"}, None),
         ({SELECTOR: "region==eu,gpu"}, None),
         ({SELECTOR: "region in (us, eu),gpu=h100,!spot"}, None),
         ({SELECTOR: "region!=us,region notin (us),absent!=x,absent notin (x)"}, None),
         ({SELECTOR: "example.com/site=a"}, None),
-        ({SELECTOR: "region notin (eu,us)"}, Why.NOT_SELECTED),
-        ({SELECTOR: "spot"}, Why.NOT_SELECTED),
-        ({SELECTOR: "!gpu"}, Why.NOT_SELECTED),
-        ({SELECTOR: "region=us"}, Why.NOT_SELECTED),
-        ({SELECTOR: "region=eu,"}, Why.UNREADABLE),
-        ({SELECTOR: "region in (eu"}, Why.UNREADABLE),
-        ({SELECTOR: "region in (e u)"}, Why.UNREADABLE),
-        ({SELECTOR: ""}, Why.UNREADABLE),
-        ({TOGETHER: "job/train"}, Why.NOT_TOGETHER),
-        ({TOGETHER: "train"}, Why.UNREADABLE),
-        ({SELECTOR: "Example.com/site=a"}, Why.UNREADABLE),
-        ({SELECTOR: "a..b/site"}, Why.UNREADABLE),
+        ({SELECTOR: "region notin (eu,us)"}, Cause.NOT_SELECTED),
+        ({SELECTOR: "spot"}, Cause.NOT_SELECTED),
+        ({SELECTOR: "!gpu"}, Cause.NOT_SELECTED),
+        ({SELECTOR: "region=us"}, Cause.NOT_SELECTED),
+        ({SELECTOR: "region=eu,"}, Cause.UNREADABLE),
+        ({SELECTOR: "region in (eu"}, Cause.UNREADABLE),
+        ({SELECTOR: "region in (e u)"}, Cause.UNREADABLE),
+        ({SELECTOR: ""}, Cause.UNREADABLE),
+        ({TOGETHER: "job/train"}, Cause.NOT_TOGETHER),
+        ({TOGETHER: "train"}, Cause.UNREADABLE),
+        ({SELECTOR: "Example.com/site=a"}, Cause.UNREADABLE),
+        ({SELECTOR: "a..b/site"}, Cause.UNREADABLE),
     ],
 )
-def test_which_worker_a_job_excludes(asked: dict[str, str], expected: Why | None) -> None:
+def test_which_worker_a_job_excludes(asked: dict[str, str], expected: Cause | None) -> None:
     assert why(asked) is expected
 
 
 def test_a_job_goes_where_its_company_is() -> None:
     assert why({TOGETHER: "job/train"}, company="w1") is None
-    assert why({TOGETHER: "job/train"}, company="w2") is Why.NOT_TOGETHER
+    assert why({TOGETHER: "job/train"}, company="w2") is Cause.NOT_TOGETHER
 
 
 @pytest.mark.parametrize(
     ("taints", "tolerations", "expected"),
     [
-        ("spot=true:NoDispatch", None, Why.NOT_TOLERATED),
+        ("spot=true:NoDispatch", None, Cause.NOT_TOLERATED),
         ("spot=true:NoDispatch", "spot=true", None),
         ("spot=true:NoDispatch", "spot", None),
-        ("spot=true:NoDispatch", "spot=false", Why.NOT_TOLERATED),
-        ("spot=true:NoDispatch,arm:NoDispatch", "spot", Why.NOT_TOLERATED),
+        ("spot=true:NoDispatch", "spot=false", Cause.NOT_TOLERATED),
+        ("spot=true:NoDispatch,arm:NoDispatch", "spot", Cause.NOT_TOLERATED),
         ("spot=true:NoDispatch,arm:NoDispatch", "spot,arm", None),
-        ("spot=true:NoDispatch", "spot, =", Why.NOT_TOLERATED),  # ignored whole
-        ("spot=true", "spot=true", Why.NOT_TOLERATED),  # an unreadable taint keeps all away
+        ("spot=true:NoDispatch", "spot, =", Cause.NOT_TOLERATED),  # ignored whole
+        ("spot=true", "spot=true", Cause.NOT_TOLERATED),  # an unreadable taint keeps all away
     ],
 )
-def test_taints(taints: str, tolerations: str | None, expected: Why | None) -> None:
+def test_taints(taints: str, tolerations: str | None, expected: Cause | None) -> None:
     assert why({} if tolerations is None else {TOLERATIONS: tolerations}, taints=taints) is expected
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Known
 from multikueue.core.dispatchers.guarded import Guarded
-from multikueue.core.dispatchers.reasons import Reason, Why
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import JobFacts, PodSet, ResourceRequest, Room, Running, obstacle_of
 from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, SELECTOR, TAINTS, TOGETHER, TOLERATIONS
@@ -23,6 +23,7 @@ from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
 from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName
+from multikueue.errors import Cause
 from tests.core.building import workload
 from tests.core.dispatchers.scored.pending import GPU, Pending, copy, pending, queue, why
 from tests.core.door import NOW
@@ -35,7 +36,7 @@ def test_the_one_that_has_room_is_asked() -> None:
     answer = waiting.ask()
 
     assert answer.names == ("w2",)
-    assert why(answer) == {"w1": Why.NO_ROOM, "w3": Why.NO_ROOM}
+    assert why(answer) == {"w1": Cause.NO_ROOM, "w3": Cause.NO_ROOM}
     assert waiting.message.startswith("The workload is offered to [w2] since 2026-11-21T12:00:00.000Z")
 
 
@@ -59,7 +60,7 @@ def test_an_offer_that_was_begun_and_not_written_is_kept_unless_it_was_taken_bac
 
 
 @pytest.mark.parametrize(
-    "changes", [{"available": False}, {"obstacle": Reason(Why.CORDONED)}, {"annotations": TAINTED}]
+    "changes", [{"available": False}, {"obstacle": Reason(Cause.CORDONED)}, {"annotations": TAINTED}]
 )
 def test_a_copy_where_it_cannot_go_any_more_is_no_offer(changes: dict[str, Any]) -> None:
     """It is there until the worker can be reached. What is said of the hold is written once."""
@@ -76,7 +77,7 @@ def test_after_a_while_the_next_one_with_room_is_asked_and_the_first_again_for_l
     assert first.look_again == 15
     assert waiting.ask(14.9).names == first.names == ("w1",)
     second = waiting.ask(0.1)
-    assert (second.names, why(second)) == (("w2",), {"w1": Why.ASKED_BEFORE})
+    assert (second.names, why(second)) == (("w2",), {"w1": Cause.ASKED_BEFORE})
     assert waiting.ask(15).names == ("w1",)
     assert waiting.ask(29).names == ("w1",)
     assert waiting.ask(1).names == ("w2",)
@@ -126,12 +127,12 @@ def test_nothing_is_told_of_a_hold_while_a_worker_has_not_answered_yet() -> None
 @pytest.mark.parametrize(
     ("obstacle", "conditions", "kept"),
     [
-        (Why.NEVER_STARTS, copy("QuotaReserved", "Test", status=True), False),
-        (Why.NEVER_STARTS, copy("Admitted", "Test", status=True), True),
-        (Why.QUEUE_UNFIT, copy("QuotaReserved", "Test", status=True), True),
+        (Cause.NEVER_STARTS, copy("QuotaReserved", "Test", status=True), False),
+        (Cause.NEVER_STARTS, copy("Admitted", "Test", status=True), True),
+        (Cause.QUEUE_UNFIT, copy("QuotaReserved", "Test", status=True), True),
     ],
 )
-def test_quota_is_taken_back_only_where_no_copy_ever_starts(obstacle: Why, conditions: Any, kept: bool) -> None:
+def test_quota_is_taken_back_only_where_no_copy_ever_starts(obstacle: Cause, conditions: Any, kept: bool) -> None:
     waiting = pending({"w1": queue(8), "w2": queue(6)})
     waiting.ask()
     waiting.change("w1", has_copy=True, conditions=conditions, obstacle=Reason(obstacle))
@@ -361,7 +362,7 @@ def test_what_the_ledger_wakes_is_offered() -> None:
 NAMES_OF_ALL = tuple(f"w{number}" for number in range(25))
 
 
-reasons = st.sampled_from([None, None, Reason(Why.REFUSED)])
+reasons = st.sampled_from([None, None, Reason(Cause.REFUSED)])
 
 
 quota = st.sampled_from([(), copy("QuotaReserved", "ExceedsMaxQuota", status=False), copy("X", "Y", status=True)])
