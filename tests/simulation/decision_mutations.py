@@ -112,7 +112,7 @@ def earliest_admission_wins() -> AbstractContextManager[Any]:
         winner = min(admitted)[-1] if admitted else None
         if winner is None or winner.name == seen.recorded_on:
             return plan
-        created = (_create_job(seen, winner),) if seen.job_on(winner) is None else ()
+        created = (_create_job(seen, winner),) if not seen.jobs_on(winner) else ()
         return Plan((*created, *removal.remove_all(seen, winner.name)))
 
     return _decided("recorded", decided)
@@ -140,7 +140,7 @@ def finished_jobs_are_made_again() -> AbstractContextManager[Any]:
         worker = seen.snapshot.worker(seen.recorded_on) if seen.recorded_on else None
         if worker is None or not worker.reachable or worker.copy is None or not is_finished(worker.copy):
             return plan
-        again = () if seen.job_on(worker) is not None else (_create_job(seen, worker),)
+        again = () if seen.jobs_on(worker) else (_create_job(seen, worker),)
         return attrs.evolve(plan, effects=(*again, *plan.effects))
 
     return _decided("recorded", decided)
@@ -153,7 +153,7 @@ def every_admitted_worker_runs_it() -> AbstractContextManager[Any]:
         ready = [
             worker
             for worker in seen.workers
-            if worker.can_run and seen.job_on(worker) is None and is_admitted(seen.this_copy(worker) or {})
+            if worker.can_run and not seen.jobs_on(worker) and is_admitted(seen.this_copy(worker) or {})
         ]
         asked = {effect.cluster for effect in plan.effects if isinstance(effect, CreateJob)}
         more = [_create_job(seen, worker) for worker in ready if worker.name not in asked and not worker.jobs]
@@ -170,7 +170,7 @@ def jobs_are_created_before_the_record() -> AbstractContextManager[Any]:
         recorded = (effect for effect in plan.effects if isinstance(effect, ApplyStatus))
         if chosen is None or not any(cluster_name(effect.object) == chosen.name for effect in recorded):
             return plan
-        if seen.job_on(chosen) is not None:
+        if seen.jobs_on(chosen):
             return plan
         others = (effect for effect in plan.effects if not isinstance(effect, ApplyStatus))
         return attrs.evolve(plan, effects=(_create_job(seen, chosen), *others))

@@ -183,8 +183,8 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
 
 def _tell_unheeded(situation: Situation) -> Iterator[Effect]:
     """Tell its user, once, what of the job has no effect."""
-    job, adapter = situation.job, situation.snapshot.adapter
-    if job is not None and adapter is not None and (fields := adapter.unheeded(job)):
+    job = situation.job
+    if job is not None and (fields := situation.adapter.unheeded(job)):
         text = f"{', '.join(fields)} may have no effect, as the job is delegated: delete it once it has ended"
         yield effects.AnnounceWorkload("Normal", text, on_job=True)
 

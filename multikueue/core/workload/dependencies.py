@@ -36,8 +36,8 @@ def _needed(situation: Situation) -> tuple[Dependency, ...]:
     kinds = situation.settings.dependencies.get(situation.snapshot.config)
     if not kinds or situation.snapshot.workload is None or not situation.facts.goes_on:
         return ()
-    job, adapter = situation.job, situation.snapshot.adapter
-    named = adapter.config_maps(job) if job is not None and adapter is not None else ()
+    job = situation.job
+    named = situation.adapter.config_maps(job) if job is not None else ()
     return tuple(dependency for dependency in dependencies_of(situation.workload, named) if dependency.kind in kinds)
 
 

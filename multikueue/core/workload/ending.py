@@ -206,9 +206,9 @@ def clean_finished(situation: Situation) -> Plan:
 
 def show_settled(situation: Situation) -> Iterator[Effect]:
     """The settled end of a job whose Workload is Finished: the manager refused it when that was written."""
-    job, adapter = situation.job, situation.snapshot.adapter
-    if job is not None and adapter is not None and not (situation.is_shared or may_run_anywhere(situation)):
-        yield from patch_status(situation, job, adapter.settled_patch(job, situation.now))
+    job = situation.job
+    if job is not None and not (situation.is_shared or may_run_anywhere(situation)):
+        yield from patch_status(situation, job, situation.adapter.settled_patch(job, situation.now))
 
 
 def shows_its_end(adapter: JobAdapter, jobs: Iterable[Json], now: datetime) -> bool:
@@ -218,10 +218,10 @@ def shows_its_end(adapter: JobAdapter, jobs: Iterable[Json], now: datetime) -> b
 
 def expiring_job(situation: Situation) -> tuple[Json, datetime] | None:
     """The manager's job that has ended and is to be deleted some time, and when; None: it is not, or not by us."""
-    job, adapter = situation.job, situation.snapshot.adapter
-    if not situation.facts.is_finished or job is None or adapter is None or situation.not_delegated is not None:
+    job = situation.job
+    if not situation.facts.is_finished or job is None or situation.not_delegated is not None:
         return None
-    due = adapter.expires_at(job, changed_at(situation.workload, "Finished") or situation.now)
+    due = situation.adapter.expires_at(job, changed_at(situation.workload, "Finished") or situation.now)
     return None if due is None else (job, due)
 
 

@@ -37,25 +37,17 @@ from multikueue.core.workload.ways import Way, first_of, given, named, otherwise
 
 
 @once
-def _jobs_by_worker(situation: Situation) -> tuple[tuple[Worker, list[Json]], ...]:
-    """The workers in reach, each with the jobs that are being stopped there."""
-    return tuple((worker, _own_jobs(situation, worker)) for worker in situation.workers if worker.reachable)
-
-
-@once
-def _stopping(situation: Situation) -> tuple[Json, ...]:
-    """The jobs that have begun to stop."""
+def _stopped_jobs(situation: Situation) -> tuple[tuple[Json, bool], ...]:
+    """The jobs that are seen and are to stop, each with whether it has begun to."""
     return tuple(
-        job
-        for worker, jobs in _jobs_by_worker(situation)
-        for job in jobs
-        if worker.copy is None or worker.facts.is_stopping or is_terminating(job)
+        (job, worker.copy is None or worker.facts.is_stopping or is_terminating(job))
+        for worker in situation.workers
+        for job in _own_jobs(situation, worker)
     )
 
 
 def _all_seen_have_begun(situation: Situation) -> bool:
-    """Whether all that are seen have."""
-    return len(_stopping(situation)) == sum(len(jobs) for _, jobs in _jobs_by_worker(situation))
+    return all(begun for _, begun in _stopped_jobs(situation))
 
 
 @once
@@ -68,7 +60,7 @@ def _quota_left(situation: Situation) -> timedelta:
 @once
 def _stops(situation: Situation) -> tuple[Effect, ...]:
     """What stops it on the workers."""
-    return tuple(effect for worker, _ in _jobs_by_worker(situation) for effect in _take_away(situation, worker))
+    return tuple(effect for worker in situation.workers if worker.reachable for effect in _take_away(situation, worker))
 
 
 def _end_meanwhile(situation: Situation) -> ending.End | None:
@@ -99,7 +91,7 @@ stop_evicted: Final = first_of(
     Way("ended before", *given(ending.earlier_end, ending.show_end)),
     Way("waited long enough", lambda seen: not _quota_left(seen), _show_end),
     Way("may run unseen", lambda seen: bool(possible_runs(seen)), _wait_for_stop),
-    Way("ends", _all_seen_have_begun, lambda seen: _show_end(seen, *_stopping(seen))),
+    Way("ends", _all_seen_have_begun, lambda seen: _show_end(seen, *(job for job, _ in _stopped_jobs(seen)))),
     Way("is to stop", otherwise, _wait_for_stop),
 )
 """Stop the copy that runs, remove those that do not, and sync how it ends."""
@@ -165,8 +157,8 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     queued. Kueue itself leaves on hold what has stopped to say so, but for StatefulSets.
     """
     cleaned = ending.clean_up(situation).also(*note_last_worker(situation))
-    job, adapter = situation.job, situation.snapshot.adapter
-    hold = adapter.hold_here(job) if job is not None and adapter is not None else Hold.UNKNOWN
+    job = situation.job
+    hold = situation.adapter.hold_here(job) if job is not None else Hold.UNKNOWN
     over = hold is not Hold.ON and not situation.is_shared and not may_run_anywhere(situation)
     if over or hold is Hold.OUTDATED:
         cleaned = cleaned.also(*_sync_stopped(situation, ()))
@@ -246,8 +238,8 @@ def show_stopped(situation: Situation, local: Json) -> Iterator[Effect]:
 def settled_end(situation: Situation) -> tuple[Json, Outcome] | None:
     """The manager's job that shows how it can only end, and how, while no copy does: somebody asks for it, or it has
     ended. Where it gives quota back, that is first."""
-    job, adapter = situation.job, situation.snapshot.adapter
-    end = adapter.settled_end(job) if job is not None and adapter is not None else None
+    job = situation.job
+    end = situation.adapter.settled_end(job) if job is not None else None
     if job is None or end is None or situation.facts.has_members:
         return None
     copies = (copy for worker in situation.workers for copy in situation.jobs_on(worker))
@@ -270,8 +262,8 @@ def job_stopped_here(situation: Situation) -> Json | None:
     """The job that the manager's Kueue has suspended while it runs, without evicting its Workload; None: it has not, or
     the job had ended before that, and its end is shown.
     """
-    job, adapter, worker = situation.job, situation.snapshot.adapter, situation.recorded_or_none
-    if job is None or adapter is None or situation.recorded_on is None or not adapter.is_stopped_here(job):
+    job, worker = situation.job, situation.recorded_or_none
+    if job is None or situation.recorded_on is None or not situation.adapter.is_stopped_here(job):
         return None
     has_ended = worker is not None and ending.own_end(situation, situation.jobs_on(worker)) is not None
     return None if has_ended else job

@@ -83,7 +83,7 @@ def _send_back_evicted(situation: Situation) -> Plan:
     return Plan(tuple(check_updates.send_back_evicted(situation, situation.recorded.name, situation.recorded_copy)))
 
 
-def _may_run_for(situation: Situation) -> timedelta:
+def _record_kept_for(situation: Situation) -> timedelta:
     """For how much longer the job may well be running, and may not run twice: the record is kept for that time.
 
     Where this process knows that nothing was ever sent there, there is nothing to wait for.
@@ -97,7 +97,7 @@ _wait_out_of_sight: Final[Decide] = first_of(
     # job's end after the time that the job is waited for.
     Way("unknown worker", lambda seen: seen.recorded_or_none is None, _wait_for_its_worker),
     Way("evicted there", _is_evicted_unseen, _send_back_evicted),
-    Way("may run", *given(_may_run_for, lambda _, left: Plan().within(left))),
+    Way("may run", *given(_record_kept_for, lambda _, left: Plan().within(left))),
     Way(
         "has ended",
         lambda seen: seen.recorded.reachable and seen.recorded.facts.has_ended,

@@ -179,7 +179,7 @@ def _has_admitted(situation: Situation, worker: Worker) -> bool:
         return False
     if facts.is_finished:  # OutOfSync with the job there: the user is told once it is recorded
         out_of_sync = facts.finish_reason == workloads.OUT_OF_SYNC
-        return facts.has_ended or (out_of_sync and situation.job_on(worker) is not None)
+        return facts.has_ended or (out_of_sync and bool(situation.jobs_on(worker)))
     goes = isinstance(worker.in_flight, Removing) or facts.is_leaving or facts.is_spent
     return not goes and not situation.must_be_replaced(copy)
 

@@ -202,14 +202,14 @@ def _may_be_rejected(situation: Situation) -> bool:
 
 def _acted_on(situation: Situation) -> str:
     """Which controller of the manager acts on the job although it is delegated: it would run there, too."""
-    job, adapter = situation.job, situation.snapshot.adapter
-    return adapter.acted_on(job) if job is not None and adapter is not None and _may_be_rejected(situation) else ""
+    job = situation.job
+    return situation.adapter.acted_on(job) if job is not None and _may_be_rejected(situation) else ""
 
 
 def _refused(situation: Situation) -> str:
     """Why its copy would not do what the job says."""
-    job, adapter = situation.job, situation.snapshot.adapter
-    return adapter.refused(job) if job is not None and adapter is not None and _may_be_rejected(situation) else ""
+    job = situation.job
+    return situation.adapter.refused(job) if job is not None and _may_be_rejected(situation) else ""
 
 
 def _reject_refused(situation: Situation, why: str) -> Plan:

@@ -223,12 +223,14 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
         return last == worker.name and not worker.seen
     alone = not situation.snapshot.siblings  # else it may be a sibling that runs
     before = (
-        situation.facts.is_evicted or workloads.evictions(situation.workload) > 0 or (alone and _shows_a_run(situation))
+        situation.facts.is_evicted
+        or workloads.evictions(situation.workload) > 0
+        or (alone and _ran_with_another(situation))
     )
     return not worker.seen and before
 
 
-def _shows_a_run(situation: Situation) -> bool:
+def _ran_with_another(situation: Situation) -> bool:
     """Whether the manager's job may have run with another Workload, that is gone: it says so, or its spec has changed.
 
     Kueue makes a Workload again as somebody changes its job, and has written `spec.suspend` by then: perhaps before any

@@ -116,9 +116,9 @@ class Situation:
 
     @cached_property
     def job(self) -> Json | None:
-        """The manager's job, any of several; None while none can be seen."""
+        """The manager's job, any of several; None while none can be seen, as of a kind that is not registered."""
         jobs = self.snapshot.jobs
-        if self.facts.owner is None:
+        if self.facts.owner is None or self.snapshot.adapter is None:
             return None
         named = jobs.get(self.facts.owner.name)
         return next(iter(jobs.values()), None) if named is None and self.facts.has_members else named
@@ -129,7 +129,7 @@ class Situation:
 
         An error if that cannot be told: either answer would be wrong.
         """
-        if self.job is None or self.snapshot.adapter is None:
+        if self.job is None:
             return None
         try:
             return self.adapter.not_delegated(self.job, self.settings.controller_name)
@@ -250,13 +250,9 @@ class Situation:
         shares = self.facts.component_index is not None
         return self._copies((*worker.jobs, *worker.shared) if shares else worker.jobs)
 
-    def job_on(self, worker: Worker) -> Json | None:
-        """The copy of the job on that worker, any of several."""
-        return next(iter(self.jobs_on(worker)), None)
-
     def any_job_on(self, worker: Worker) -> Json | None:
-        """The copy of the job on that worker, whichever of its Workloads it belongs to."""
-        return self.job_on(worker) or self.shared_job_on(worker)
+        """The copy of the job on that worker, any of several, whichever of its Workloads it belongs to."""
+        return next(iter(self.jobs_on(worker)), None) or self.shared_job_on(worker)
 
     def shared_job_on(self, worker: Worker) -> Json | None:
         """The copy of the job on that worker, where it belongs to another Workload."""
