@@ -18,7 +18,7 @@ from multikueue.core.workload import check_updates, leftovers
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
 from multikueue.core.workload.groups import create_missing, missing_on
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
-from multikueue.core.workload.reasons import is_head_remembered, offered, out_of_sight, reasons
+from multikueue.core.workload.reasons import is_head_remembered, offered, out_of_sight, reasons, refused
 from multikueue.core.workload.removal import remove_but
 from multikueue.core.workload.seen import runs
 from multikueue.core.workload.seen.graces import FIRST_ANSWER, LEFTOVER_AGAIN
@@ -27,7 +27,6 @@ from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.seen.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.ways import Way, first_of, given, otherwise, wait
-from multikueue.errors import Cause
 
 
 @once
@@ -221,12 +220,12 @@ def _keeps_copy(situation: Situation, worker: Worker) -> bool:
 
 
 def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
-    """Why a worker cannot get the Workload, as far as is known here."""
+    """Why a worker cannot get the Workload, as far as is known here: what the check says, which has the rest of it."""
+    if (held := withheld(situation).get(worker.name)) is not None:
+        return Reason(held.why)
     if worker.reachable and not isinstance(worker.kind, Served):
         return Reason(out_of_sight(worker).why)
-    if (held := withheld(situation).get(worker.name)) is not None:
-        return Reason(held.why)  # the check says the rest behind it
-    return Reason(Cause.REFUSED, worker.refusal.why) if worker.refusal is not None else None
+    return refused(situation, worker.refusal) if worker.refusal is not None else None
 
 
 def _remove_this(situation: Situation, worker: Worker) -> Iterable[Effect]:

@@ -136,9 +136,8 @@ def _answer(situation: Situation, worker: Worker, names: Collection[str]) -> Rea
     passes = bool(names) and bool(left_of_short_loss(situation, worker))
     if (not worker.in_sight and not passes) or isinstance(worker.kind, states.Unusable):
         return out_of_sight(worker, _earlier_attempt(situation, worker))
-    if (refusal := worker.refusal) is not None:
-        why = Cause.SHARE_USED_UP if isinstance(refusal, states.ShareUsedUp) else Cause.REFUSED
-        return Reason(why, refusal.why, situation.now + refusal.left)
+    if worker.refusal is not None:
+        return refused(situation, worker.refusal)
     if worker.name not in names:
         is_weighed = worker.name in situation.snapshot.dispatcher_facts.workers
         return None if is_weighed else Reason(Cause.NOT_NOMINATED)
@@ -157,6 +156,12 @@ def _earlier_attempt(situation: Situation, worker: Worker) -> str:
         if run.worker == worker.name:
             return f", may run an earlier attempt: no other gets it before {timestamp(situation.now + run.until)}"
     return ""
+
+
+def refused(situation: Situation, refusal: states.Refusal) -> Reason:
+    """Why a worker is not asked before a time."""
+    why = Cause.SHARE_USED_UP if isinstance(refusal, states.ShareUsedUp) else Cause.REFUSED
+    return Reason(why, refusal.why, situation.now + refusal.left)
 
 
 def out_of_sight(worker: Worker, then: str = "") -> Reason:

@@ -29,11 +29,11 @@ from tests.core.door import (
     CreateWorkload,
     DeleteWorkload,
     Effect,
-    Kind,
     Lost,
     PatchWorkload,
     Plan,
     Refusal,
+    ShareUsedUp,
     Snapshot,
     Syncing,
     Unanswered,
@@ -324,10 +324,18 @@ def test_a_dispatcher_hears_why_a_worker_is_withheld(local: Json, there: Worker,
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"), [(Syncing(), "JobsUnread"), (Unserved(), "NotServed"), (Unusable("no field"), "FieldMissing")]
+    ("stands", "why"),
+    [
+        ({"kind": Syncing()}, "JobsUnread"),
+        ({"kind": Unserved()}, "NotServed"),
+        ({"kind": Unserved(), "cordon": "maintenance"}, "Cordoned"),
+        ({"kind": Unusable("no field")}, "FieldMissing"),
+        ({"refusal": Refusal("no", timedelta(minutes=1))}, "Refused"),
+        ({"refusal": ShareUsedUp("enough is there", timedelta(minutes=1))}, "ShareUsedUp"),
+    ],
 )
-def test_a_dispatcher_hears_of_a_kind_what_the_check_says(kind: Kind, why: str) -> None:
-    """All of these were said not to serve it."""
+def test_a_dispatcher_hears_what_the_check_says(stands: dict[str, Any], why: str) -> None:
+    """So its metric counts that: most of these were called refusals, or a kind that is not served."""
     noting = Noting()
-    decide(snapshot(workload(), worker("w1", kind=kind), worker("w2")), noting)
+    decide(snapshot(workload(), worker("w1", **stands), worker("w2")), noting)
     assert noting.obstacles == {"w1": why}
