@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final, Protocol
 
 import attrs
+from attrs.validators import instance_of, optional
 
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, cluster_name
@@ -115,9 +116,9 @@ class Candidates:
 class GiveUp:
     """No worker took the Workload in time: our check becomes Retry or Rejected."""
 
-    message: str
+    message: str = attrs.field(validator=instance_of(str))
     """What the check says."""
-    requeue_after: timedelta | None = None
+    requeue_after: timedelta | None = attrs.field(default=None, validator=optional(instance_of(timedelta)))
     """Retry, and Kueue waits for so long; None: Rejected, which deactivates the Workload."""
 
 

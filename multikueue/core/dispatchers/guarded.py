@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Dispatcher, Nomination
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Dispatcher, GiveUp, Nomination
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model.names import Json
+from multikueue.errors import Cause
 
 RETRY: Final = 60.0
 """Seconds until a dispatcher that failed for a Workload is asked again, if nothing changes before."""
@@ -82,10 +83,13 @@ def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:
         yield f"nominates {len(names)} workers, and {MAX_NOMINATIONS} are allowed"
     if unusable := [name for name in names if name not in candidates.available and name not in candidates.nominated]:
         yield f'nominates "{unusable[0][:100]}", which is not available'
-    if not all(isinstance(reason, Reason) for reason in answer.reasons.values()):
-        yield "gives a reason that is not a multikueue.Reason"
+    reasons: Any = answer.reasons
+    if not all(isinstance(reason, Reason) and isinstance(reason.why, Cause) for reason in reasons.values()):
+        yield "gives a reason that is not a multikueue.Reason with a multikueue.Cause"
     message: Any = answer.message
-    if message is not None and not isinstance(message, str):
+    if not isinstance(message, str | None) or not isinstance(answer.problem, str):
         yield "gives a message that is not a text"
+    if not isinstance(answer.give_up, GiveUp | None):
+        yield "gives up with what is not a GiveUp"
     if answer.look_again is not None and not (math.isfinite(answer.look_again) and answer.look_again > 0):
         yield f"wants to be asked again in {answer.look_again:g} s"

@@ -12,6 +12,7 @@ import pytest
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
 from multikueue.core.dispatchers.guarded import RETRY, SOONEST, Guarded
+from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import Rejection
 from tests.core.building import candidates, condition, copy_of, snapshot, worker, workload
@@ -22,6 +23,7 @@ FLEET = tuple(f"w{number}" for number in range(30))
 SEEN = candidates(FLEET, FLEET[1:], ["w0", "gone"])
 ODD: Any = Nomination
 """As somebody without a type checker would write it."""
+ODD_REASON: Any = Reason
 HERE = f"The dispatcher {__name__}.Policy"
 
 
@@ -211,3 +213,26 @@ def test_what_no_dispatcher_remembers_gives_way_to_what_is_waited_for(said: str)
     assert decide(seen, Rememberer(Nomination(()))).effects == decide(seen).effects
     kept = snapshot(workload(said="round 2"), worker("w1"), job={})
     assert decide(kept, Rememberer(Nomination(()))).effects == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"reasons": {"w2": ODD_REASON("NoRoom")}}, "gives a reason that is not a multikueue.Reason"),
+        ({"give_up": "nobody takes it"}, "gives up with what is not a GiveUp"),
+        ({"problem": 5}, "gives a message that is not a text"),
+    ],
+)
+def test_what_would_end_the_decision_is_told_as_well(more: dict[str, Any], problem: str) -> None:
+    """The Workload was not planned any more, whatever its workers showed."""
+    decided = decide(snapshot(workload(), worker("w1"), worker("w2")), Policy(ODD(("w1",), **more)))
+    assert decided.problems[0].startswith(f"{HERE} {problem}")
+
+
+@pytest.mark.parametrize("given", [(5,), ("nobody takes it", 60)])
+def test_what_gives_up_says_why_and_how_long(given: tuple[Any, ...]) -> None:
+    def gives_up(*_: object) -> Nomination:
+        return Nomination((), give_up=GiveUp(*given))
+
+    decided = decide(snapshot(workload(), worker("w1")), Policy(gives_up))
+    assert decided.problems[0].startswith(f"{HERE} raises TypeError")
