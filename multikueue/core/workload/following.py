@@ -173,7 +173,7 @@ follow_end: Final[Decide] = first_of(
 """The recorded worker does not go on with it: its job has ended there, or it is sent back."""
 
 
-def refused(worker: Worker) -> str:
+def why_no_job(worker: Worker) -> str:
     """Why no job can be created there; empty: it can."""
     if isinstance(worker.kind, Unusable):
         return f'Worker cluster "{worker.name}" cannot run the job: {worker.kind.why}'
@@ -187,7 +187,7 @@ def send_back(situation: Situation, why: str) -> Plan:
 
 def _refused(situation: Situation) -> str:
     lacks_job = not situation.recorded.facts.has_had_owner and bool(missing_on(situation, situation.recorded))
-    return refused(situation.recorded) if lacks_job else ""
+    return why_no_job(situation.recorded) if lacks_job else ""
 
 
 def _in_its_way(situation: Situation) -> tuple[leftovers.Leftover, ...]:

@@ -18,7 +18,7 @@ from multikueue.core.workload import check_updates, leftovers
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
 from multikueue.core.workload.groups import create_missing, missing_on
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
-from multikueue.core.workload.reasons import is_head_remembered, offered, out_of_sight, reasons, refused
+from multikueue.core.workload.reasons import is_head_remembered, of_refusal, offered, out_of_sight, reasons
 from multikueue.core.workload.removal import remove_but
 from multikueue.core.workload.seen import runs
 from multikueue.core.workload.seen.graces import FIRST_ANSWER, LEFTOVER_AGAIN
@@ -225,7 +225,7 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
         return Reason(held.why)
     if worker.reachable and not isinstance(worker.kind, Served):
         return Reason(out_of_sight(worker).why)
-    return refused(situation, worker.refusal) if worker.refusal is not None else None
+    return of_refusal(situation, worker.refusal) if worker.refusal is not None else None
 
 
 def _remove_this(situation: Situation, worker: Worker) -> Iterable[Effect]:

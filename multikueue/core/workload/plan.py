@@ -81,7 +81,11 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
 
 
 def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
-    """The plan, with what belongs to each, whatever has been decided."""
+    """The plan, with what belongs to each, whatever has been decided: first what decides about effects, then words.
+
+    Where a namespace is written first, creations go, and nothing that they need is made; what is written on the manager
+    by then leaves the words to the next plan.
+    """
     decided = following.with_last_status(situation, decided)
     decided = with_places_written(situation, decided)
     decided = with_dependencies(situation, decided)

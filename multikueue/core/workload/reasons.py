@@ -137,7 +137,7 @@ def _answer(situation: Situation, worker: Worker, names: Collection[str]) -> Rea
     if (not worker.in_sight and not passes) or isinstance(worker.kind, states.Unusable):
         return out_of_sight(worker, _earlier_attempt(situation, worker))
     if worker.refusal is not None:
-        return refused(situation, worker.refusal)
+        return of_refusal(situation, worker.refusal)
     if worker.name not in names:
         is_weighed = worker.name in situation.snapshot.dispatcher_facts.workers
         return None if is_weighed else Reason(Cause.NOT_NOMINATED)
@@ -158,7 +158,7 @@ def _earlier_attempt(situation: Situation, worker: Worker) -> str:
     return ""
 
 
-def refused(situation: Situation, refusal: states.Refusal) -> Reason:
+def of_refusal(situation: Situation, refusal: states.Refusal) -> Reason:
     """Why a worker is not asked before a time."""
     why = Cause.SHARE_USED_UP if isinstance(refusal, states.ShareUsedUp) else Cause.REFUSED
     return Reason(why, refusal.why, situation.now + refusal.left)

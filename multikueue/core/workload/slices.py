@@ -24,7 +24,7 @@ from multikueue.core.workload import effects
 from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.ending import sync_outcome, sync_status
-from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, following, refused, send_back
+from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, following, send_back, why_no_job
 from multikueue.core.workload.removal import delete_workload, remove
 from multikueue.core.workload.seen.graces import SUCCESSOR, VANISHED
 from multikueue.core.workload.seen.runs import assumed_for
@@ -91,7 +91,7 @@ def _refused_anew(situation: Situation) -> str:
     """Why no job can be created where there is none, and none has stood behind the slice: it was evicted."""
     worker = situation.recorded
     offered = situation.this_copy(worker) is not None and not worker.facts.has_had_owner
-    return refused(worker) if offered and situation.any_job_on(worker) is None else ""
+    return why_no_job(worker) if offered and situation.any_job_on(worker) is None else ""
 
 
 def _gets_nothing_more(situation: Situation) -> bool:
@@ -141,9 +141,8 @@ def _keep_size(situation: Situation, job: Json) -> Plan:
 def _take_over(situation: Situation) -> Iterator[Effect]:
     """The slice is admitted: give it the job, at its size; then record it."""
     local, worker = situation.job, situation.recorded
+    assert local is not None, "the row before waits for it"
     job = situation.any_job_on(worker)
-    if local is None:
-        return
     if job is None:
         if worker.facts.has_had_owner:
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time

@@ -147,10 +147,10 @@ def with_own_copies(situation: Situation) -> Situation:
 
     A name that cannot be reached shows nothing that another one of the cluster does, but for a Workload that it has.
     """
-    return situation.with_workers(_without_others)
+    return situation.with_workers(_without_shown_elsewhere)
 
 
-def _without_others(situation: Situation, worker: Worker) -> Worker:
+def _without_shown_elsewhere(situation: Situation, worker: Worker) -> Worker:
     """The worker without what shows on others. It gets nothing of the Workload while that is there."""
     elsewhere = {
         id(copy): on for copy in worker.copies if (on := _shown_elsewhere(situation, worker, copy)) is not None
