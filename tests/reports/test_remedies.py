@@ -208,7 +208,7 @@ def test_every_cause_has_a_remedy_or_says_itself_what_is_wrong() -> None:
     """But what comes with words of its own, as a worker's Kueue says it."""
     without = {cause for cause in Cause if cause not in BY_CAUSE and not Reason(cause).said}
     of_others = {Cause.NO_QUOTA, Cause.CHECKS_AWAITED, Cause.EVICTED, Cause.ON_HOLD}
-    assert without == {Cause.OBJECT_UNREADABLE} | of_others
+    assert without == of_others
 
 
 @pytest.mark.parametrize("rules", [WORKER_RULES, MANAGER_RULES])
