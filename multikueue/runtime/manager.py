@@ -39,7 +39,7 @@ from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.garbage import GarbageCollection
 from multikueue.runtime.loop import Task, utc_now
 from multikueue.runtime.origin import Origin
-from multikueue.runtime.parts import Part, PartHost, PartOf, brought_by
+from multikueue.runtime.parts import GuardedFigures, Part, PartHost, PartOf, brought_by
 from multikueue.runtime.reconcilers.bodies import Bodies
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
@@ -250,7 +250,8 @@ class Manager:
     def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""
         plan = self.settings.plan
-        executor, figures = self._executor, self._dispatching.figures
+        executor, known = self._executor, self._dispatching.figures
+        figures = GuardedFigures(known) if known is not None else None
         bodies = Bodies(self.client, work.workloads.enqueue, executor.is_busy)
         reader = SnapshotReader(self.cluster, self.workers, self.adapters, executor, memory, figures, plan)
         executor.ended = bodies.ended

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
+from contextlib import contextmanager
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import Dispatcher, Figures, Known
+from multikueue.core.dispatchers.dispatcher import Dispatcher, Facts, Figures, Known, Waiting
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import SettingsError
+from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_indexes import looking
 from multikueue.runtime.controller import Controller, KeyQueue, Process
 from multikueue.runtime.loop import Task
 from multikueue.runtime.workers.pool import WorkerPool
+
+log = get_logger(__name__)
 
 
 @attrs.frozen
@@ -103,3 +107,32 @@ def brought_by(dispatcher: Dispatcher, host: PartHost) -> Part:
     if not isinstance(part, Part):
         raise SettingsError(f"{named}: its part gives {type(part).__name__}, which is no multikueue.Part; {advice}")
     return part
+
+
+@attrs.frozen
+class GuardedFigures:
+    """Figures that may be another package's: what fails as they are told something is logged, and holds up nothing."""
+
+    figures: Figures
+
+    def facts(self, waiting: Waiting) -> Facts:
+        """See `Figures.facts`."""
+        return self.figures.facts(waiting)
+
+    def placed(self, workload: Json, worker: ClusterName, queue: ObjectKey, pods: Sequence[Json]) -> None:
+        """See `Figures.placed`."""
+        with _logged(ObjectKey.of(workload)):
+            self.figures.placed(workload, worker, queue, pods)
+
+    def planned(self, key: ObjectKey, claim: object) -> None:
+        """See `Figures.planned`."""
+        with _logged(key):
+            self.figures.planned(key, claim)
+
+
+@contextmanager
+def _logged(key: ObjectKey) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # another package's code may raise anything
+        log.error("figures fail as they are told", key=str(key), exc_info=error)

@@ -179,3 +179,15 @@ async def test_a_part_that_cannot_be_used_is_one_clear_message(gives: object, wh
         attrs.evolve(Fleet.of("w1").build(), dispatcher=Odd(gives))
     expected = f"the dispatcher {__name__}.Odd cannot be used: its part {why}; correct it, or choose another dispatcher"
     assert str(caught.value) == expected
+
+
+async def test_what_fails_as_figures_are_told_something_holds_up_no_workload() -> None:
+    """Nothing of it was done any more, its eviction included."""
+    fleet = Fleet.of("w1")
+    async with running(fleet) as manager:
+        broken = mock.patch.object(type(manager._dispatching.figures), "planned", side_effect=KeyError("spec"))
+        with broken, capture_logs() as logged:
+            await fleet.submit()
+            await anyio.sleep(5)
+            assert "-" not in (await placed(fleet)).values()
+    assert {line["event"] for line in logged if line["log_level"] == "error"} == {"figures fail as they are told"}

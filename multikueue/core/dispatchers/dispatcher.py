@@ -172,7 +172,8 @@ class Facts:
 
 
 class Figures(Protocol):
-    """What a dispatcher that looks at figures knows while a manager runs. No method waits."""
+    """What a dispatcher that looks at figures knows while a manager runs. No method waits. What `placed` and `planned`
+    raise is in the log, and holds up nothing."""
 
     def facts(self, waiting: Waiting) -> Facts:
         """What `nominate` shall know. Asked for each decision about a Workload that waits; whatever it raises is in the
