@@ -107,7 +107,7 @@ class Manager:
         settings: what Kueue's and the daemon's settings say.
         connect: makes the client of a worker, of its name and `ClusterConfig`.
         dispatcher: chooses the workers that a Workload is offered to. All of them by default. One that looks at figures
-            is a `BringsPart`, too.
+            is a `BringsPart`, too; a `SettingsError` says why its part cannot be used.
         hook: observes what happens to Workloads and workers, for metrics.
         controller_hook: observes the controllers, for metrics.
         clock: the wall clock.
@@ -117,9 +117,6 @@ class Manager:
             for `worker_lost_timeout`. None: it is not known, so no time before `run` counts.
         before: the Workloads as they were read just before `run`; without, they are read then.
         parts: what this manager does beside: see `InventoryOptions.part`.
-
-    Raises:
-        SettingsError: the part of the dispatcher cannot be made.
     """
 
     client: ApiClient = attrs.field(converter=as_client)
