@@ -25,9 +25,7 @@ LONGEST: Final = LARGE // 2
 """Characters of an annotation that is read, at most."""
 _OTHERS: Final = 2
 _LISTS: Final = ("finalizers", "ownerReferences")
-_PARTS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
-SLIMMED_LATELY: Final = 1_024
-"""Specs that are remembered, so that a change of a status does not have them slimmed again."""
+_PARTS: Final = ("apiVersion", "kind", "metadata", "spec", "status", SLIMMED)
 
 
 def is_slimmed(obj: Json) -> bool:
@@ -38,6 +36,21 @@ def is_slimmed(obj: Json) -> bool:
 def size_noted(obj: Json) -> int:
     """How many bytes an object has of which not all is here; 0: all is."""
     return int(dig(obj, SLIMMED, "size") or 0)
+
+
+def known_spec(obj: Json, earlier: Json | None) -> Json:
+    """The fields in which an object has what was kept of its spec in an earlier version; empty: the spec may differ.
+
+    API servers give what changes beside metadata and status another generation. So the object has the same fields then.
+    """
+    if earlier is None or not uid(obj) or uid(obj) != uid(earlier):
+        return {}
+    generation = dig(obj, "metadata", "generation")
+    if not isinstance(generation, int) or generation != dig(earlier, "metadata", "generation"):
+        return {}
+    if not obj.keys() >= earlier.keys() - {"spec", SLIMMED}:
+        return {}
+    return {field: earlier[field] for field in ("spec", SLIMMED) if field in earlier}
 
 
 def small_part(value: Any, most: int = LEFT) -> Any:
@@ -119,36 +132,28 @@ class Slimmer:
     """What is noted of the whole object."""
     lists: tuple[str, ...] = _LISTS
     """Of its metadata, of which the first entries are kept."""
-    _lately: dict[tuple[str, int, int], tuple[Json, Json]] = attrs.field(factory=dict, init=False, repr=False)
-    """By UID, generation and the bytes that are left, what was left and noted. The generation of an object is that of
-    its spec."""
 
-    def __call__(self, obj: Json, size: int, *, above: int = LARGE, left: int = LEFT) -> Json:
+    def __call__(
+        self, obj: Json, size: int, earlier: Json | None = None, *, above: int = LARGE, left: int = LEFT
+    ) -> Json:
         """What is kept of an object.
 
         Args:
             obj: all of it; it is not changed.
             size: its bytes as they were sent.
+            earlier: what was kept of an earlier version: a change of a status does not have the spec slimmed again.
             above: up to which size all is kept.
             left: see `spec_of`.
         """
-        if size <= above or is_slimmed(obj) or not isinstance(obj.get("spec"), dict):
+        if size <= above or not isinstance(obj.get("spec"), dict):
             return obj
-        generation = dig(obj, "metadata", "generation")
-        known = (uid(obj), generation, left) if isinstance(generation, int) and uid(obj) else None
-        spec, note = self._lately.get(known) or (None, {}) if known is not None else (None, {})
-        if spec is None:
-            spec, note = self.spec_of(obj["spec"], left), self.note_of(obj)
-            if known is not None:
-                self._remember(known, spec, note)
+        slim = obj if is_slimmed(obj) else known_spec(obj, earlier)
+        if not is_slimmed(slim):
+            slim = {"spec": self.spec_of(obj["spec"], left), SLIMMED: self.note_of(obj)}
+        note = {**slim[SLIMMED], "size": size}
         beside = {field: small_part(value) for field, value in obj.items() if field not in _PARTS}
         metadata = small_metadata(obj["metadata"], self.lists)
-        return {**obj, **beside, "metadata": metadata, "spec": spec, SLIMMED: {**note, "size": size}}
-
-    def _remember(self, known: tuple[str, int, int], spec: Json, note: Json) -> None:
-        if len(self._lately) >= SLIMMED_LATELY:
-            del self._lately[next(iter(self._lately))]
-        self._lately[known] = spec, note
+        return {**obj, **beside, "metadata": metadata, "spec": slim["spec"], SLIMMED: note}
 
 
 def workload_slimmer() -> Slimmer:
