@@ -6,6 +6,7 @@ What is left of a body is what is small in it. A note says that it is not whole,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -54,9 +55,14 @@ def known_spec(obj: Json, earlier: Json | None) -> Json:
 
 
 def small_part(value: Any, most: int = LEFT) -> Any:
-    """What is small in a JSON value: the smallest fields of an object, the first items of a list, short texts."""
+    """What is small in a JSON value: the smallest fields of an object, the first items of a list, short texts.
+
+    What is inside has half as many bytes. So few levels are looked at, however deep a value nests.
+    """
     if isinstance(value, str):
         return value if len(value) <= min(WORD, most) else ""
+    if not most and isinstance(value, list | dict):
+        return type(value)()
     if isinstance(value, list):
         return _first(value, most)
     return _smallest(value, most) if isinstance(value, dict) else value
@@ -77,18 +83,24 @@ def small_metadata(metadata: Json, lists: Iterable[str] = _LISTS) -> Json:
 
 
 def _read_first(values: Mapping[str, str]) -> Json:
-    """Labels or annotations of `LARGE` bytes at most: our own, then Kueue's, then short ones; small ones first.
+    """Labels or annotations of `LARGE` bytes at most: our own, then Kueue's, small ones first; then short ones.
 
     Of a text that is longer than any that is read its beginning is kept, so that it still cannot be read.
     """
-    ranks = {name: _rank(name) for name in values if _rank(name) < _OTHERS or len(values[name]) <= WORD}
+    ranks: tuple[list[str], ...] = [], [], []
+    for name in values:
+        ranks[_rank(name)].append(name)
+    for names in ranks[:_OTHERS]:
+        names.sort(key=lambda name: len(name) + len(values[name]))
     kept: Json = {}
     left = LARGE
-    for name in sorted(ranks, key=lambda name: (ranks[name], len(name) + len(values[name]))):
+    for name in chain(*ranks[:_OTHERS], (name for name in ranks[_OTHERS] if len(values[name]) <= WORD)):
         value = values[name][:LONGEST]
         size = len(name) + len(value.encode())
         if size <= left:
             kept[name], left = value, left - size
+        elif not left or len(value) <= WORD:  # of thousands nobody reads what has no room
+            break
     return kept
 
 

@@ -24,6 +24,7 @@ from multikueue.core.model.slimmed import (
     job_slimmer,
     known_spec,
     size_noted,
+    small_metadata,
     small_part,
     workload_slimmer,
 )
@@ -196,3 +197,33 @@ def test_the_spec_of_another_version_is_not_known(changed: Json) -> None:
     other = {"metadata": {**first["metadata"], **changed}, "status": {}}
     assert not known_spec(other, first)
     assert not known_spec(other, None)
+
+
+@pytest.mark.parametrize("inner", [lambda value: {"a": value}, lambda value: [value]], ids=["fields", "lists"])
+@pytest.mark.parametrize("beside", [0, LARGE])
+def test_what_nests_as_deep_as_can_be_decoded_is_slimmed(inner: Any, beside: int) -> None:
+    """It raised, and so ended the process: anybody may create an AppWrapper that nests so, of more than 16 KiB."""
+    deep: Any = "x"
+    for _ in range(1_000):
+        deep = inner(deep)
+    made = large(uid="u", generation=1)
+    made["spec"]["podSets"][0]["template"]["deep"] = deep
+    assert is_slimmed(workload_slimmer()(made, 2 * LARGE))
+    left = small_part({"deep": deep, "beside": "x" * beside, "short": "kept"})
+    assert left["short"] == "kept"
+    assert len(orjson.dumps(left)) <= 3 * LEFT
+
+
+def test_each_of_many_labels_is_looked_at_once() -> None:
+    """60,000 of them, which API servers take, held up the loop for a tenth of a second with each event."""
+    looked = list[str]()
+
+    class Counted(str):
+        def startswith(self, *given: Any) -> bool:
+            looked.append(self)
+            return super().startswith(*given)
+
+    names = {Counted(f"l{number}"): "x" for number in range(9_000)}
+    kept = small_metadata({"labels": names})["labels"]
+    assert len(looked) == len(names)
+    assert 0 < sum(map(len, kept)) <= LARGE
