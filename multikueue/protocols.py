@@ -59,6 +59,11 @@ Received = Callable[[Json, int], Json]
 """Gets an object of a list as soon as it is read, and its bytes as they were sent; returns what is kept of it."""
 
 
+Known = Callable[[Json], Json]
+"""Gets an object without its spec; returns the fields that stand for that, if it is the spec of a version that was read
+before, as UID and generation say. Empty: that is not known."""
+
+
 class ListOptions(TypedDict, total=False):
     """Those of `Lister.list`, for who passes them on."""
 
@@ -76,6 +81,7 @@ class WatchOptions(TypedDict, total=False):
     label_selector: str
     idle: float
     on_open: Callable[[], None] | None
+    known: Known | None
 
 
 class Lister(Protocol):
@@ -148,6 +154,7 @@ class Watcher(Protocol):
         label_selector: str = "",
         idle: float = 90.0,
         on_open: Callable[[], None] | None = None,
+        known: Known | None = None,
     ) -> None:
         """Call `on_event` for each event until the server ends the stream (then return).
 
@@ -158,6 +165,7 @@ class Watcher(Protocol):
             resource_version: where to continue, from a list or an earlier event.
             idle: seconds without a byte (bookmarks are asked for) after which the stream counts as dead.
             on_open: called once the server has accepted the watch, before any event.
+            known: what is known of specs: of a large event the rest alone need be decoded then.
 
         Raises:
             Expired: the resourceVersion is too old (HTTP 410 or an ERROR event of code 410): list again.

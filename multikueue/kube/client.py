@@ -24,6 +24,7 @@ from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.http import requests
 from multikueue.kube.http.activity import Activity
 from multikueue.kube.http.error_mapping import ErrorMapping, where
+from multikueue.kube.http.large_json import turn
 from multikueue.kube.http.requester import Requester, open_requester
 from multikueue.kube.http.response_limits import MAX_SCHEMAS, PAGE_BYTES, Lines, ListTally
 from multikueue.kube.informers.list_pages import ListPages, PageSizes
@@ -34,7 +35,7 @@ from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
 from multikueue.kube.served_kinds import ServedKind, published_schema, served, served_by
 from multikueue.kube.tunnel import Tunnel, opened_tunnel
-from multikueue.protocols import ObjectList, Propagation, Received, RequestHook, Subresource, WatchEvent
+from multikueue.protocols import Known, ObjectList, Propagation, Received, RequestHook, Subresource, WatchEvent
 
 
 @attrs.define(eq=False)
@@ -163,6 +164,7 @@ class KubeClient:
         label_selector: str = "",
         idle: float = 90.0,
         on_open: Callable[[], None] | None = None,
+        known: Known | None = None,
     ) -> None:
         """See `Watcher.watch`. It uses a callback because an async generator cannot be cancelled cleanly."""
         request = requests.watch(
@@ -179,9 +181,10 @@ class KubeClient:
                     line = await lines.next()
                 if not line:
                     return
-                event = parsed(begin, line)
-                self._activity.sent(event)
-                on_event(event)
+                async with turn(len(line)):
+                    event = parsed(begin, line, known)
+                    self._activity.sent(event)
+                    on_event(event)
                 del line, event  # else each watch has its last object in memory, whole, until the next one comes
         except ApiError as error:
             self._activity.failed(error)

@@ -32,6 +32,7 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.marks import Marks, mark_of
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import clone
 from multikueue.core.model.workloads import attempt as attempt_of
 from tests.core.door import NOW, SETTINGS, JobCopy, Snapshot, Worker
 
@@ -202,7 +203,7 @@ class CopyFacts(TypedDict, total=False):
 def copy_of(local: Json, **facts: Unpack[CopyFacts]) -> Json:
     """A worker's copy of the Workload `local`, as its Kueue has gone on with it: untouched unless told otherwise."""
     attempt = facts.get("attempt")
-    made = workload_copy(local, stamp_of(local, attempt))
+    made = clone(workload_copy(local, stamp_of(local, attempt)))
     if attempt == UNMARKED:
         made["metadata"]["annotations"] = {}
     made["metadata"] |= _metadata(

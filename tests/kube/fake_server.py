@@ -11,7 +11,7 @@ import attrs
 
 from multikueue.core.model.names import Json, Resource
 from multikueue.kube.informers.reflector import NOTHING
-from multikueue.protocols import ObjectList, WatchEvent
+from multikueue.protocols import Known, ObjectList, WatchEvent
 
 
 @attrs.frozen
@@ -97,6 +97,7 @@ class FakeServer:
         label_selector: str = "",
         idle: float = 90.0,
         on_open: Callable[[], None] | None = None,
+        known: Known | None = None,
     ) -> None:
         self.log.append((anyio.current_time(), f"watch {resource_version}"))
         steps = self.watches[min(self._watched, len(self.watches) - 1)]

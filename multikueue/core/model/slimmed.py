@@ -6,6 +6,7 @@ What is left of a body is what is small in it. A note says that it is not whole,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -25,9 +26,7 @@ LONGEST: Final = LARGE // 2
 """Characters of an annotation that is read, at most."""
 _OTHERS: Final = 2
 _LISTS: Final = ("finalizers", "ownerReferences")
-_PARTS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
-SLIMMED_LATELY: Final = 1_024
-"""Specs that are remembered, so that a change of a status does not have them slimmed again."""
+_PARTS: Final = ("apiVersion", "kind", "metadata", "spec", "status", SLIMMED)
 
 
 def is_slimmed(obj: Json) -> bool:
@@ -40,10 +39,30 @@ def size_noted(obj: Json) -> int:
     return int(dig(obj, SLIMMED, "size") or 0)
 
 
+def known_spec(obj: Json, earlier: Json | None) -> Json:
+    """The fields in which an object has what was kept of its spec in an earlier version; empty: the spec may differ.
+
+    API servers give what changes beside metadata and status another generation. So the object has the same fields then.
+    """
+    if earlier is None or not uid(obj) or uid(obj) != uid(earlier):
+        return {}
+    generation = dig(obj, "metadata", "generation")
+    if not isinstance(generation, int) or generation != dig(earlier, "metadata", "generation"):
+        return {}
+    if not obj.keys() >= earlier.keys() - {"spec", SLIMMED}:
+        return {}
+    return {field: earlier[field] for field in ("spec", SLIMMED) if field in earlier}
+
+
 def small_part(value: Any, most: int = LEFT) -> Any:
-    """What is small in a JSON value: the smallest fields of an object, the first items of a list, short texts."""
+    """What is small in a JSON value: the smallest fields of an object, the first items of a list, short texts.
+
+    What is inside has half as many bytes. So few levels are looked at, however deep a value nests.
+    """
     if isinstance(value, str):
         return value if len(value) <= min(WORD, most) else ""
+    if not most and isinstance(value, list | dict):
+        return type(value)()
     if isinstance(value, list):
         return _first(value, most)
     return _smallest(value, most) if isinstance(value, dict) else value
@@ -64,18 +83,24 @@ def small_metadata(metadata: Json, lists: Iterable[str] = _LISTS) -> Json:
 
 
 def _read_first(values: Mapping[str, str]) -> Json:
-    """Labels or annotations of `LARGE` bytes at most: our own, then Kueue's, then short ones; small ones first.
+    """Labels or annotations of `LARGE` bytes at most: our own, then Kueue's, small ones first; then short ones.
 
     Of a text that is longer than any that is read its beginning is kept, so that it still cannot be read.
     """
-    ranks = {name: _rank(name) for name in values if _rank(name) < _OTHERS or len(values[name]) <= WORD}
+    ranks: tuple[list[str], ...] = [], [], []
+    for name in values:
+        ranks[_rank(name)].append(name)
+    for names in ranks[:_OTHERS]:
+        names.sort(key=lambda name: len(name) + len(values[name]))
     kept: Json = {}
     left = LARGE
-    for name in sorted(ranks, key=lambda name: (ranks[name], len(name) + len(values[name]))):
+    for name in chain(*ranks[:_OTHERS], (name for name in ranks[_OTHERS] if len(values[name]) <= WORD)):
         value = values[name][:LONGEST]
         size = len(name) + len(value.encode())
         if size <= left:
             kept[name], left = value, left - size
+        elif not left or len(value) <= WORD:  # of thousands nobody reads what has no room
+            break
     return kept
 
 
@@ -119,36 +144,28 @@ class Slimmer:
     """What is noted of the whole object."""
     lists: tuple[str, ...] = _LISTS
     """Of its metadata, of which the first entries are kept."""
-    _lately: dict[tuple[str, int, int], tuple[Json, Json]] = attrs.field(factory=dict, init=False, repr=False)
-    """By UID, generation and the bytes that are left, what was left and noted. The generation of an object is that of
-    its spec."""
 
-    def __call__(self, obj: Json, size: int, *, above: int = LARGE, left: int = LEFT) -> Json:
+    def __call__(
+        self, obj: Json, size: int, earlier: Json | None = None, *, above: int = LARGE, left: int = LEFT
+    ) -> Json:
         """What is kept of an object.
 
         Args:
             obj: all of it; it is not changed.
             size: its bytes as they were sent.
+            earlier: what was kept of an earlier version: a change of a status does not have the spec slimmed again.
             above: up to which size all is kept.
             left: see `spec_of`.
         """
-        if size <= above or is_slimmed(obj) or not isinstance(obj.get("spec"), dict):
+        if size <= above or not isinstance(obj.get("spec"), dict):
             return obj
-        generation = dig(obj, "metadata", "generation")
-        known = (uid(obj), generation, left) if isinstance(generation, int) and uid(obj) else None
-        spec, note = self._lately.get(known) or (None, {}) if known is not None else (None, {})
-        if spec is None:
-            spec, note = self.spec_of(obj["spec"], left), self.note_of(obj)
-            if known is not None:
-                self._remember(known, spec, note)
+        slim = obj if is_slimmed(obj) else known_spec(obj, earlier)
+        if not is_slimmed(slim):
+            slim = {"spec": self.spec_of(obj["spec"], left), SLIMMED: self.note_of(obj)}
+        note = {**slim[SLIMMED], "size": size}
         beside = {field: small_part(value) for field, value in obj.items() if field not in _PARTS}
         metadata = small_metadata(obj["metadata"], self.lists)
-        return {**obj, **beside, "metadata": metadata, "spec": spec, SLIMMED: {**note, "size": size}}
-
-    def _remember(self, known: tuple[str, int, int], spec: Json, note: Json) -> None:
-        if len(self._lately) >= SLIMMED_LATELY:
-            del self._lately[next(iter(self._lately))]
-        self._lately[known] = spec, note
+        return {**obj, **beside, "metadata": metadata, "spec": slim["spec"], SLIMMED: note}
 
 
 def workload_slimmer() -> Slimmer:

@@ -35,6 +35,7 @@ from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.credentials.sources import credential_source
 from multikueue.kube.http.activity import Activity
 from multikueue.kube.http.error_mapping import ErrorMapping, decoded, error_of, where
+from multikueue.kube.http.large_json import turn
 from multikueue.kube.http.name_lookup import NameLookup
 from multikueue.kube.http.requests import Request
 from multikueue.kube.http.response_limits import LARGE_AT_ONCE, Answer, read_body
@@ -117,7 +118,9 @@ class Requester:
 
     async def call(self, request: Request) -> Json:
         """Send a request and parse its answer; see `fetch`."""
-        return self.decode(request, await self.fetch(request, self.options.limits.answer_bytes))
+        body = await self.fetch(request, self.options.limits.answer_bytes)
+        async with turn(len(body)):
+            return self.decode(request, body)
 
     def decode(self, request: Request, body: bytes) -> Json:
         """Parse an answer.

@@ -16,7 +16,7 @@ from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
 from multikueue.core.model.shape import Check, object_flaw
-from multikueue.core.model.slimmed import size_noted
+from multikueue.core.model.slimmed import known_spec, size_noted
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import ApiError, Unreachable
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits, StoreTally
@@ -76,8 +76,8 @@ class Informer(Indexer):
     belongs: Callable[[Json], bool] = attrs.field(default=lambda _obj: True, kw_only=True)
     """Whether the selector selects an object: a server, or a proxy before it, that ignores selectors sends others'."""
     transform: Transform = attrs.field(default=drop_managed_fields, kw_only=True)
-    slim: Callable[[Json, int], Json] | None = attrs.field(default=None, kw_only=True)
-    """What is kept of that where the object was sent in so many bytes; None: all."""
+    slim: Callable[[Json, int, Json | None], Json] | None = attrs.field(default=None, kw_only=True)
+    """What is kept of that where the object was sent in so many bytes, behind the version that is kept; None: all."""
     flaw: Check = attrs.field(default=object_flaw, kw_only=True)
     """What is wrong with an object's shape."""
     keeps_unreadable: bool = attrs.field(default=False, kw_only=True)
@@ -151,6 +151,7 @@ class Informer(Indexer):
             lists_next=lambda: len(self.unreadable) > 0,
             reset_after=self.backoff.reset_after,
             each=self._received,
+            known=self.known,
             on_list=self._replace,
             on_event=self._apply,
             on_established=self._recover,
@@ -234,7 +235,11 @@ class Informer(Indexer):
     def kept(self, obj: Json, size: int) -> Json | None:
         """What is stored of an object that was sent in so many bytes; may change its argument."""
         stored = self.transform(obj)
-        return stored if stored is None or self.slim is None else self.slim(stored, size)
+        return stored if stored is None or self.slim is None else self.slim(stored, size, self.get(ObjectKey.of(obj)))
+
+    def known(self, obj: Json) -> Json:
+        """What is kept of the spec of an object of which the rest is given: see `Known`."""
+        return known_spec(obj, self.get(ObjectKey.of(obj)))
 
     def _kept_late(self, key: ObjectKey, obj: Json) -> Json | None:
         """The same of one that nobody has prepared while it was read."""

@@ -14,7 +14,7 @@ from multikueue.core.model.names import Resource
 from multikueue.core.model.objects import resource_version, version_number
 from multikueue.errors import ApiError, DeadlineExceeded, ServerFault, Unreachable
 from multikueue.kube.informers.list_pages import InitialList
-from multikueue.protocols import Lister, ObjectList, Received, Watcher, WatchEvent
+from multikueue.protocols import Known, Lister, ObjectList, Received, Watcher, WatchEvent
 
 PROBE_DEADLINE: Final = LOST_AFTER
 """Seconds for the probe after a silent watch: a server whose answers take ten seconds is not taken for dead."""
@@ -53,6 +53,8 @@ class Reflector:
     """Seconds after which a watch is established."""
     each: Received | None = attrs.field(default=None, kw_only=True)
     """Gets each object of a list as it is read, before `on_list`."""
+    known: Known = attrs.field(default=lambda _: {}, kw_only=True)
+    """What is known of the spec of an object that changes."""
     on_list: Callable[[ObjectList, bool], Awaitable[None]] = attrs.field(kw_only=True)
     """Gets each list, and whether its resourceVersion is lower than what was known."""
     on_event: Callable[[WatchEvent], None] = attrs.field(kw_only=True)
@@ -148,6 +150,7 @@ class Reflector:
                         label_selector=self.label_selector,
                         idle=self.idle,
                         on_open=opened,
+                        known=self.known,
                     )
             except ApiError as error:  # returned: a task group would wrap it
                 failure = error

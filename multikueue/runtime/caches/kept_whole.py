@@ -39,19 +39,19 @@ class KeptWhole:
     _beyond: set[str] = attrs.field(factory=set, init=False)
     """The namespaces of which it was told."""
 
-    def __call__(self, obj: Json, size: int) -> Json:
+    def __call__(self, obj: Json, size: int, earlier: Json | None = None) -> Json:
         """What is kept of an object; see `Slimmer`."""
         key, namespace = (self.kind, ObjectKey.of(obj)), namespace_of(obj)
         if size > LARGE:
             self.kept.drop(key)
-            return self.slimmer(obj, size)
+            return self.slimmer(obj, size, earlier)
         if key in self.kept or self.kept.has_room(namespace, size):
             self.kept.keep(key, namespace, size)
             return obj
         if namespace not in self._beyond:
             self._beyond.add(namespace)
             log.warning("a namespace has its share of what is kept whole", namespace=namespace, kind=self.kind)
-        return self.slimmer(obj, size, above=2 * LEFT_OF_SMALL, left=LEFT_OF_SMALL)
+        return self.slimmer(obj, size, earlier, above=2 * LEFT_OF_SMALL, left=LEFT_OF_SMALL)
 
     def changed(self, key: ObjectKey, _: Json | None, new: Json | None) -> None:
         """An object is gone, or kept as it is now."""

@@ -17,7 +17,7 @@ import anyio.lowlevel
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import DeadlineExceeded, NotFound, Unreachable
 from multikueue.kube.http.activity import Activity
-from multikueue.protocols import ObjectList, Propagation, Received, Subresource, WatchEvent
+from multikueue.protocols import Known, ObjectList, Propagation, Received, Subresource, WatchEvent
 from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Connection, to_error
 from multikueue.sandbox.apiserver.encoding import clone, decode
 from multikueue.sandbox.apiserver.faults import Call, ConnectionLostError, Faults
@@ -212,6 +212,7 @@ class DirectClient:
         label_selector: str = "",
         idle: float = 90.0,
         on_open: Callable[[], None] | None = None,
+        known: Known | None = None,
     ) -> None:
         """Follow changes until the server ends the stream; see `Watcher`."""
 

@@ -82,14 +82,14 @@ def test_the_copy_of_a_group_has_what_kueue_would_have_put_on_it() -> None:
     assert made["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
 
 
-def test_a_copy_shares_nothing_with_the_cached_object() -> None:
-    """Changing the one never changes the other."""
+def test_a_copy_has_metadata_of_its_own_and_the_spec_of_its_workload() -> None:
+    """A spec is sent as it is: to copy one of 1.2 MB in small parts takes 20 ms of the loop, and 15 MB."""
     local = workload()
     before = copy.deepcopy(local)
     made = workload_copy(local, STAMP)
-    made["spec"]["podSets"][0]["count"] = 99
     made["metadata"]["labels"]["x"] = "y"
     assert local == before
+    assert made["spec"] is local["spec"]
 
 
 @pytest.mark.parametrize("length", [63, 64])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from multikueue.core.dispatchers.scored.job_annotations import LONGEST as LONGEST_WISH
 from multikueue.core.dispatchers.scored.job_annotations import SELECTOR
 from multikueue.core.model import copies
-from multikueue.core.model.copies import know_digests, spec_digests
+from multikueue.core.model.copies import SLIMMED, know_digests, spec_digests
 from multikueue.core.model.names import Json
 from multikueue.core.model.slimmed import (
     LARGE,
@@ -22,7 +22,9 @@ from multikueue.core.model.slimmed import (
     Slimmer,
     is_slimmed,
     job_slimmer,
+    known_spec,
     size_noted,
+    small_metadata,
     small_part,
     workload_slimmer,
 )
@@ -72,8 +74,10 @@ def test_a_small_one_stays_as_it_is() -> None:
 
 def test_a_change_of_the_status_takes_the_spec_that_was_left_before() -> None:
     slimmer = workload_slimmer()
-    first, second = (slimmer(large(uid="u", generation=1), 2 * LARGE) for _ in range(2))
-    third = slimmer(large(uid="u", generation=2), 2 * LARGE)
+    first = slimmer(large(uid="u", generation=1), 2 * LARGE)
+    second = slimmer(large(uid="u", generation=1), 3 * LARGE, first)
+    third = slimmer(large(uid="u", generation=2), 2 * LARGE, first)
+    assert (size_noted(first), size_noted(second)) == (2 * LARGE, 3 * LARGE)
     assert second["spec"] is first["spec"]
     assert third["spec"] is not first["spec"]
 
@@ -173,3 +177,53 @@ def test_what_was_noted_of_another_spec_says_nothing(changed: Json) -> None:
     other["spec"]["podSets"][0]["count"] = 4
     know_digests(other, noted)
     assert spec_digests(other) != spec_digests(noted)
+
+
+@pytest.mark.parametrize("slimmer", [workload_slimmer(), job_slimmer()])
+def test_one_that_comes_with_the_spec_that_is_kept_is_noted_as_the_whole_was(slimmer: Slimmer) -> None:
+    """Of a large event of a watch the spec is not even decoded then; its metadata may have grown meanwhile."""
+    first = slimmer(large(uid="u", generation=1), 2 * LARGE)
+    grown = {**large(uid="u", generation=1, labels={f"l{number}": "x" for number in range(9_000)}), "status": {"a": 1}}
+    del grown["spec"]
+    second = slimmer({**grown, **known_spec(grown, first)}, 3 * LARGE)
+    assert (second["spec"], second["status"]) == (first["spec"], {"a": 1})
+    assert second[SLIMMED] == {**first[SLIMMED], "size": 3 * LARGE}
+    assert len(orjson.dumps(second["metadata"])) < 3 * LARGE
+
+
+@pytest.mark.parametrize("changed", [{"generation": 2}, {"uid": "v"}, {"generation": None}, {"uid": ""}])
+def test_the_spec_of_another_version_is_not_known(changed: Json) -> None:
+    first = workload_slimmer()(large(uid="u", generation=1), 2 * LARGE)
+    other = {"metadata": {**first["metadata"], **changed}, "status": {}}
+    assert not known_spec(other, first)
+    assert not known_spec(other, None)
+
+
+@pytest.mark.parametrize("inner", [lambda value: {"a": value}, lambda value: [value]], ids=["fields", "lists"])
+@pytest.mark.parametrize("beside", [0, LARGE])
+def test_what_nests_as_deep_as_can_be_decoded_is_slimmed(inner: Any, beside: int) -> None:
+    """It raised, and so ended the process: anybody may create an AppWrapper that nests so, of more than 16 KiB."""
+    deep: Any = "x"
+    for _ in range(1_000):
+        deep = inner(deep)
+    made = large(uid="u", generation=1)
+    made["spec"]["podSets"][0]["template"]["deep"] = deep
+    assert is_slimmed(workload_slimmer()(made, 2 * LARGE))
+    left = small_part({"deep": deep, "beside": "x" * beside, "short": "kept"})
+    assert left["short"] == "kept"
+    assert len(orjson.dumps(left)) <= 3 * LEFT
+
+
+def test_each_of_many_labels_is_looked_at_once() -> None:
+    """60,000 of them, which API servers take, held up the loop for a tenth of a second with each event."""
+    looked = list[str]()
+
+    class Counted(str):
+        def startswith(self, *given: Any) -> bool:
+            looked.append(self)
+            return super().startswith(*given)
+
+    names = {Counted(f"l{number}"): "x" for number in range(9_000)}
+    kept = small_metadata({"labels": names})["labels"]
+    assert len(looked) == len(names)
+    assert 0 < sum(map(len, kept)) <= LARGE

@@ -1,0 +1,202 @@
+"""Large objects are decoded as often as something in them is new, and one of them in a turn of the loop."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import anyio
+import anyio.lowlevel
+import orjson
+import pytest
+
+from multikueue.core.model.copies import SLIMMED
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.slimmed import is_slimmed, job_slimmer, known_spec
+from multikueue.errors import Unreachable
+from multikueue.kube import ClusterConfig, Informer, KubeClient
+from multikueue.kube.http.error_mapping import decoded
+from multikueue.kube.http.large_json import turn
+from multikueue.kube.http.response_limits import LARGE
+from multikueue.kube.informers import known_specs, watch_line
+from multikueue.kube.informers.watch_line import parsed
+from multikueue.protocols import WatchEvent
+from multikueue.sandbox.apiserver import ApiServer, DirectClient
+from multikueue.testing.waiting import background
+from tests.kube.scripted import event, eventually, says, streams, talking
+from tests.sandbox.apiserver.objects import job
+
+PARTS = {"template": {"spec": {"containers": [{"name": "c", "env": [{"name": f"A{n}"} for n in range(6_000)]}]}}}
+KNOWN = {"spec": {"what": "was kept"}, SLIMMED: {"size": 9}}
+
+
+def line_of(obj: Json, kind: str = "MODIFIED") -> bytes:
+    return orjson.dumps({"type": kind, "object": obj}) + b"\n"
+
+
+def large(**fields: Any) -> Json:
+    return {"metadata": {"name": "a", "namespace": "n"}, "spec": PARTS, **fields}
+
+
+def test_of_a_change_of_the_status_the_rest_alone_is_decoded() -> None:
+    sizes = list[int]()
+
+    def counted(body: bytes) -> Json | None:
+        sizes.append(len(body))
+        return decoded(body)
+
+    with mock.patch.object(known_specs, "decoded", counted), mock.patch.object(watch_line, "decoded", counted):
+        event = parsed("w1", line := line_of(large(status={"active": 1})), lambda _: KNOWN)
+    assert event.object == {**large(status={"active": 1}), **KNOWN}
+    assert event.size == len(line)
+    assert sizes[0] < 200
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("obj", [large(), large(status={}), {"status": {"a": "b"}, **large()}])
+def test_it_is_known_wherever_the_status_is(obj: Json) -> None:
+    assert parsed("w1", line_of(obj), lambda _: KNOWN).object == {**obj, **KNOWN}
+
+
+def test_what_is_not_known_is_decoded() -> None:
+    asked = list[Json]()
+
+    def known(obj: Json) -> Json:
+        asked.append(obj)
+        return {}
+
+    assert parsed("w1", line_of(large(status={})), known).object == large(status={})
+    assert asked == [{"metadata": {"name": "a", "namespace": "n"}, "status": {}}]
+
+
+def test_a_line_that_is_cut_off_tells_nothing() -> None:
+    """What is left of it without a spec may be JSON."""
+    line = line_of(large(status={"active": 1})).partition(b'},"status"')[0]
+    assert line.endswith(b"}}")
+    with pytest.raises(Unreachable, match="cut off"):
+        parsed("w1", line, lambda _: KNOWN)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ("metadata", "spec"),
+        ("apiVersion", "kind", "metadata", "spec", "status"),
+        ("status", "metadata", "spec"),
+        ("spec", "metadata", "status"),
+        ("metadata", "spec", "zone"),
+        ("metadata", "spec", "status", "zone"),
+        ("metadata", "spec", "zone", "status"),
+        ("inside", "metadata", "spec", "status"),
+        ("metadata", "spec", "inside"),
+        ("data", "metadata", "spec", "text"),
+    ],
+    ids="-".join,
+)
+def test_wherever_its_fields_are_all_else_is_as_it_was_sent(fields: tuple[str, ...]) -> None:
+    """API servers write them by their names, or as the type has them."""
+    quoted = 'a},"spec":null,"status":{}}'
+    values: Json = {
+        "metadata": {"name": "a", "uid": "u", "generation": 2, "annotations": {"quoted": quoted, "": ',"status":{'}},
+        "spec": {"text": "x" * LARGE, "status": {"a": 1}, "inner": {"a": 1, "spec": {}, "status": {"b": 2}}},
+        "status": {"a": 1, "spec": {"b": 2}, "status": {"c": 3}, "conditions": [{"type": "A", "status": "True"}]},
+        "inside": {"a": 1, "spec": {"text": "y" * LARGE}, "status": {}},
+    }
+    obj = {field: values.get(field, quoted) for field in fields}
+    event = parsed("w1", line_of(obj), lambda given: known_spec(given, {**obj, **KNOWN}))
+    assert event.object in (obj, {**obj, **KNOWN})
+
+
+KEY = ObjectKey("default", "large")
+
+
+def shows(informer: Informer, failed: int) -> bool:
+    return bool(dig(informer.get(KEY), "status", "failed") == failed)
+
+
+async def test_many_changes_of_a_status_have_its_body_looked_at_once() -> None:
+    made, slimmer, changes = job("large"), job_slimmer(), 5
+    made["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": f"A{number}"} for number in range(6_000)]
+    looked, spec_of = list[int](), slimmer.spec_of
+
+    def counted(spec: Json, left: int) -> Json:
+        looked.append(left)
+        return spec_of(spec, left)
+
+    slimmer.spec_of = counted
+    async with ApiServer(tls=False) as server, KubeClient(ClusterConfig(server.url), name="m") as client:
+        informer, writer = Informer(client, JOB, slim=slimmer), DirectClient(server.registry)
+        async with background() as tasks:
+            tasks.start_soon(informer.run)
+            await informer.wait_synced()
+            await writer.create(JOB, made)
+            for number in range(1, changes + 1):
+                await writer.merge_patch(JOB, KEY, {"status": {"failed": number}}, subresource="status")
+                await eventually(partial(shows, informer, number), within=20)
+                assert is_slimmed(informer.get(KEY) or {})
+        assert len(looked) == 1
+        assert informer.size_of(KEY) > LARGE
+
+
+async def test_one_of_many_large_ones_is_looked_at_in_a_turn_of_the_loop() -> None:
+    turns, looked = [0], list[int]()
+
+    async def count() -> None:
+        while True:
+            turns[0] += 1
+            await anyio.lowlevel.checkpoint()
+
+    async def look(size: int) -> None:
+        async with turn(size):
+            looked.append(turns[0])
+
+    async with anyio.create_task_group() as counting:
+        counting.start_soon(count)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(12):
+                tasks.start_soon(look, LARGE + 1)
+        assert len(set(looked)) == len(looked) == 12
+        looked.clear()
+        async with anyio.create_task_group() as tasks:
+            for _ in range(12):
+                tasks.start_soon(look, LARGE)
+        assert len(set(looked)) == 1, "small ones wait for nothing"
+        counting.cancel_scope.cancel()
+
+
+async def test_a_large_answer_waits_for_its_turn_and_small_ones_do_not() -> None:
+    big, small = (says(200, {"metadata": {"name": "a", "text": "x" * size}}) for size in (LARGE, 1))
+    seen = list[int]()
+
+    async def get(client: KubeClient) -> None:
+        answer = await client.get(JOB, ObjectKey("default", "a"))
+        seen.append(len(answer["metadata"]["text"]))
+
+    async with talking(big, small) as (server, client), anyio.create_task_group() as tasks:
+        async with turn(LARGE + 1):
+            tasks.start_soon(get, client)
+            await eventually(lambda: len(server.asked) == 1)
+            for _ in range(3):
+                await get(client)
+        assert seen == [1, 1, 1]
+    assert seen == [1, 1, 1, LARGE]
+
+
+async def test_a_large_event_waits_for_its_turn() -> None:
+    lines = event("ADDED", "6", text="x" * LARGE), event("ADDED", "7")
+    seen = list[str]()
+
+    def note(event: WatchEvent) -> None:
+        seen.append(event.object["metadata"]["resourceVersion"])
+
+    async with talking(streams(*lines)) as (server, client), anyio.create_task_group() as tasks:
+        async with turn(LARGE + 1):
+            tasks.start_soon(partial(client.watch, JOB, note, resource_version="5"))
+            await eventually(lambda: len(server.asked) == 1 and not server.open_streams)
+            for _ in range(9):
+                await anyio.lowlevel.checkpoint()
+        assert not seen
+    assert seen == ["6", "7"]
