@@ -174,3 +174,23 @@ async def test_a_container_that_would_never_start_is_refused_with_words(
         assert (code, "this pod is a view of one on a worker" in output) == (1, True), output
         code, output = await here.kubectl("debug", "node/multikueue-w1", "-it", "--image=busybox", user="admin")
         assert (code, "multikueue alone puts pods on Nodes" in output) == (1, True), output
+
+
+async def test_what_a_mirror_says_of_its_run_stays(kubelets: AskingKubelets, tmp_path: Path) -> None:
+    """Whoever looks for what runs, or for whom, would read what the tenant wants. Labels of their own are theirs."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "its-uid", "controller": True}
+    async with stage(kubelets, tmp_path, user=ATTACKER) as here:
+        made = pod("train-x", node=OUR_NODE)
+        made["metadata"]["ownerReferences"] = [owner]
+        await here.daemon.create(POD, made)
+        image = {"spec": {"containers": [{"name": "main", "image": "harmless"}]}}
+        other = {"metadata": {"ownerReferences": [{**owner, "kind": "Nothing"}]}}
+        for how, patch, words in (
+            ("strategic", image, "this pod is a view of one on a worker"),
+            ("strategic", {"spec": {"activeDeadlineSeconds": 1}}, "this pod is a view of one on a worker"),
+            ("merge", other, "it gets no other owner"),
+        ):
+            code, output = await here.kubectl("patch", "pod", "train-x", f"--type={how}", "-p", json.dumps(patch))
+            assert (code, words in output) == (1, True), output
+        await _done(here, "label", "pod", "train-x", "already_checked=True")
+        await _done(here, "annotate", "pod", "train-x", "example.com/read=yes")

@@ -9,7 +9,7 @@ import pytest
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
-from multikueued.mirrors.mirror import mirror_body, mirror_status, pod_key, shown_of, shows
+from multikueued.mirrors.mirror import kept_of, mirror_body, mirror_status, pod_key, shown_of, shows
 from multikueued.mirrors.node import REACHABLE, Endpoint, address_of, is_ours, lease_body, node_body, node_status
 from multikueued.settings.sections import MirrorPodSettings
 from tests.mirrors.objects import manager_job, run, shown, worker_pod
@@ -250,3 +250,19 @@ def test_the_address_of_an_endpoint_beside_a_sandbox_is_known(
     set_to: str, server: str, version: str, address: str
 ) -> None:
     assert address_of(MirrorPodSettings(logs=True, address=set_to), server, version) == address
+
+
+def test_of_a_mirror_nothing_is_kept_that_others_may_write() -> None:
+    """Who may change pods gives each of theirs 256 KiB of annotations: the daemon dispatches for everybody."""
+    mirror = mirror_body(shown(), run(), "multikueue")
+    mirror["metadata"] |= {"uid": "own", "resourceVersion": "7", "finalizers": ["foregroundDeletion"], "generation": 1}
+    before = kept_of(mirror)
+    mirror["metadata"]["annotations"] |= {"example.com/notes": "x" * 200_000}
+    mirror["metadata"]["labels"] |= {f"example.com/{number}": "x" * 60 for number in range(5_000)}
+    mirror["metadata"] |= {"managedFields": [{"manager": "x" * 50_000}], "generateName": "x" * 200, "selfLink": "x"}
+    assert kept_of(mirror) == before
+    assert (shows(before), before["metadata"]["uid"], before["metadata"]["finalizers"]) == (
+        shows(mirror),
+        "own",
+        ["foregroundDeletion"],
+    )

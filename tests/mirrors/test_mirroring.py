@@ -529,3 +529,15 @@ async def test_a_burst_of_one_namespace_delays_the_pods_of_another_by_a_turn() -
 
             await until(there)
             assert len(await shown.mirrors()) < 50
+
+
+@pytest.mark.parametrize("said", [{}, {WORKER: "worker1"}, {WORKER_POD: "default/x"}])
+async def test_what_says_that_it_is_a_mirror_and_not_of_what_goes(said: dict[str, str]) -> None:
+    """Made on a Node of ours before the policy kept it away: it would keep a place, and hang once it is deleted."""
+    shown = await prepared(await Fleet.connected("worker1"))
+    other = a_pod("theirs", None, **{MIRROR: "multikueue"})
+    other["metadata"]["annotations"] = said
+    other["spec"]["nodeName"] = "multikueue-worker1"
+    await shown.fleet.admin.create(POD, other)
+    async with shown.fleet.kueues(LONG), shown.fleet.dispatching(shown.manager()):
+        await shown.count(0)

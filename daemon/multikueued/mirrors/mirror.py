@@ -60,6 +60,16 @@ one is shown without them, and not at all if that is not enough."""
 _REFERENCE: Final = ("apiVersion", "kind", "name", "uid")
 _NOTHING: Final = {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}
 """Of all that a LimitRange fills in otherwise, and a quota counts."""
+_OF_A_MIRROR: Final = (
+    "namespace",
+    "name",
+    "uid",
+    "resourceVersion",
+    "ownerReferences",
+    "finalizers",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
 _CONTAINER: Final = ("name", "image", "command", "args")
 _PORT: Final = ("name", "containerPort", "protocol")
 _STRICT: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -223,6 +233,17 @@ def shows(mirror: Json) -> Shows:
     """What a mirror says that it shows; empty: it does not say so."""
     said = annotations_of(mirror)
     return said.get(WORKER) or "", ObjectKey.parsed(said.get(WORKER_POD) or ""), said.get(WORKER_POD_UID) or ""
+
+
+def kept_of(mirror: Json) -> Json:
+    """What is kept in memory of a mirror: nothing that others may write on it, who may write a megabyte on each."""
+    metadata: Json = {field: mirror["metadata"][field] for field in _OF_A_MIRROR if field in mirror["metadata"]}
+    metadata["labels"] = {MIRROR: labels_of(mirror).get(MIRROR, "")}
+    metadata["annotations"] = {
+        name: value for name, value in annotations_of(mirror).items() if name.startswith(OWN_PREFIX)
+    }
+    spec = {"nodeName": dig(mirror, "spec", "nodeName") or ""}
+    return {"metadata": metadata, "spec": spec, "status": mirror.get("status") or {}}
 
 
 def _container(container: Json) -> Json:

@@ -31,7 +31,7 @@ from multikueue.runtime.loop import loop_time, unending
 from multikueue.runtime.parts import Part, PartHost
 from multikueued.mirror_names import MIRROR, NODE_PREFIX
 from multikueued.mirrors.foreign import end_foreign
-from multikueued.mirrors.mirror import pod_key, shows
+from multikueued.mirrors.mirror import kept_of, pod_key, shows
 from multikueued.mirrors.node import Endpoint, address_of, server_of
 from multikueued.mirrors.nodes import NodeKeeper
 from multikueued.mirrors.owners import Owners
@@ -197,7 +197,7 @@ class Mirrors:
             POD,
             label_selector=f"{MIRROR}={self.options.settings.origin}",
             belongs=partial(_is_a_mirror, self.options.settings.origin),
-            transform=_kept,
+            transform=kept_of,
             keeps_unreadable=True,
             indexes={"workload": entries},
             on_change=self._mirror_changed,
@@ -274,14 +274,6 @@ def _is_a_mirror(origin: str, pod: Json) -> bool:
     """Bound to one of our nodes: nothing else is touched, whatever labels it has."""
     on = dig(pod, "spec", "nodeName") or ""
     return labels_of(pod).get(MIRROR) == origin and on.startswith(NODE_PREFIX)
-
-
-def _kept(mirror: Json) -> Json:
-    """What is kept in memory of a mirror."""
-    metadata = {name: value for name, value in mirror["metadata"].items() if name != "managedFields"}
-    metadata["labels"] = {MIRROR: labels_of(mirror).get(MIRROR, "")}
-    spec = {"nodeName": dig(mirror, "spec", "nodeName") or ""}
-    return {"metadata": metadata, "spec": spec, "status": mirror.get("status") or {}}
 
 
 def _is_shown(mirrors: MutationCache, worker: str) -> bool:

@@ -306,9 +306,9 @@ class MirrorReconciler:
 
 
 def entries(mirror: Json) -> tuple[str, ...]:
-    """The index of mirrors by the pod that they say they show."""
+    """The index of mirrors by the pod that they say they show, also of those that say nothing: these go."""
     worker, there, _ = shows(mirror)
-    return (str(pod_key(worker, there)),) if worker and there.name else ()
+    return (str(pod_key(worker, there)),)
 
 
 def _digest_of(pod: Json) -> str:

@@ -157,11 +157,15 @@ def _validations() -> tuple[tuple[str, str], ...]:
             "what multikueue has written on this pod stays as it is",
         ),
         (
+            f"{others_change} || object.spec == oldObject.spec",
+            "this pod is a view of one on a worker: what it says of that one stays",
+        ),
+        (
             f"{others_change} || {_finalizers('object')}.all(one, one in {_finalizers('oldObject')})",
             "this pod is a view, and waits for nobody: it gets no finalizer",
         ),
         (
-            f"{others_change} || {_owners('object')}.all(one, {_owners('oldObject')}.exists(old, old.uid == one.uid))",
+            f"{others_change} || {_owners('object')}.all(one, one in {_owners('oldObject')})",
             "this pod belongs to the job that it is shown for: it gets no other owner",
         ),
     )

@@ -50,12 +50,15 @@ class Manager:
     """With it no pod is read before it is set."""
     asking: int = 0
     """Pods that are being read."""
+    read: list[ObjectKey] = attrs.field(factory=list)
+    """Pods, in the order in which they were asked for."""
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         if self.silent:
             raise Unreachable("no answer")
         if resource is SECRET:
             return secret(key.name, key.namespace, key=self.key)
+        self.read.append(key)
         if self.held is not None:
             self.asking += 1
             await self.held.wait()
@@ -406,3 +409,21 @@ async def test_streams_are_bounded_in_all_of_a_mirror_and_of_a_program() -> None
                 assert words in refused
             await here.relay.places.none_held()
             assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_namespace_with_many_requests_delays_those_of_another_by_a_turn() -> None:
+    """All logs that an API server asks for are one caller's, whoever wants them."""
+    async with stage() as here, anyio.create_task_group() as tasks:
+        here.manager.held = anyio.Event()
+        for _ in range(10 * LOOKED_UP):
+            tasks.start_soon(here.ask, LOGS.replace("default", "theirs"))
+        await until(lambda: here.manager.asking == LOOKED_UP)
+        for _ in range(200):
+            await anyio.lowlevel.checkpoint()
+        tasks.start_soon(here.ask, LOGS)
+        for _ in range(200):
+            await anyio.lowlevel.checkpoint()
+        here.manager.held.set()
+        ours = ObjectKey("default", "train-x")
+        await until(lambda: ours in here.manager.read)
+        assert here.manager.read.index(ours) <= LOOKED_UP + 1

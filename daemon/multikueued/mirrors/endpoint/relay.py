@@ -23,6 +23,7 @@ from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, Un
 from multikueue.kube import KubeClient
 from multikueue.kube.http.error_mapping import MAX_MESSAGE, decoded
 from multikueue.kube.http.requests import Request
+from multikueue.kube.http.turns import Turns
 from multikueue.kube.tunnel import Tunnel
 from multikueue.protocols import Reader, read
 from multikueued.exits import CommandError
@@ -53,7 +54,8 @@ REFUSAL: Final = 64 << 10
 PATIENCE: Final = 20.0
 """Seconds for that, and for a look-up of the manager with the wait for it."""
 LOOKED_UP: Final = 8
-"""Mirrors that are looked up at a time for one caller, others wait: whether they may ask is known only then."""
+"""Mirrors that are looked up at a time for one caller, others wait: whether they may ask is known only then. Namespaces
+take turns."""
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +79,7 @@ class Relay:
     places: Places
     enters: bool
     """Whether containers may be entered: exec, attach, cp, port-forward."""
-    _turns: WeakValueDictionary[str, anyio.CapacityLimiter] = attrs.field(factory=WeakValueDictionary, init=False)
+    _turns: WeakValueDictionary[str, Turns] = attrs.field(factory=WeakValueDictionary, init=False)
     """By caller."""
 
     async def serve(
@@ -136,7 +138,7 @@ class Relay:
         asked = asked_in(head)
         mirror = None
         with anyio.move_on_after(PATIENCE):
-            async with self._turns.setdefault(user.name, anyio.CapacityLimiter(LOOKED_UP)):
+            async with self._turns.setdefault(user.name, Turns(LOOKED_UP)).of(asked.mirror.namespace):
                 mirror = await self._mirror(asked, user)
         if mirror is None:
             raise RefusedError(503, "multikueue has many requests to look up: ask again in a while\n")
