@@ -120,9 +120,9 @@ def _ray_cluster_is_empty(cluster: Json) -> bool:
     return suspended and is_true(cluster, _SUSPENDED) and not is_true(cluster, _SUSPENDING)
 
 
-_COUNTED: Final = ("replicas", "numOfHosts")
+_COUNTED = ("replicas", "numOfHosts")
 """What says how many pods a group has."""
-_BOUNDS: Final = ("minReplicas", "maxReplicas")
+_BOUNDS = ("minReplicas", "maxReplicas")
 """KubeRay keeps to these whatever `replicas` says."""
 
 
