@@ -120,6 +120,12 @@ def _ray_cluster_is_empty(cluster: Json) -> bool:
     return suspended and is_true(cluster, _SUSPENDED) and not is_true(cluster, _SUSPENDING)
 
 
+_COUNTED = ("replicas", "numOfHosts")
+"""What says how many pods a group has."""
+_BOUNDS = ("minReplicas", "maxReplicas")
+"""KubeRay keeps to these whatever `replicas` says."""
+
+
 def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
     """The patch that gives an elastic RayCluster's copy its new sizes, and the name of the slice with quota for them.
 
@@ -135,9 +141,8 @@ def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
     if sum(sizes.values()) < sum(copied.values()) and any(stamp.counts.get(name, 0) > sizes[name] for name in sizes):
         return None  # it shrinks with its Workload, as a Job does
     patch = renaming_patch(remote, stamp)
-    if sizes == copied:
-        return patch
-    followed = [_resized(group, groups_here) for group in groups_there]
+    fields = _BOUNDS if sizes == copied else (*_COUNTED, *_BOUNDS)
+    followed = [_resized(group, groups_here, fields) for group in groups_there]
     if followed != groups_there:
         patch = overlaid(patch, {"spec": {_GROUPS: followed}})
     return patch
@@ -153,12 +158,14 @@ def _count(group: Json) -> int:
     return (1 if replicas is None else int(replicas)) * max(int(hosts), 1)
 
 
-def _resized(group: Json, wanted: list[Json]) -> Json:
+def _resized(group: Json, wanted: list[Json], fields: tuple[str, ...]) -> Json:
+    """The group with these fields as the group of its name has them. What bounds its replicas is never taken away."""
     model = next((candidate for candidate in wanted if candidate.get("groupName") == group.get("groupName")), None)
     if model is None:
         return group
-    sizes = {field: model[field] for field in ("replicas", "numOfHosts") if model.get(field) is not None}
-    return {field: value for field, value in group.items() if field not in ("replicas", "numOfHosts")} | sizes
+    sizes = {field: model[field] for field in fields if model.get(field) is not None}
+    gone = [field for field in _COUNTED if field in fields]
+    return {field: value for field, value in group.items() if field not in gone} | sizes
 
 
 def _head_addresses(*cluster: str) -> tuple[tuple[str, ...], ...]:

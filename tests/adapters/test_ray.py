@@ -161,3 +161,24 @@ def test_the_status_of_a_head_has_names_and_no_addresses(name: str, path: tuple[
     patch = kind.status_patch(with_value(local, kind.copies.suspend, False), remote, NOW)
     assert patch is not None
     assert dig(patch, "status", *path) == {"podName": "head-x", "serviceName": "head-svc"}
+
+
+@pytest.mark.parametrize(("replicas", "before"), [(3, 2), (2, 2)], ids=["grows", "stays"])
+def test_what_bounds_the_replicas_of_a_group_goes_with_them(replicas: int, before: int) -> None:
+    """KubeRay kept to the old `maxReplicas`: the quota of a bigger cluster was held, and its pods never came."""
+    job = sized(CLUSTER, group(replicas, minReplicas=1, maxReplicas=3))
+    remote = started(job, CLUSTER, group(before, minReplicas=2, maxReplicas=2))
+    patch = CLUSTER.forward_patch(job, remote, latest(CLUSTER, job))
+    assert patch is not None
+    (changed,) = patch["spec"]["workerGroupSpecs"]
+    assert (changed["replicas"], changed["minReplicas"], changed["maxReplicas"]) == (replicas, 1, 3)
+
+
+def test_bounds_that_only_the_copy_has_stay() -> None:
+    """The worker's API server fills them in."""
+    job = sized(CLUSTER, group(3))
+    remote = started(job, CLUSTER, group(1, minReplicas=0, maxReplicas=2147483647))
+    patch = CLUSTER.forward_patch(job, remote, latest(CLUSTER, job))
+    assert patch is not None
+    (changed,) = patch["spec"]["workerGroupSpecs"]
+    assert (changed["replicas"], changed["maxReplicas"]) == (3, 2147483647)

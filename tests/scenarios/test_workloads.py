@@ -149,7 +149,8 @@ async def test_evicted_on_worker(scenario: Scenario) -> None:
 
         message = 'Workload evicted on worker cluster: "worker1", resetting for re-admission. Previously: "Ready"'
         await _evicted_with(fleet, message)
-        await fleet.until(lambda: ("Normal", message) in fleet.events())
+        note = f"{message}. There: Preempted to accommodate another"
+        await fleet.until(lambda: ("Normal", note) in fleet.events())
 
 
 @pytest.mark.decisive

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
-from multikueue.core.model import workloads
+from multikueue.core.model import conditions, workloads
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.check_message import Message, admitted_on
 from multikueue.core.model.conditions import condition, is_true, new_condition, timestamp, updated
@@ -80,7 +80,7 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
     evicted = f'Workload evicted on worker cluster: "{cluster}"{why}, resetting for re-admission'
     message = f'{evicted}. Previously: "{situation.state}"'
     yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
-    yield effects.AnnounceWorkload("Normal", message)
+    yield effects.AnnounceWorkload("Normal", f"{message}. There: {plain(conditions.message(copy, 'Evicted'))}")
 
 
 def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:

@@ -23,7 +23,7 @@ from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
-from multikueue.core.model.workloads import is_live
+from multikueue.core.model.workloads import is_live, replaces_slice
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, note_last_worker, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
@@ -260,13 +260,14 @@ def end_settled(situation: Situation, settled: tuple[Json, Outcome]) -> Plan:
 
 def job_stopped_here(situation: Situation) -> Json | None:
     """The job that the manager's Kueue has suspended while it runs, without evicting its Workload; None: it has not, or
-    the job had ended before that, and its end is shown.
+    the job had ended before that, and its end is shown. Before the Workload is Admitted, Kueue has not started it yet.
     """
     job, worker = situation.job, situation.recorded_or_none
     if job is None or situation.recorded_on is None or not situation.adapter.is_stopped_here(job):
         return None
     has_ended = worker is not None and ending.own_end(situation, situation.jobs_on(worker)) is not None
-    return None if has_ended else job
+    started = situation.facts.is_admitted or situation.check_stays_pending or replaces_slice(situation.workload)
+    return job if started and not has_ended else None
 
 
 def stop_here(situation: Situation, job: Json) -> Plan:
@@ -275,7 +276,7 @@ def stop_here(situation: Situation, job: Json) -> Plan:
     What a person has suspended Kueue starts again within `KUEUE_GRACE`: its Workload stays as it is, and so does its
     run.
     """
-    if situation.facts.is_admitted and situation.snapshot.unchanged_here_for < KUEUE_GRACE:
+    if situation.snapshot.unchanged_here_for < KUEUE_GRACE:
         return Plan(row="Kueue starts it again or deletes its Workload").within(KUEUE_GRACE)
     return _stop_first(situation, Plan(tuple(show_stopped(situation, job)), row="release it"))
 

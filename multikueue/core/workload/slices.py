@@ -95,8 +95,7 @@ def _refused_anew(situation: Situation) -> str:
 
 
 def _gets_nothing_more(situation: Situation) -> bool:
-    worker = situation.recorded
-    return worker.removed and worker.is_empty and situation.any_job_on(worker) is None
+    return (worker := situation.recorded).removed and worker.is_empty and situation.any_job_on(worker) is None
 
 
 def _end_at_old_size(situation: Situation) -> tuple[Json, Outcome] | None:
@@ -170,6 +169,7 @@ follow_slice: Final = following(
     Way("stale copy", _is_stale, lambda seen: Plan(tuple(delete_workload(seen, seen.recorded, seen.recorded_copy)))),
     Way("copy goes", lambda seen: seen.recorded.facts.is_leaving, wait),  # or its worker queues it again
     Way("take over", lambda seen: seen.recorded.facts.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
+    Way("evicted there", lambda seen: any(map(workloads.is_evicted, seen.recorded.slices)), begin_anew),
     Way("waits there", otherwise, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
 )
 """Bring a slice to the worker that runs its job, and hand the job over to it."""

@@ -11,7 +11,7 @@ import pytest
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import dig, without
+from multikueue.core.model.objects import clone, dig, without
 from multikueue.core.model.placements import Placement
 from tests.core.building import (
     MARKS_OF_JOBS,
@@ -33,6 +33,7 @@ from tests.core.door import (
     Lost,
     PatchJobStatus,
     PatchWorkload,
+    Snapshot,
     Syncing,
     Unserved,
     Worker,
@@ -357,3 +358,25 @@ def test_its_quota_is_held_no_longer_for_an_end_whose_job_is_out_of_sight(minute
     seen = snapshot(EVICTED, told, job=RUNNING_JOB, quiet_for=timedelta(seconds=20))
     decided = decide(seen, at=NOW + timedelta(minutes=minutes))
     assert decided.row == f"evicted: ends meanwhile: {'job out of sight' if minutes == 1 else 'finish'}"
+
+
+class TestStoppedHereWithoutEviction:
+    """The manager's job is suspended while its status says that it runs."""
+
+    LOCAL = workload(cluster="w1", check="Ready")
+
+    def seen(self, local: Json, minutes: int) -> Snapshot:
+        there = worker("w1", copy_of(self.LOCAL, admitted=True), job_copy_of(self.LOCAL))
+        runs = job(status={"active": 1})
+        return snapshot(local, there, job=runs, unchanged_here_for=timedelta(minutes=minutes))
+
+    @pytest.mark.parametrize("minutes", [0, 1])
+    def test_what_its_kueue_has_yet_to_start_runs_on(self, minutes: int) -> None:
+        """The check is Ready, its Workload not Admitted yet: KubeRay says early that it runs, and it began anew."""
+        assert "stop on w1" not in words(self.seen(self.LOCAL, minutes))
+
+    @pytest.mark.parametrize("minutes", [0, 1])
+    def test_what_it_has_started_stops_after_a_moment(self, minutes: int) -> None:
+        local = clone(self.LOCAL)
+        local["status"]["conditions"].append({"type": "Admitted", "status": "True", "reason": "Admitted"})
+        assert ("stop on w1" in words(self.seen(local, minutes))) is (minutes == 1)

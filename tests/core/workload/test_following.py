@@ -205,7 +205,7 @@ class TestEnds:
         assert words(seen) == ["retry: Admitting remote no longer exists"]
 
     def test_an_eviction_on_the_worker_is_told(self) -> None:
-        """The user sees on which cluster it was evicted, in Kueue's words."""
+        """The user sees on which cluster it was evicted, in Kueue's words, and in the event the worker's own, too."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True, evicted=True), job_copy_of(LOCAL)))
         _, write, event = decide(seen).effects
         text = 'Workload evicted on worker cluster: "w1", resetting for re-admission. Previously: "Ready"'
@@ -213,7 +213,7 @@ class TestEnds:
         assert write.field_manager == ADMISSION_MANAGER
         assert write.object["status"]["admissionChecks"][0]["message"] == text
         assert write.object["status"]["clusterName"] == "w1"
-        assert event == AnnounceWorkload("Normal", text)
+        assert event == AnnounceWorkload("Normal", f"{text}. There: Evicted Preempted")
 
     def test_what_was_stopped_from_here_is_not_told_as_the_workers_doing(self) -> None:
         """A user suspends the job on the manager, where Kueue starts it again."""

@@ -662,3 +662,24 @@ class TestUnlistedWorker:
         free = worker("w2", copy_of(self.WAITING, admitted=True))
         seen = snapshot(self.WAITING, gone, free, siblings=(over,), job=self.GROWN)
         assert ("record w2" in words(seen)) is (minutes == 15)
+
+
+class TestEvictedBeforeTheNextSliceHasIt:
+    """A worker's queue is drained while the job grows: the next slice was held there, though others had room."""
+
+    def test_the_next_slice_begins_anew(self) -> None:
+        left = copy_of(old(), evicted=True, owned=True)
+        stopped = job_copy_of(old(), of=SMALL, suspended=True)
+        seen = growing(worker("w1", copy_of(NEW), shared=stopped, slices=(left,)), worker("w2"))
+        assert "retry: Admitting remote no longer exists" in words(attrs.evolve(seen, quiet_for=KUEUE_GRACE))
+
+    def test_it_waits_where_the_job_runs(self) -> None:
+        runs = copy_of(old(), admitted=True, owned=True)
+        there = worker("w1", copy_of(NEW), shared=OLD_JOB, slices=(runs,))
+        assert words(growing(there, worker("w2"), quiet_for=KUEUE_GRACE)) == []
+
+    def test_admitted_it_takes_over_what_is_stopped(self) -> None:
+        """The worker's Kueue has room again, and starts the job for it."""
+        left = copy_of(old(), evicted=True, owned=True)
+        there = worker("w1", copy_of(NEW, admitted=True), shared=OLD_JOB, slices=(left,))
+        assert those(PatchJob, decide(growing(there)).effects)
