@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import string
 from collections import defaultdict
 from pathlib import Path
@@ -282,3 +283,15 @@ def test_whoever_tells_what_to_do_names_a_row() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Finding", "Remedy")
     }
     assert made == set()
+
+
+@pytest.mark.parametrize("key", REMEDIES)
+def test_what_is_typed_for_each_worker_is_a_command_so_that_the_rest_is_said_once(key: str) -> None:
+    """`let it go on: A; let it go on: B; let it go on: C`."""
+    assert "--context {worker}" not in REMEDIES[key].remedy
+
+
+@pytest.mark.parametrize("key", [key for key, row in REMEDIES.items() if row.audience])
+def test_who_submits_jobs_is_told_no_command_about_workloads(key: str) -> None:
+    """`multikueue rbac user` lets them read Workloads, and no more."""
+    assert re.search(r"kubectl [^;]*\b(delete|patch|annotate|label) workload", REMEDIES[key].remedy) is None

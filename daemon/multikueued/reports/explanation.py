@@ -60,6 +60,8 @@ _OF_THE_RUN: Final = frozenset(
     )
 )
 """The findings of a job that is on its worker and gets nowhere there."""
+OF_WORKERS: Final = (*RUNNING_STATES, JobState.WAITING, JobState.OFFERED)
+"""The states in which what is wrong on workers may be what holds a job up there."""
 _WITHOUT_TROUBLE: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
 
 
@@ -88,7 +90,7 @@ class Seen:
     what they hold up."""
 
     fleet: tuple[Finding, ...] = ()
-    """What is wrong with the fleet: of a job that a worker has, what concerns it is told."""
+    """What is wrong with the fleet: what concerns the job on the workers that have it, or may get it, is told."""
 
     def findings_of(self, other: Json) -> tuple[Finding, ...]:
         """What is wrong with another Workload."""
@@ -148,7 +150,7 @@ def explain(seen: Seen) -> Explanation:
         job=job,
         audience=seen.audience,
         summary="",
-        chain=tuple(links_of(seen.workload, seen.job, job, seen.objects)),
+        chain=tuple(links_of(seen.workload, seen.job, job, seen.objects, [answer.worker for answer in answers])),
         workers=answers,
         next=next_steps(seen.workload, job, answers, findings, seen.objects),
         findings=(),
@@ -197,28 +199,29 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     if job.worker and (removal := taken_away(job.worker, seen.objects)) is not None:
         yield removal
     going = job.state in _WITHOUT_TROUBLE
-    if check := seen.objects.check_for(seen.workload):
-        yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, check))
+    if checks := seen.objects.checks_for(seen.workload):
+        yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, *checks))
     elif job.state in RUNNING_STATES:  # its check was taken away under it
         yield from (queue_finding.mild() for queue_finding in queue_findings(seen.workload, seen.objects))
     yield from narrowed_out(job, answers)
     if job.state is JobState.WAITING:
         yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
-    if job.state in RUNNING_STATES:
-        yield from (fleet_finding.mild() for fleet_finding in seen.fleet if _is_about(fleet_finding, seen, job))
+    if job.state in OF_WORKERS:
+        workers = [job.worker] if job.worker else [answer.worker for answer in answers]
+        yield from (each.mild() for each in seen.fleet if any(_is_about(each, seen, worker) for worker in workers))
     yield from clocks.published(seen.objects, dict.fromkeys((job.worker, *job.offered_to)))
     yield from clocks.clock_findings(seen.workload, seen.job, job, seen.now)
 
 
-def _is_about(fleet_finding: Finding, seen: Seen, job: JobReport) -> bool:
-    """Whether something that is wrong on the worker of a job is its queue there, or its namespace."""
+def _is_about(fleet_finding: Finding, seen: Seen, worker: str) -> bool:
+    """Whether something that is wrong on a worker is the job's queue there, or its namespace."""
     here = local_queue_of(seen.workload)
-    there = seen.objects.names_on(job.worker).local_queue(here)
-    queues = seen.objects.queues_seen(job.worker)
+    there = seen.objects.names_on(worker).local_queue(here)
+    queues = seen.objects.queues_seen(worker)
     target = queues[0].local.get(there, "") if queues is not None else ""
     own = f"Namespace {here.namespace}", f"LocalQueue {here}", f"LocalQueue {there.name}", f"ClusterQueue {target}"
-    return job.worker in fleet_finding.workers and fleet_finding.object in own
+    return worker in fleet_finding.workers and fleet_finding.object in own
 
 
 def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Iterator[Finding]:
