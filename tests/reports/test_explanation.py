@@ -809,3 +809,27 @@ def test_what_happens_next_does_not_contradict_what_to_do() -> None:
 
     assert [wrong.id for wrong in explanation.findings] == ["not-delegated"]
     assert not any("retry" in step.text for step in explanation.next)
+
+
+def test_a_worker_whose_multikueuecluster_is_gone_is_not_said_to_be_out_of_reach() -> None:
+    """The daemon reaches it as before; and what the check says of it is no condition for a move."""
+    words = "has no MultiKueueCluster any more: the job runs there to its end"
+    made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+    made = saying(made, f'The workload was admitted on "worker1" — worker1: {words}')
+    explanation = explained(made, fleet(made, workers=(worker("worker2"),)))
+
+    assert explanation.job.state is JobState.LOST
+    assert explanation.summary == 'It is assigned to worker cluster "worker1", whose MultiKueueCluster is gone.'
+    assert [step.text for step in explanation.next] == [f"worker1 {words}"]
+    assert [wrong.id for wrong in explanation.findings] == ["worker-gone"]
+
+
+def test_a_priority_class_that_may_be_missing_is_named_where_kueue_makes_no_workload() -> None:
+    """It was said that Kueue does not run, or does not know the kind; other jobs of the kind ran."""
+    labels = {**TRAIN["metadata"]["labels"], "kueue.x-k8s.io/priority-class": "urgent"}
+    of = {**TRAIN, "metadata": {**TRAIN["metadata"], "labels": labels}}
+    (wrong,) = unqueued(of, "job/train", fleet()).findings
+
+    assert (wrong.id, 'WorkloadPriorityClass "urgent"' in wrong.why) == ("no-workload", True)
+    assert "kubectl get workloadpriorityclasses" in wrong.remedy
+    assert "multikueue events job/train -n default" in wrong.remedy

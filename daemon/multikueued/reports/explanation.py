@@ -12,7 +12,7 @@ from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import message
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
 from multikueue.errors import Cause
 from multikueued.reports import clocks
@@ -60,6 +60,8 @@ _OF_THE_RUN: Final = frozenset(
     )
 )
 """The findings of a job that is on its worker and gets nowhere there."""
+_PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
+"""Of a job: the name of its WorkloadPriorityClass."""
 OF_WORKERS: Final = (*RUNNING_STATES, JobState.WAITING, JobState.OFFERED)
 """The states in which what is wrong on workers may be what holds a job up there."""
 _WITHOUT_TROUBLE: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
@@ -326,7 +328,11 @@ def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
             how = "has its job, and gives it no quota as it is now" if lacks_quota else admitted
             return f'Worker cluster "{job.worker}" {how}.'
         case JobState.LOST:
-            return f'It is assigned to worker cluster "{job.worker}", which cannot be reached.'
+            gone = any(
+                answer.worker == job.worker and answer.state is AnswerState.MISSING for answer in explanation.workers
+            )
+            lost = "whose MultiKueueCluster is gone" if gone else "which cannot be reached"
+            return f'It is assigned to worker cluster "{job.worker}", {lost}.'
         case JobState.FINISHED | JobState.FAILED:
             if any(finding.id == "job-deleted" for finding in findings):
                 return "Its job was deleted."
@@ -390,4 +396,6 @@ def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding
     if queue not in here:
         seen = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
         return next(iter(queue_findings(seen, objects)))
-    return finding("no-workload", type_name)
+    priority = str(labels_of(job).get(_PRIORITY_LABEL) or "")
+    row = "no-workload@priority" if priority else "no-workload"
+    return finding(row, type_name, job=type_name, namespace=namespace, priority=priority)

@@ -241,7 +241,12 @@ def taken_away_cases() -> Iterator[Case]:
         clusters = (worker("worker1", annotations=at, **how), worker("worker2"))
         yield "worker-detached", objects_of(healthy(runs), clusters=clusters), detached, state
         yield "worker-detached", objects_of(healthy(runs), clusters=clusters), detached, since
-    yield "worker-gone", objects_of(healthy(runs), clusters=(worker("worker2"),)), detached, "is gone: the daemon"
+    yield (
+        "worker-gone",
+        objects_of(healthy(runs), clusters=(worker("worker2"),)),
+        detached,
+        "has that worker: the daemon",
+    )
 
 
 def placement_cases() -> Iterator[Case]:

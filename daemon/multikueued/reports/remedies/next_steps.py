@@ -100,6 +100,8 @@ def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> NextStep:
     if detached_at(annotations_of(cluster)) is not None and said.moves_at is None:
         return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
     words = Message.read(check_message(workload, objects)).by_worker((job.worker,)).get(job.worker)
+    if words is not None and job.worker not in objects.clusters_by_name:
+        return NextStep(f"{job.worker} {words}")
     if words is not None:
         return NextStep(f"the job goes to another worker, unless this one is back before: {words}", said.moves_at)
     since = said.since + _LOST_AFTER if said.since is not None else None
