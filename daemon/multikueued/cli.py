@@ -26,12 +26,12 @@ _QUEUES: Final = {
     "mirror": Subcommand("multikueued.queues.command:mirror_command"),
 }
 _RBAC: Final = {
-    "api-server": Subcommand("multikueued.rbac.command:api_server"),
-    "logs-worker": Subcommand("multikueued.rbac.command:logs_worker"),
-    "manager": Subcommand("multikueued.rbac.command:manager"),
-    "spoke": Subcommand("multikueued.rbac.command:spoke"),
-    "user": Subcommand("multikueued.rbac.command:user"),
-    "worker": Subcommand("multikueued.rbac.command:worker"),
+    "api-server": Subcommand("multikueued.commands.rbac:api_server"),
+    "logs-worker": Subcommand("multikueued.commands.rbac:logs_worker"),
+    "manager": Subcommand("multikueued.commands.rbac:manager"),
+    "spoke": Subcommand("multikueued.commands.rbac:spoke"),
+    "user": Subcommand("multikueued.commands.rbac:user"),
+    "worker": Subcommand("multikueued.commands.rbac:worker"),
 }
 _WORKER: Final = {
     "add": Subcommand("multikueued.workers.command:add"),

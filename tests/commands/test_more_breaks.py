@@ -278,7 +278,7 @@ async def test_a_worker_that_is_cordoned_is_told_by_all_while_a_job_waits_for_it
         findings = (await diagnosed(fleet)).findings, status.findings, (await explained(fleet)).findings
         return [[each.remedy for each in of_reader] for of_reader in findings]
 
-    remedy = "multikueue worker uncordon worker1, if that is over"
+    remedy = "if that is over: multikueue worker uncordon worker1"
     assert await seen_after(look, before=cordon, seconds=10.0) == [[remedy]] * 3
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import orjson
 import pytest
 
@@ -142,3 +145,17 @@ def test_bodies_do_not_show_in_reprs() -> None:
     """They may hold Secrets."""
     secret = {"metadata": {"name": "s"}, "data": {"a": "canary"}}
     assert "canary" not in repr(requests.create(SECRET, secret))
+
+
+@pytest.mark.parametrize(
+    ("resource", "key", "words"),
+    [
+        ("configmaps", ObjectKey("team", "a"), "'configmaps' is no Resource, as multikueue.JOB"),
+        (JOB, "a", """'a' is no ObjectKey, as ObjectKey("namespace", "name")"""),
+        (JOB, ("team", "a"), "is no ObjectKey"),
+    ],
+)
+def test_what_names_no_object_is_told_what_would(resource: Any, key: Any, words: str) -> None:
+    """It was an attribute that a text does not have."""
+    with pytest.raises(TypeError, match=re.escape(words)):
+        requests.get(resource, key)

@@ -11,6 +11,7 @@ import pytest
 
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import new_condition, timestamp
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import (
     CORDON_ANNOTATION,
     GROUP_WORKLOAD_ANNOTATION,
@@ -20,7 +21,7 @@ from multikueue.core.model.labels import (
     QUEUE_LABEL,
     RETRIABLE_ANNOTATION,
 )
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.second_names import SecondName, second_name_status
 from multikueue.errors import Cause
 from multikueue.sandbox.kinds.pods import POD
@@ -30,7 +31,8 @@ from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.published import Published, config_map, written
-from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.audience import Audience
+from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_facts import WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker
 from tests.core.building import condition
@@ -157,8 +159,11 @@ def test_what_somebody_has_named_a_job_becomes_no_command(name: str) -> None:
     rejected = condition("Evicted", "DeactivatedDueToAdmissionCheck")
     made = {**made, "spec": {**made["spec"], "active": False}, "status": {"conditions": [rejected]}}
     made["metadata"]["ownerReferences"][0]["name"] = name
-    (step,) = explained(made).next
-    assert step.text.endswith(": multikueue retry JOB -n default, once the reason is gone")
+    explanation = explained(made)
+    assert explanation.next
+    assert explanation.findings
+    texts = (*(step.text for step in explanation.next), *(wrong.remedy for wrong in explanation.findings))
+    assert not any(name in text for text in texts)
 
 
 def test_when_a_worker_that_refuses_is_asked_again_is_a_fact_of_the_event() -> None:
@@ -700,3 +705,131 @@ def test_a_worker_that_is_asked_and_has_lost_its_namespace_for_the_job_has_a_rem
 
     assert explanation.workers[0].cause == "NamespaceUnnamed"
     assert [finding.id for finding in explanation.findings] == ["namespace-unnamed"]
+
+
+def test_of_several_checks_the_one_that_holds_it_up_is_told() -> None:
+    """The finding said that others say more about checks, and there were none."""
+    made = workload(TRAIN, quota=False)
+    objects = fleet(made)
+    (check,), (queue,) = objects.checks, objects.cluster_queues
+    second = {**check, "metadata": {"name": "second"}, "status": {}}
+    active = {**check, "status": {"conditions": [new_condition("Active", True, "Active", "", now=NOW)]}}
+    words = "Can't admit new workloads: references inactive AdmissionCheck(s): second."
+    inactive = {"conditions": [new_condition("Active", False, "AdmissionCheckInactive", words, now=NOW)]}
+    spec = {**queue["spec"], "admissionChecksStrategy": {"admissionChecks": [{"name": CHECK}, {"name": "second"}]}}
+    queues = ({**queue, "spec": spec, "status": inactive},)
+    explanation = explained(made, changed(objects, checks=(active, second), cluster_queues=queues))
+
+    assert [(wrong.id, wrong.where) for wrong in explanation.findings] == [("check-unseen", "AdmissionCheck second")]
+    assert "AdmissionCheck second: nobody has looked at this check" in "\n".join(
+        explanation_lines(explanation, NOW, 200)
+    )
+
+
+def test_who_may_not_read_the_cluster_queue_is_told_that_it_admits_no_jobs() -> None:
+    """It said that the job waits for quota, and gets it once there is room."""
+    words = "ClusterQueue cluster-queue is inactive"
+    made = workload(TRAIN, quota=False)
+    made = {**made, "status": {"conditions": [new_condition("QuotaReserved", False, "Inadmissible", words, now=NOW)]}}
+    objects = fleet(made)
+    (local,) = objects.local_queues
+    stopped = new_condition("Active", False, "ClusterQueueIsInactive", "Can't submit new workloads", now=NOW)
+    unread = frozenset({CLUSTER_QUEUE, ADMISSION_CHECK, MULTIKUEUE_CONFIG, MULTIKUEUE_CLUSTER})
+    hidden = changed(
+        objects,
+        cluster_queues=(),
+        checks=(),
+        configs=(),
+        clusters=(),
+        local_queues=({**local, "status": {"conditions": [stopped]}},),
+        unread=unread,
+    )
+    explanation = explain(Seen(made, TRAIN, hidden, (), NOW, "kueue-system", audience=Audience.SUBMITTER))
+
+    (wrong,) = explanation.findings
+    assert (wrong.id, wrong.where, wrong.blocking) == ("queue-inactive", "LocalQueue user-queue", True)
+    assert wrong.why == f"it admits no jobs: {words}"
+    assert wrong.remedy == "ask whoever runs the queues: it is theirs to mend"
+    assert explanation.next == ()
+
+
+def test_a_job_that_waits_has_the_doctors_remedy_for_its_queue_there() -> None:
+    """The check says that it is inactive; the daemon has seen that somebody has stopped it."""
+    words = "ClusterQueue cluster-queue is inactive"
+    made = saying(workload(TRAIN, nominated=BOTH), f"Offered to worker1, worker2 — worker1: {words} · worker2: {words}")
+    leads = QueuesOnWorker({ObjectKey("default", "user-queue"): "cluster-queue"}, {})
+    documents = {name: written(Published(WorkerFacts(name, queues=leads), NOW, (), NOW)) for name in BOTH}
+    objects = attrs.evolve(fleet(made), findings=config_map("kueue-system", "multikueue-findings", documents))
+    seen = finding(
+        "worker-cluster-queue", "worker1, worker2, LocalQueue default/user-queue", worker="worker1", name="x"
+    )
+    stopped = attrs.evolve(seen, object="ClusterQueue cluster-queue", workers=BOTH)
+    other = attrs.evolve(seen, object="ClusterQueue of-others", workers=BOTH)
+    explanation = explain(Seen(made, TRAIN, objects, (), NOW, "kueue-system", fleet=(stopped, other)))
+
+    (wrong,) = explanation.findings
+    assert (wrong.id, wrong.remedy, wrong.blocking) == (stopped.id, stopped.remedy, True)
+
+
+def test_an_explanation_says_since_when_and_each_workers_words_once() -> None:
+    quota = "insufficient quota for cpu in flavor default-flavor (3 > 1)"
+    explanation = offered(f"worker1: {quota} · worker2: {quota}")
+    lines = explanation_lines(explanation, NOW + timedelta(seconds=90), 200)
+
+    assert lines[0] == f"job/train in namespace default: Offered since {NOW:%m-%d %H:%M:%SZ} (90s)"
+    (check,) = [line for line in lines if line.startswith("AdmissionCheck")]
+    assert check.split(maxsplit=3)[-1] == "Offered to worker1, worker2"
+    (head,) = [line for line in lines if line.startswith("- ")]
+    assert head == "- the job asks for more cpu than its ClusterQueue on worker1, worker2 has in all"
+
+
+@pytest.mark.parametrize("delegated", [True, False])
+def test_a_job_that_kueue_lets_run_here_is_not_said_to_wait_for_a_worker(delegated: bool) -> None:
+    """Who may not read ClusterQueues was told that it is offered as soon as a worker can take it."""
+    made = workload(TRAIN, checks={})
+    unread = frozenset({CLUSTER_QUEUE, ADMISSION_CHECK, MULTIKUEUE_CONFIG, MULTIKUEUE_CLUSTER})
+    hidden = changed(fleet(made), cluster_queues=(), checks=(), configs=(), clusters=(), unread=unread)
+    of = TRAIN if delegated else {**TRAIN, "spec": {**TRAIN["spec"], "managedBy": None}}
+    explanation = explain(Seen(made, of, hidden, (), NOW, "kueue-system", audience=Audience.SUBMITTER))
+
+    assert (explanation.job.state, explanation.next) == (JobState.LOCAL, ())
+    (wrong,) = explanation.findings
+    assert (wrong.id, wrong.where, wrong.blocking) == ("queue-without-check", "LocalQueue user-queue", delegated)
+    assert wrong.remedy.startswith("submit the job to another queue; or ask whoever runs the queues")
+
+
+def test_what_happens_next_does_not_contradict_what_to_do() -> None:
+    """A job without managedBy has to be created again: to have it looked at once more is in vain."""
+    made = judged(workload(TRAIN, checks={CHECK: "Rejected"}, quota=False), "NotDelegated")
+    words = "The workload is deactivated due to Admission check(s): multikueue, were rejected"
+    evicted = new_condition("Evicted", True, "DeactivatedDueToAdmissionCheck", words, now=NOW)
+    status = {**made["status"], "conditions": [*made["status"]["conditions"], evicted], "admissionChecks": []}
+    made = {**made, "spec": {**made["spec"], "active": False}, "status": status}
+    explanation = explained(made)
+
+    assert [wrong.id for wrong in explanation.findings] == ["not-delegated"]
+    assert not any("retry" in step.text for step in explanation.next)
+
+
+def test_a_worker_whose_multikueuecluster_is_gone_is_not_said_to_be_out_of_reach() -> None:
+    """The daemon reaches it as before; and what the check says of it is no condition for a move."""
+    words = "has no MultiKueueCluster any more: the job runs there to its end"
+    made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+    made = saying(made, f'The workload was admitted on "worker1" — worker1: {words}')
+    explanation = explained(made, fleet(made, workers=(worker("worker2"),)))
+
+    assert explanation.job.state is JobState.LOST
+    assert explanation.summary == 'It is assigned to worker cluster "worker1", whose MultiKueueCluster is gone.'
+    assert [step.text for step in explanation.next] == [f"worker1 {words}"]
+    assert [wrong.id for wrong in explanation.findings] == ["worker-gone"]
+
+
+def test_a_priority_class_that_may_be_missing_is_named_where_kueue_makes_no_workload() -> None:
+    """It was said that Kueue does not run, or does not know the kind; other jobs of the kind ran."""
+    labels = {**TRAIN["metadata"]["labels"], "kueue.x-k8s.io/priority-class": "urgent"}
+    of = {**TRAIN, "metadata": {**TRAIN["metadata"], "labels": labels}}
+    (wrong,) = unqueued(of, "job/train", fleet()).findings
+
+    assert (wrong.id, 'WorkloadPriorityClass "urgent"' in wrong.why) == ("no-workload", True)
+    assert "kubectl get workloadpriorityclasses" in wrong.remedy
+    assert "multikueue events job/train -n default" in wrong.remedy

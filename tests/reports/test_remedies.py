@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import string
 from collections import defaultdict
 from pathlib import Path
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import multikueued
-from multikueue.core.dispatchers.reasons import Reason
 from multikueue.errors import Cause
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES
 from multikueued.reports.remedies.remedy import REMEDIES, SLOTS, RemedyRule, filled
@@ -36,6 +36,7 @@ WORKERS = [
         for words in (f"w1: watch pods: {UNWATCHED}", f"w1: create pods: {DENIED}")
     ),
     ("webhook", 'admission webhook "v.example.com" denied the request: no namespaces "x" not found'),
+    ("policy", "ValidatingAdmissionPolicy 'small.example.com' with binding 'all' denied request: too large"),
     ("webhook-down", 'Internal error occurred: failed calling webhook "v.example.com": connection refused'),
     ("namespace-missing", 'namespaces "team" not found'),
     ("namespace-terminating", "unable to create new content in namespace team because it is being terminated"),
@@ -204,11 +205,32 @@ def test_a_cause_leads_to_its_remedy_whatever_the_message_says(cause: str) -> No
         assert "oslo-2" not in text
 
 
-def test_every_cause_has_a_remedy_or_says_itself_what_is_wrong() -> None:
-    """But what comes with words of its own, as a worker's Kueue says it."""
-    without = {cause for cause in Cause if cause not in BY_CAUSE and not Reason(cause).said}
-    of_others = {Cause.NO_QUOTA, Cause.CHECKS_AWAITED, Cause.EVICTED, Cause.ON_HOLD}
-    assert without == of_others
+WORDS_OF_OTHERS = {
+    *(Cause.NO_QUOTA, Cause.CHECKS_AWAITED, Cause.EVICTED, Cause.ON_HOLD, Cause.REFUSED, Cause.GIVEN_UP),
+    Cause.OBJECT_UNREADABLE,
+}
+"""What a worker's Kueue or API server says: its words lead to a row, or are told as they are."""
+PASSES = {
+    *(Cause.CONNECTING, Cause.JOBS_UNREAD, Cause.FIGURES_AWAITED, Cause.NOT_NOMINATED, Cause.TURN_AWAITED),
+    *(Cause.LEFT_OVER, Cause.MAY_NOT_PREEMPT, Cause.BEING_MOVED, Cause.NOT_TOGETHER, Cause.FAILED_BEFORE),
+    *(Cause.ASKED_BEFORE, Cause.NO_ROOM, Cause.NO_NODES, Cause.CLAIMED, Cause.OTHERS_WAIT, Cause.ON_TRIAL),
+    Cause.NOT_BEST,
+}
+"""What ends without anybody, as other jobs end or a dispatcher goes on."""
+OTHER_FINDINGS = {
+    Cause.UNLISTED: "worker-gone",
+    **dict.fromkeys((Cause.NOT_NAMED, Cause.NOT_SELECTED, Cause.NOT_TOLERATED), "narrowed-out"),
+    **dict.fromkeys((Cause.OTHER_FLAVOR, Cause.UNREADABLE), "narrowed-out"),
+}
+"""What another finding tells of, which has the remedy."""
+OPEN = {Cause.QUEUE_UNFIT, Cause.NEVER_STARTS, Cause.NAME_TOO_LONG}
+"""Somebody has to act, and no finding says what to do: the head of the check says what is wrong, in words of ours."""
+
+
+def test_every_cause_has_a_remedy_or_is_known_to_need_none() -> None:
+    """A sentence of ours is none: it says what is wrong."""
+    assert set(Cause) - BY_CAUSE.keys() == WORDS_OF_OTHERS | PASSES | OTHER_FINDINGS.keys() | OPEN
+    assert {row.id for row in REMEDIES.values()} >= set(OTHER_FINDINGS.values())
 
 
 @pytest.mark.parametrize("rules", [WORKER_RULES, MANAGER_RULES])
@@ -282,3 +304,15 @@ def test_whoever_tells_what_to_do_names_a_row() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Finding", "Remedy")
     }
     assert made == set()
+
+
+@pytest.mark.parametrize("key", REMEDIES)
+def test_what_is_typed_for_each_worker_is_a_command_so_that_the_rest_is_said_once(key: str) -> None:
+    """`let it go on: A; let it go on: B; let it go on: C`."""
+    assert "--context {worker}" not in REMEDIES[key].remedy
+
+
+@pytest.mark.parametrize("key", [key for key, row in REMEDIES.items() if row.audience])
+def test_who_submits_jobs_is_told_no_command_about_workloads(key: str) -> None:
+    """`multikueue rbac user` lets them read Workloads, and no more."""
+    assert re.search(r"kubectl [^;]*\b(delete|patch|annotate|label) workload", REMEDIES[key].remedy) is None

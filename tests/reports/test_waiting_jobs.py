@@ -8,7 +8,8 @@ import pytest
 
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.state import State
-from multikueued.reports.waiting_jobs import why_jobs_wait
+from multikueue.core.model.conditions import new_condition
+from multikueued.reports.waiting_jobs import why_jobs_wait, with_waiting
 from tests.reports.objects import NOW, fleet, job, saying, stored, workload
 
 
@@ -26,3 +27,20 @@ def test_whether_others_have_started_is_read_once_for_all_that_wait(monkeypatch:
     assert not list(why_jobs_wait(fleet(*many), NOW, "kueue-system"))
 
     assert len(asked) == len(many)
+
+
+@pytest.mark.parametrize(
+    ("words", "blocking"),
+    [
+        ("Workload namespace doesn't match ClusterQueue selector", True),
+        ("insufficient quota for cpu in flavor default-flavor (30 > 8)", False),
+    ],
+)
+def test_what_its_submitter_cannot_mend_is_the_operators_in_the_status_too(words: str, blocking: bool) -> None:
+    """Doctor called it an error, and status something beside."""
+    made = workload(stored(job()), quota=False)
+    conditions = [new_condition("QuotaReserved", False, "Pending", words, now=NOW)]
+    objects = fleet({**made, "status": {"conditions": conditions}})
+
+    (wrong,) = with_waiting((), objects, NOW, "kueue-system")
+    assert wrong.blocking is blocking

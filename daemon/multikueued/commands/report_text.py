@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -149,8 +150,10 @@ def mirrors_lines(status: StatusReport) -> list[str]:
 def explanation_lines(explanation: Explanation, now: datetime, width: int) -> list[str]:
     """The whole explanation."""
     job = explanation.job
-    *first, last = paragraph(f"{job.job} in namespace {job.namespace}: {job.state}", width)
-    lines = [*first, last.removesuffix(job.state) + paint(str(job.state)), *paragraph(explanation.summary, width), ""]
+    since = f" since {_moment(job.since)} ({age(job.since, now)})" if job.since is not None else ""
+    *first, last = paragraph(f"{job.job} in namespace {job.namespace}: {job.state}{since}", width)
+    painted = last.replace(f": {job.state}", f": {paint(str(job.state))}", 1)
+    lines = [*first, painted, *paragraph(explanation.summary, width), ""]
     if job.place is not None:
         among = "in its ClusterQueue" if job.state is JobState.QUEUED else "of those held that share a worker with it"
         lines[-1:-1] = paragraph(f"Place {job.place} {among}.", width)
@@ -209,7 +212,9 @@ def finding_lines(finding: Finding, width: int, head: str = "- ", *, wide: bool 
         head: how it begins.
         wide: whether to name its id and side.
     """
-    lines = paragraph(f"{finding.where}: {finding.why}", width, first=head, rest="  ")
+    named = re.search(rf"(?<![\w-]){re.escape(finding.where)}(?![\w-])", finding.why) if finding.workers else None
+    text = f"{finding.where}: {finding.why}" if named is None else finding.why
+    lines = paragraph(text, width, first=head, rest="  ")
     if finding.told and finding.told not in finding.why:
         lines += paragraph(f'it says: "{finding.told}"', width, first="  ", rest="  ")
     if finding.matters:

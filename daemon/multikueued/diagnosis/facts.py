@@ -119,6 +119,8 @@ class Facts:
     """Those that answered, and those that only the daemon has seen."""
     seen_at: Mapping[str, datetime] = attrs.field(factory=dict)
     """When the daemon saw the latter."""
+    queues_at: Mapping[str, datetime] = attrs.field(factory=dict)
+    """When it read their queues, which it does more often."""
     clock: ClockBound | None = None
     """The manager's."""
     not_checked: tuple[NotChecked, ...] = ()
@@ -150,6 +152,7 @@ class Facts:
             workers=dict(sorted(workers.items())),
             credentials={**held, **self.credentials},
             seen_at={name: report.at for name, report in taken.items() if report.at is not None},
+            queues_at={name: report.quota_at for name, report in taken.items() if report.quota_at is not None},
         )
 
     @property

@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from multikueue.core.model.conditions import timestamp
 from multikueue.runtime.loop import utc_now
 from multikueued.commands.options import Format, confirmed, output_option, settings_option, target_of, target_options
+from multikueued.commands.rbac import AccountParameter
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import finding_lines
 from multikueued.commands.tables import paragraph, table
@@ -24,7 +25,6 @@ from multikueued.diagnosis.findings import Diagnosis, Measured, diagnose
 from multikueued.doctor.collect import Examination, gather
 from multikueued.doctor.fixes import fixes, mend
 from multikueued.exits import FINDING, FINE, NOT_REACHABLE
-from multikueued.rbac.command import AccountParameter
 from multikueued.rbac.objects import Account
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.worker_facts import NotChecked

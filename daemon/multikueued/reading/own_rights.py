@@ -29,8 +29,8 @@ from multikueued.reading.pods import PodList, pod_list
 from multikueued.reading.queue_places import read_waiting, with_other_jobs
 from multikueued.reading.source import Explained, JobList, JobsWanted
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation, Seen, Unqueued, explain, unqueued
-from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, job_reports, state_of
+from multikueued.reports.explanation import OF_WORKERS, Explanation, Seen, Unqueued, explain, unqueued
+from multikueued.reports.jobs import JobReport, JobState, job_reports, state_of
 from multikueued.reports.jobs_alone import jobs_alone, summary_alone
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import is_held
@@ -137,8 +137,8 @@ async def explained(
     if namespace and (state is JobState.QUEUED or is_held(job.workload, objects)):  # others have what it waits for
         objects, namespace = await with_other_jobs(client, objects, namespace)
     waits = await read_waiting(client, (job.workload,), objects, namespace, now)
-    runs = state in RUNNING_STATES  # then alone something of the fleet may be about it
-    fleet = tuple(fleet_findings(attrs.evolve(objects, workloads=()), now, daemon_namespace)) if runs else ()
+    asked = state in OF_WORKERS  # then alone something of the fleet may be about it
+    fleet = tuple(fleet_findings(attrs.evolve(objects, workloads=()), now, daemon_namespace)) if asked else ()
     about = (job.workload, job.object, objects, events, now, daemon_namespace, job.unread, job.others)
     return explain(Seen(*about, waits[ObjectKey.of(job.workload)], audience, others_named, fleet))
 

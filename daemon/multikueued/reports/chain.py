@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import attrs
@@ -13,6 +13,7 @@ from multikueue.core.config.quota import check_names
 from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import condition, is_true, message
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -21,11 +22,12 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
 )
+from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of, namespace_of, shortened
 from multikueue.core.model.workloads import CheckState
 from multikueued.reports.jobs import JobReport, JobState, check_message, missing_queue
-from multikueued.reports.objects import ManagerObjects, queue_name, similar
+from multikueued.reports.objects import ManagerObjects, is_admitted_unchecked, queue_name, similar
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_queues import leads_to
 
@@ -35,17 +37,17 @@ _TOLD: Final = 200
 """Bytes of what a check says: it lists all that is missing."""
 
 
-def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]:
+def check_findings(objects: ManagerObjects, *only: str) -> Iterator[Finding]:
     """What is wrong with our AdmissionChecks and the MultiKueueConfigs that they name.
 
     Args:
         objects: of the manager.
-        only: the check to look at; empty: all.
+        only: the checks to look at; none: all.
     """
     if objects.unread & {ADMISSION_CHECK, MULTIKUEUE_CONFIG}:
         return
     for name, check in objects.our_checks.items():
-        if only in ("", name):
+        if not only or name in only:
             yield from _of_check(name, check, objects)
     if objects.our_checks and not only and CLUSTER_QUEUE not in objects.unread:
         yield from _unnamed(objects)
@@ -66,7 +68,9 @@ def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Findi
     if fresh:  # a manager that nobody has set up yet
         yield finding("config-missing@first", where, instead=_placed(wanted, objects), wanted=wanted)
     if condition(check, "Active") is None:
-        yield finding("check-unseen", where)
+        controller = str(dig(check, "spec", "controllerName") or "")
+        guess = similar(controller, [CONTROLLER_NAME]) if controller != CONTROLLER_NAME else ""
+        yield finding("check-unseen", where, controller=controller, guess=guess)
     if not wanted:
         yield finding("check-parameters", where, words)
         return
@@ -121,14 +125,27 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         where = f"LocalQueue {namespace_of(workload)}/{queue_name(workload)}"
         yield finding("local-queue-missing", where, words, missing=missing_queue(workload, objects))
         return
-    yield from _stopped(LOCAL_QUEUE, local, workload)
+    stopped = list(_stopped(LOCAL_QUEUE, local, workload))
+    yield from stopped
     queue = objects.cluster_queue_of(workload)
+    if queue is None and CLUSTER_QUEUE in objects.unread:
+        yield from () if stopped else _of_unread_queue(local, workload, delegated)
+        return
     if queue is None:
         yield from (attrs.evolve(broken, told=words) for broken in without_cluster_queue(local, objects))
         return
     if ADMISSION_CHECK not in objects.unread:
         stopped = list(_stopped(CLUSTER_QUEUE, queue, workload))
         yield from stopped or _of_cluster_queue(queue, objects, delegated)
+
+
+def _of_unread_queue(local: Json, workload: Json, delegated: bool) -> Iterator[Finding]:
+    """What is wrong with a ClusterQueue that may not be read, by what its LocalQueue and the Workload say."""
+    where, problem = f"LocalQueue {name_of(local)}", queue_problem(local)
+    if is_admitted_unchecked(workload):
+        yield finding("queue-without-check@delegated" if delegated else "queue-without-check", where)
+    elif problem and not workloads.has_quota(workload):
+        yield finding("queue-inactive", where, message(workload, "QuotaReserved") or problem)
 
 
 def without_cluster_queue(local: Json, objects: ManagerObjects) -> Iterator[Finding]:
@@ -182,15 +199,16 @@ def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
     """Whether a ClusterQueue is inactive only because of AdmissionChecks, of which other findings tell."""
     if (condition(queue, "Active") or {}).get("reason") not in _BY_CHECKS:
         return False
-    ours, named = objects.check_of_queue(queue), check_names(queue)
+    named = check_names(queue)
+    waiting = [name for name in objects.checks_of_queue(queue) if not is_true(objects.our_checks[name], "Active")]
     if any(name not in objects.checks_by_name for name in named):
         return True
     if any(name_of(placement) in named and not is_true(placement, "Active") for placement in _placements(objects)):
         return True
-    if ours is None or is_true(objects.our_checks[ours], "Active"):
+    if not waiting:
         return False
-    workers = (objects.clusters_by_name.get(name, {}) for name in objects.workers_of(ours))
-    return any(check_findings(objects, ours)) or not all(is_true(worker, "Active") for worker in workers)
+    workers = (objects.clusters_by_name.get(name, {}) for check in waiting for name in objects.workers_of(check))
+    return any(check_findings(objects, *waiting)) or not all(is_true(worker, "Active") for worker in workers)
 
 
 def _of_placements(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
@@ -232,11 +250,13 @@ class ChainLink:
     """`Active`, `Inactive`, `Missing`, the state of a Workload or of a check."""
     ok: bool
     told: str
-    """What it says."""
+    """What it says; of a check without what workers say, which stands in their answers."""
 
 
-def links_of(workload: Json, job: Json | None, report: JobReport, objects: ManagerObjects) -> Iterator[ChainLink]:
-    """What each object says, in order, up to the first that is missing."""
+def links_of(
+    workload: Json, job: Json | None, report: JobReport, objects: ManagerObjects, answering: Collection[str]
+) -> Iterator[ChainLink]:
+    """What each object says, in order, up to the first that is missing; `answering` are the workers with answers."""
     yield ChainLink("Job", report.job, str(report.state), report.state is not JobState.REJECTED, managed_by(job))
     local = objects.local_queue_of(workload)
     yield _queue(LOCAL_QUEUE, f"{report.namespace}/{queue_name(workload)}", local, objects)
@@ -248,8 +268,8 @@ def links_of(workload: Json, job: Json | None, report: JobReport, objects: Manag
     if name is None:
         return
     checked = workloads.check_state(workload, name) if objects.check_of(workload) else None
-    ok = checked not in (CheckState.REJECTED, CheckState.RETRY)
-    yield ChainLink("AdmissionCheck", name, str(checked or "not on it yet"), ok, check_message(workload, objects))
+    ok, words = checked not in (CheckState.REJECTED, CheckState.RETRY), Message.read(check_message(workload, objects))
+    yield ChainLink("AdmissionCheck", name, str(checked or "not on it yet"), ok, words.without(answering).render())
     config = objects.config_of(name)
     if config is None and MULTIKUEUE_CONFIG in objects.unread:
         return

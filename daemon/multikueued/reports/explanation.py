@@ -12,7 +12,7 @@ from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import message
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
 from multikueue.errors import Cause
 from multikueued.reports import clocks
@@ -60,6 +60,10 @@ _OF_THE_RUN: Final = frozenset(
     )
 )
 """The findings of a job that is on its worker and gets nowhere there."""
+_PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
+"""Of a job: the name of its WorkloadPriorityClass."""
+OF_WORKERS: Final = (*RUNNING_STATES, JobState.WAITING, JobState.OFFERED)
+"""The states in which what is wrong on workers may be what holds a job up there."""
 _WITHOUT_TROUBLE: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
 
 
@@ -88,7 +92,7 @@ class Seen:
     what they hold up."""
 
     fleet: tuple[Finding, ...] = ()
-    """What is wrong with the fleet: of a job that a worker has, what concerns it is told."""
+    """What is wrong with the fleet: what concerns the job on the workers that have it, or may get it, is told."""
 
     def findings_of(self, other: Json) -> tuple[Finding, ...]:
         """What is wrong with another Workload."""
@@ -148,7 +152,7 @@ def explain(seen: Seen) -> Explanation:
         job=job,
         audience=seen.audience,
         summary="",
-        chain=tuple(links_of(seen.workload, seen.job, job, seen.objects)),
+        chain=tuple(links_of(seen.workload, seen.job, job, seen.objects, [answer.worker for answer in answers])),
         workers=answers,
         next=next_steps(seen.workload, job, answers, findings, seen.objects),
         findings=(),
@@ -197,28 +201,29 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     if job.worker and (removal := taken_away(job.worker, seen.objects)) is not None:
         yield removal
     going = job.state in _WITHOUT_TROUBLE
-    if check := seen.objects.check_for(seen.workload):
-        yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, check))
+    if checks := seen.objects.checks_for(seen.workload):
+        yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, *checks))
     elif job.state in RUNNING_STATES:  # its check was taken away under it
         yield from (queue_finding.mild() for queue_finding in queue_findings(seen.workload, seen.objects))
     yield from narrowed_out(job, answers)
     if job.state is JobState.WAITING:
         yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
-    if job.state in RUNNING_STATES:
-        yield from (fleet_finding.mild() for fleet_finding in seen.fleet if _is_about(fleet_finding, seen, job))
+    if job.state in OF_WORKERS:
+        workers = [job.worker] if job.worker else [answer.worker for answer in answers]
+        yield from (each.mild() for each in seen.fleet if any(_is_about(each, seen, worker) for worker in workers))
     yield from clocks.published(seen.objects, dict.fromkeys((job.worker, *job.offered_to)))
     yield from clocks.clock_findings(seen.workload, seen.job, job, seen.now)
 
 
-def _is_about(fleet_finding: Finding, seen: Seen, job: JobReport) -> bool:
-    """Whether something that is wrong on the worker of a job is its queue there, or its namespace."""
+def _is_about(fleet_finding: Finding, seen: Seen, worker: str) -> bool:
+    """Whether something that is wrong on a worker is the job's queue there, or its namespace."""
     here = local_queue_of(seen.workload)
-    there = seen.objects.names_on(job.worker).local_queue(here)
-    queues = seen.objects.queues_seen(job.worker)
+    there = seen.objects.names_on(worker).local_queue(here)
+    queues = seen.objects.queues_seen(worker)
     target = queues[0].local.get(there, "") if queues is not None else ""
     own = f"Namespace {here.namespace}", f"LocalQueue {here}", f"LocalQueue {there.name}", f"ClusterQueue {target}"
-    return job.worker in fleet_finding.workers and fleet_finding.object in own
+    return worker in fleet_finding.workers and fleet_finding.object in own
 
 
 def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Iterator[Finding]:
@@ -323,7 +328,11 @@ def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
             how = "has its job, and gives it no quota as it is now" if lacks_quota else admitted
             return f'Worker cluster "{job.worker}" {how}.'
         case JobState.LOST:
-            return f'It is assigned to worker cluster "{job.worker}", which cannot be reached.'
+            gone = any(
+                answer.worker == job.worker and answer.state is AnswerState.MISSING for answer in explanation.workers
+            )
+            lost = "whose MultiKueueCluster is gone" if gone else "which cannot be reached"
+            return f'It is assigned to worker cluster "{job.worker}", {lost}.'
         case JobState.FINISHED | JobState.FAILED:
             if any(finding.id == "job-deleted" for finding in findings):
                 return "Its job was deleted."
@@ -387,4 +396,6 @@ def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding
     if queue not in here:
         seen = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
         return next(iter(queue_findings(seen, objects)))
-    return finding("no-workload", type_name)
+    priority = str(labels_of(job).get(_PRIORITY_LABEL) or "")
+    row = "no-workload@priority" if priority else "no-workload"
+    return finding(row, type_name, job=type_name, namespace=namespace, priority=priority)

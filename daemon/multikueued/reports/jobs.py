@@ -19,7 +19,7 @@ from multikueue.core.model.objects import dig, is_terminating, labels_of, name_o
 from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
-from multikueued.reports.objects import ManagerObjects, queue_name, similar
+from multikueued.reports.objects import ManagerObjects, is_admitted_unchecked, queue_name, similar
 from multikueued.reports.typenames import type_name
 
 
@@ -134,7 +134,8 @@ def state_of(workload: Json, objects: ManagerObjects) -> JobState:
     if is_terminating(workload):
         return JobState.STOPPING
     check = objects.check_of(workload)
-    if check is None and objects.cluster_queue_of(workload) and not objects.may_be_checked(workload):
+    queue_is_known = objects.cluster_queue_of(workload) is not None or is_admitted_unchecked(workload)
+    if check is None and queue_is_known and not objects.may_be_checked(workload):
         return JobState.LOCAL
     state = workloads.check_state(workload, check) if check is not None else CheckState.PENDING
     if state is CheckState.REJECTED:

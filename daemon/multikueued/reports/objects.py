@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import Final
@@ -156,6 +156,8 @@ class ManagerObjects:
         """Whether the ClusterQueue of a Workload has a check of ours, or one that does not exist, or that may not be
         read.
         """
+        if is_admitted_unchecked(workload):
+            return False
         if self.unread & _ON_THE_WAY or self.queue_check(workload) is not None:
             return True
         return any(name not in self.checks_by_name for name in check_names(self.cluster_queue_of(workload) or {}))
@@ -199,6 +201,11 @@ class ManagerObjects:
         """The check of ours that a Workload has, or will get from its ClusterQueue."""
         return self.check_of(workload) or self.queue_check(workload)
 
+    def checks_for(self, workload: Json) -> list[str]:
+        """All checks of ours that a Workload has, or will get from its ClusterQueue."""
+        own = (str(check.get("name")) for check in workloads.checks(workload) if check.get("name") in self.our_checks)
+        return list(dict.fromkeys((*own, *self.checks_of_queue(self.cluster_queue_of(workload) or {}))))
+
     def local_queue_of(self, workload: Json) -> Json | None:
         """The LocalQueue that a Workload names."""
         return self.local_queues_by_key.get(local_queue_of(workload))
@@ -218,7 +225,17 @@ class ManagerObjects:
 
     def check_of_queue(self, cluster_queue: Json) -> str | None:
         """The first check of ours on a ClusterQueue."""
-        return next((name for name in check_names(cluster_queue) if name in self.our_checks), None)
+        return next(self.checks_of_queue(cluster_queue), None)
+
+    def checks_of_queue(self, cluster_queue: Json) -> Iterator[str]:
+        """All checks of ours on a ClusterQueue: one of them holds its jobs up as well as the other."""
+        return (name for name in check_names(cluster_queue) if name in self.our_checks)
+
+
+def is_admitted_unchecked(workload: Json) -> bool:
+    """Whether Kueue lets a job run here without any check: so its ClusterQueue has none, whoever may read that."""
+    placed = workloads.cluster_name(workload) is not None or workloads.noted_worker(workload)
+    return workloads.is_admitted(workload) and not (workloads.checks(workload) or placed)
 
 
 def queue_name(workload: Json) -> str:

@@ -15,7 +15,7 @@ from multikueue.core.model.objects import dig, name_of
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.audience import once
+from multikueued.reports.remedies.audience import for_operators_alone, once
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.typenames import title
@@ -73,12 +73,13 @@ def with_waiting(
     findings: Iterable[Finding], objects: ManagerObjects, now: datetime, daemon_namespace: str
 ) -> list[Finding]:
     """Findings about a fleet, with what keeps jobs waiting: each cause once, as the first such job tells it. What is
-    about the jobs alone their submitters mend, and no operator.
+    about the jobs alone, and their submitters can mend, is no operator's.
     """
     alike: Counter[str] = Counter()
     grave = list[Finding]()
     for finding in why_jobs_wait(objects, now, daemon_namespace, most=AT_A_LOOK):
         alike[finding.id] += 1
         if finding.blocking and alike[finding.id] <= MOST_ALIKE:
-            grave.append(finding.mild(not finding.workers or finding.id in _MEANT))
+            own = not finding.workers and not for_operators_alone(finding)
+            grave.append(finding.mild(own or finding.id in _MEANT))
     return once(findings, grave)

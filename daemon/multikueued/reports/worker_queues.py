@@ -71,7 +71,8 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
             if resource not in limits and resource == "pods":
                 continue  # counted only where a queue covers it
             if resource not in limits:
-                return Reason(Cause.NEVER_FITS, f"it has no quota for {resource}", about={"resource": resource})
+                why = f'its ClusterQueue "{leads}" has no quota for {resource}'
+                return Reason(Cause.NEVER_FITS, why, about={"resource": resource})
             wanted, most = thousandths(amount), max(limits[resource])
             if wanted > most:
                 why = f"insufficient quota for {resource} ({wanted / 1000:g} > {most / 1000:g})"

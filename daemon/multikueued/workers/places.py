@@ -11,10 +11,11 @@ import click
 
 from multikueue.core.model.kinds import NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, resource_version
+from multikueue.core.model.objects import dig, resource_version, uid
 from multikueue.core.model.outside_text import one_line
 from multikueue.errors import AlreadyExists, Conflict, NotFound
 from multikueue.protocols import ApiClient, read
+from multikueued.exits import CommandError
 from multikueued.rbac.objects import RESOURCES
 from multikueued.reading.manager_lists import cluster_of
 from multikueued.settings.config import Settings
@@ -72,12 +73,20 @@ async def apply_all(client: ApiClient, made: Iterable[Json]) -> None:
         await client.apply(RESOURCES[obj["kind"]], obj, field_manager=FIELD_MANAGER)
 
 
-async def remove(client: ApiClient, resource: Resource, key: ObjectKey) -> bool:
-    """Delete an object; return whether it was there."""
+async def remove(client: ApiClient, resource: Resource, obj: Json) -> bool:
+    """Delete an object that was read; return whether it was still there.
+
+    Raises:
+        CommandError: another one has its name by now.
+    """
+    key = ObjectKey.of(obj)
     try:
-        await client.delete(resource, key)
+        await client.delete(resource, key, uid=uid(obj))
     except NotFound:
         return False
+    except Conflict as error:
+        again = "it was made anew meanwhile, and stays: run the same command again if that one is to go, too"
+        raise CommandError(f"{resource.gvk.kind} {key}: {again}") from error
     return True
 
 

@@ -100,7 +100,7 @@ def _has_jobs(name: str, running: list[Json]) -> str:
 async def _forget(manager: ManagerAccess, name: str, cluster: Json | None) -> bool:
     """Delete the MultiKueueCluster, and the Secret if it is ours; return whether there was a Secret."""
     secret = await kubeconfig_secret(manager, name, cluster)
-    if cluster is not None and await remove(manager.client, MULTIKUEUE_CLUSTER, ObjectKey.of(cluster)):
+    if cluster is not None and await remove(manager.client, MULTIKUEUE_CLUSTER, cluster):
         manager.say(f"manager: MultiKueueCluster {name} is deleted")
     if secret is None:
         return False
@@ -110,7 +110,7 @@ async def _forget(manager: ManagerAccess, name: str, cluster: Json | None) -> bo
         manager.say(f"manager: Secret {key} is that of {', '.join(sharing)}, too, and stays")
     elif not objects.is_ours(secret):
         manager.say(f"manager: Secret {key} was not made by this command, and stays: delete it yourself")
-    elif await remove(manager.client, SECRET, key):
+    elif await remove(manager.client, SECRET, secret):
         manager.say(f"manager: Secret {key} is deleted")
     return True
 
@@ -135,7 +135,7 @@ async def _clear(manager: ManagerAccess, name: str, worker: ApiClient, side: Wor
         )
     account = ObjectKey(side.namespace, side.account)
     for secret in await account_secrets(worker, side):
-        await remove(worker, SECRET, ObjectKey.of(secret))
+        await remove(worker, SECRET, secret)
     for resource, key in (
         (CLUSTER_ROLE_BINDING, ObjectKey("", side.role)),
         (CLUSTER_ROLE, ObjectKey("", side.role)),
@@ -145,5 +145,5 @@ async def _clear(manager: ManagerAccess, name: str, worker: ApiClient, side: Wor
     ):
         obj = await read(worker, resource, key)
         if obj is not None and objects.is_ours(obj):
-            await remove(worker, resource, key)
+            await remove(worker, resource, obj)
     manager.say(f"{name}: the account {account}, its role and its tokens are deleted")

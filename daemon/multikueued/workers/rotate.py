@@ -101,7 +101,7 @@ async def _void(manager: ManagerAccess, worker: ClusterClient, name: str, replac
             stays = f"Secret {key} stays, as MultiKueueCluster {other} has a token of it: rotate that, too"
             manager.say(f"{name}: the daemon uses the new token; {stays}")
             return
-    if await remove(worker, SECRET, key):
+    if await remove(worker, SECRET, replaced):
         manager.say(f"{name}: the daemon uses the new token; Secret {key} is deleted, its token void")
 
 

@@ -44,6 +44,10 @@ class Backoff:
         wait, last = plain * (1.0 + self.jitter * fraction), given_up_in - LAST_ATTEMPT
         return min(wait, last, given_up_in / 2) if last > 1.0 else wait
 
+    def within(self, longest: float) -> Backoff:
+        """The same, with no wait that is longer than so many seconds."""
+        return attrs.evolve(self, cap=min(self.cap, longest / (1.0 + self.jitter)))
+
 
 ITEM_BACKOFF = Backoff(base=0.005, cap=60.0, jitter=0.2)
 """For one key of a controller. The base is client-go's 5 ms. The cap is a minute; client-go waits up to 1000 s."""

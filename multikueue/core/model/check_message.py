@@ -51,6 +51,10 @@ class Message:
         words = (part.partition(": ") for part in self.parts)
         return {name: why for name, _, why in words if name in names}
 
+    def without(self, names: Collection[str]) -> Message:
+        """The same without what the workers of these names say."""
+        return Message(self.head, tuple(part for part in self.parts if part.partition(": ")[0] not in names))
+
 
 def part(worker: str, why: str) -> str:
     """What one worker says."""

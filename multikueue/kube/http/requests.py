@@ -1,6 +1,7 @@
 """Requests as values: method, path, query, headers and body of every verb. Building them does no I/O.
 
-They raise `Invalid` if a key does not name exactly one object, or a resource exactly one: others choose the names.
+They raise `Invalid` if a key does not name exactly one object, or a resource exactly one: others choose the names. What
+is no `Resource` or no `ObjectKey` at all is a TypeError: their caller has chosen it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Request:
 
 
 def _collection(resource: Resource, namespace: str) -> str:
+    _check("Resource, as multikueue.JOB", Resource, resource)
     parts = [_version(resource, resource.gvk.group, resource.gvk.version)]
     if namespace and resource.namespaced:
         parts += ["namespaces", _segment(resource, "namespace", namespace)]
@@ -74,10 +76,17 @@ def _version(resource: Resource, group: str, version: str) -> str:
 
 def _object(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
     """The path of one object. Without a name it would be the collection, and DELETE would delete all of it."""
+    _check('ObjectKey, as ObjectKey("namespace", "name")', ObjectKey, key)
+    collection = _collection(resource, key.namespace)
     if resource.namespaced and not key.namespace:
         raise Invalid(f"{resource} {key.name!r}: a namespace is required")
-    path = f"{_collection(resource, key.namespace)}/{_segment(resource, 'name', key.name)}"
+    path = f"{collection}/{_segment(resource, 'name', key.name)}"
     return f"{path}/{subresource}" if subresource else path
+
+
+def _check(wanted: str, of: type, given: object) -> None:
+    if not isinstance(given, of):
+        raise TypeError(f"{given!r} is no {wanted}")
 
 
 def _segment(resource: Resource, field: str, value: str) -> str:

@@ -112,6 +112,8 @@ class Informer(Indexer):
     given_up_in: Callable[[InformerStatus], float] = attrs.field(default=lambda _: math.inf, kw_only=True)
     """Seconds until nobody waits for a server that fails any more: it is asked just before that. Gets the status before
     the failure."""
+    longest_wait: Callable[[], float] = attrs.field(default=lambda: math.inf, kw_only=True)
+    """Seconds between two attempts at most, unless the server wants more."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
     current: bool = attrs.field(default=False, init=False)
     """Whether `run` is under way and has read a list. It may end and begin again: until then the store is of that
@@ -331,13 +333,13 @@ class Informer(Indexer):
 
     async def _back_off(self, error: ApiError) -> None:
         failures, now, jitter = self._reflector.state.failures, anyio.current_time(), self.fraction()
-        silent, again = max(0.0, now - self.heard_at()), self.refused_backoff
+        silent, longest = max(0.0, now - self.heard_at()), self.longest_wait()
         status = self.status.failed(
             error,
             failures,
             now,
-            backoff=self.backoff,
-            refused=again,
+            backoff=self.backoff.within(longest),
+            refused=self.refused_backoff.within(longest),
             fraction=jitter,
             silent_for=silent,
             given_up_in=self.given_up_in(self.status),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -138,7 +138,8 @@ class WorkerInformers(WorkerCopies):
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
         is_used = partial(_is_used, settings, name, workloads)
-        followed = partial(_jobs, informer, partial(_rest, workloads, is_used), settings, name, earlier)
+        of_jobs = partial(informer, sleep=partial(_rest, workloads))
+        followed = partial(_jobs, of_jobs, is_used, settings, name, earlier)
         jobs = {row.resource.gvk: followed(row) for row in settings.adapters.followed}
         return cls(
             client,
@@ -287,11 +288,15 @@ def _is_used(settings: WorkerSettings, name: ClusterName, workloads: Informer, g
     return settings.is_used(name, gvk, workloads.values())
 
 
-async def _rest(workloads: Informer, is_used: Callable[[GVK], bool], gvk: GVK, seconds: float) -> None:
-    """Wait out a back-off of a kind, at most until its worker is back. Where something of it may be there, it is asked
-    for as often as a lost worker."""
-    with anyio.move_on_after(min(seconds, CONNECTION_BACKOFF.cap) if is_used(gvk) else seconds):
+async def _rest(workloads: Informer, seconds: float) -> None:
+    """Wait out a back-off of a kind, at most until its worker is back."""
+    with anyio.move_on_after(seconds):
         await workloads.wait_recovered()
+
+
+def _longest_wait(is_used: Callable[[GVK], bool], gvk: GVK) -> float:
+    """Where something of a kind may be there, it is asked for as often as a lost worker."""
+    return CONNECTION_BACKOFF.cap if is_used(gvk) else math.inf
 
 
 def _shares(name: ClusterName, to: WorkerSettings) -> CopyShares:
@@ -307,7 +312,7 @@ def _full(name: ClusterName, client: ApiClient, settings: WorkerSettings) -> Ful
 
 def _jobs(
     informer: partial[Informer],
-    rest: Callable[[GVK, float], Awaitable[None]],
+    is_used: Callable[[GVK], bool],
     to: WorkerSettings,
     name: ClusterName,
     old: WorkerInformers | None,
@@ -316,7 +321,7 @@ def _jobs(
     before = old.cache_of(kind.resource.gvk) if old is not None else None
     followed = informer(
         kind.resource,
-        sleep=partial(rest, kind.resource.gvk),
+        longest_wait=partial(_longest_wait, is_used, kind.resource.gvk),
         flaw=kind.flaw,
         indexes={"workload": partial(kind.copy_entries, noted=True), CONTROLLER: controller_kinds},
         transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),

@@ -297,3 +297,32 @@ async def test_a_secret_that_another_name_of_the_cluster_needs_is_not_to_be_dele
     await remove_worker(access, "rome", timeout=0.0, force=True, worker=None, side=SIDE)
     assert "manager: Secret kueue-system/oslo-kubeconfig is that of oslo, too, and stays" in here.said
     assert await here.kubeconfig()
+
+
+@attrs.frozen
+class MadeAnew:
+    """A client of a manager on which somebody makes each MultiKueueCluster anew, just before it is deleted."""
+
+    client: Any
+    manager: InMemoryCluster
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    async def delete(self, resource: Resource, key: ObjectKey, **options: Any) -> Any:
+        if resource == MULTIKUEUE_CLUSTER:
+            await self.client.delete(resource, key)
+            await self.manager.put(multikueue_cluster(key.name))
+        return await self.client.delete(resource, key, **options)
+
+
+async def test_a_worker_that_is_made_anew_while_it_is_removed_stays() -> None:
+    """Its jobs may take long to end: what has its name by then was never asked about."""
+    here = await Scene.make()
+    client: Any = MadeAnew(here.manager.client(), here.manager)
+    access = ManagerAccess(client, Settings(namespace="kueue-system"), here.said.append)
+
+    with pytest.raises(CommandError, match="MultiKueueCluster rome: it was made anew meanwhile, and stays"):
+        await remove_worker(access, "rome", timeout=0.0, force=True, worker=None, side=SIDE)
+
+    assert await here.manager.get(MULTIKUEUE_CLUSTER, "rome") is not None

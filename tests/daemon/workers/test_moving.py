@@ -62,7 +62,7 @@ class TestFitting:
             (queue({"cpu": {"nominalQuota": "3"}}), ""),
             (queue({"cpu": {"nominalQuota": "2500m"}}), "insufficient quota for cpu (3 > 2.5)"),
             (queue({"cpu": {"nominalQuota": "1"}}, {"cpu": {"nominalQuota": "4"}}), ""),
-            (queue({"memory": {"nominalQuota": "1Gi"}}), "it has no quota for cpu"),
+            (queue({"memory": {"nominalQuota": "1Gi"}}), 'its ClusterQueue "cq" has no quota for cpu'),
             (queue({"cpu": {"nominalQuota": "1"}}, cohortName="all"), ""),
             (
                 queue({"cpu": {"nominalQuota": "1", "borrowingLimit": "1"}}, cohortName="all"),

@@ -241,7 +241,12 @@ def taken_away_cases() -> Iterator[Case]:
         clusters = (worker("worker1", annotations=at, **how), worker("worker2"))
         yield "worker-detached", objects_of(healthy(runs), clusters=clusters), detached, state
         yield "worker-detached", objects_of(healthy(runs), clusters=clusters), detached, since
-    yield "worker-gone", objects_of(healthy(runs), clusters=(worker("worker2"),)), detached, "is gone: the daemon"
+    yield (
+        "worker-gone",
+        objects_of(healthy(runs), clusters=(worker("worker2"),)),
+        detached,
+        "has that worker: the daemon",
+    )
 
 
 def placement_cases() -> Iterator[Case]:
@@ -879,3 +884,38 @@ def test_the_verbs_of_a_resource_are_named_together() -> None:
     (finding,) = findings(with_worker(permissions=(*lacking, status)))
     words = "may not create, delete, get workloads.kueue.x-k8s.io; patch workloads/status.kueue.x-k8s.io"
     assert finding.why.endswith(words)
+
+
+def test_a_misspelt_worker_is_one_finding() -> None:
+    """That the one which is meant is listed nowhere follows from it, and removing that would be wrong."""
+    said = [
+        (finding.id, finding.severity) for finding in findings(with_objects(configs=(config(("worker1", "wroker2")),)))
+    ]
+    assert said == [("cluster-missing", Severity.WARNING)]
+
+
+def test_a_second_check_that_nobody_looks_at_is_one_finding() -> None:
+    """The queue is inactive for it, though the first of its checks is not."""
+    second = {**admission_check("kueue.x-k8s.io/multikueu"), "metadata": {"name": "second"}}
+    named = {"admissionChecksStrategy": {"admissionChecks": [{"name": CHECK}, {"name": "second"}]}}
+    words = "Can't admit new workloads: references inactive AdmissionCheck(s): second."
+    inactive = {"conditions": [new_condition("Active", False, "AdmissionCheckInactive", words, now=NOW)]}
+    objects = with_queue(spec=named, status=inactive).objects
+    facts = healthy(objects=attrs.evolve(objects, checks=(*objects.checks, second)), settings_known=False)
+
+    (finding,) = findings(facts)
+    assert (finding.id, finding.where) == ("check-unseen", "AdmissionCheck second")
+    guess = 'kueue.x-k8s.io/multikueu (did you mean "kueue.x-k8s.io/multikueue"?)'
+    assert finding.why == f"nobody has looked at this check: no daemon runs whose controllerName is {guess}"
+
+
+def test_what_the_daemon_has_read_of_queues_since_a_job_went_there_counts() -> None:
+    """It reads queues every half a minute, and looks at all else every ten minutes."""
+    placed = workload(job("placed"), cluster="worker1", checks={CHECK: "Ready"})
+    stopped = worker_facts(queues=queues(stopPolicy="Hold"))
+    facts = healthy(placed, workers={"worker1": stopped, "worker2": worker_facts("worker2")})
+    before = {name: NOW - timedelta(minutes=5) for name in facts.workers}
+
+    (finding,) = findings(attrs.evolve(facts, seen_at=before, queues_at=dict.fromkeys(before, NOW)))
+    assert (finding.id, finding.workers) == ("worker-cluster-queue", ("worker1",))
+    assert findings(attrs.evolve(facts, seen_at=before, queues_at=before)) == ()

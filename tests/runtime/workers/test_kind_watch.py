@@ -161,3 +161,19 @@ def serves_no_jobs(fleet: Fleet, worker: str) -> None:
 async def _runs(fleet: Fleet) -> bool:
     jobs = (await DirectClient(fleet.workers["worker1"]).list(JOB)).items
     return any((job.get("status") or {}).get("active") for job in jobs)
+
+
+async def test_a_server_that_says_when_it_may_be_asked_again_is_waited_for() -> None:
+    """Also where something of the kind may be there: only our own back-off is shortened for that."""
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching():
+        async with fleet.kueues():
+            await fleet.submit("job")
+            await until(lambda: _runs(fleet))
+        wants = Refuse(503, retry_after=300)
+        fleet.workers["worker1"].faults.add(wants, on=Match(("list", "watch"), "jobs", user="multikueue"))
+        fleet.workers["worker1"].faults.connections.drop()
+        await anyio.sleep(3600)
+        before = fleet.requests("worker1", "list", JOB)
+        await anyio.sleep(900)
+        assert fleet.requests("worker1", "list", JOB) - before <= 4

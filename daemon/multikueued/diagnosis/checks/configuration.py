@@ -128,12 +128,14 @@ def queues_without_target(facts: Facts) -> Iterator[Finding]:
 
 @check("worker-unlisted")
 def unlisted_workers(facts: Facts) -> Iterator[Spot]:
-    """A worker is in no MultiKueueConfig of a check, and all of these are there."""
+    """A worker is in no MultiKueueConfig of a check, and all of these are there, and list none that is not."""
     known, unread = facts.objects.clusters_by_name, facts.objects.unread
     if unread & {ADMISSION_CHECK, MULTIKUEUE_CONFIG}:
         return
-    if any(facts.objects.config_of(name) is None for name in facts.objects.our_checks):
-        return  # it may be in that one, of which another finding tells
+    if any(facts.objects.config_of(name) is None for name in facts.objects.our_checks) or any(
+        problem.id == "cluster-missing" for problem in facts.of_checks
+    ):
+        return  # it may be in that one, or be meant by that name, of which another finding tells
     for worker in facts.worker_reports:
         if worker.state != "Missing" and not worker.checks:
             why, kept = "no MultiKueueConfig of a check lists it", OWNER_LABEL in labels_of(known[worker.name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 import attrs
@@ -129,7 +130,7 @@ def without_namespace(facts: Facts) -> Iterator[Spot]:
     """A namespace with queues here does not exist on a worker."""
     alike: dict[tuple[str, str], dict[tuple[str, ObjectKey], None]] = defaultdict(dict)
     for worker in facts.workers.values():
-        for here, key in _queues_for(facts, worker.name):
+        for here, key in _queues_for(facts, worker.name, facts.seen_at):
             if worker.namespaces is not None and key.namespace not in worker.namespaces:
                 alike[here.namespace, key.namespace][worker.name, here] = None
     for (namespace, there), lacking in sorted(alike.items()):
@@ -145,7 +146,7 @@ def terminating_namespace(facts: Facts) -> Iterator[Spot]:
     """A namespace that jobs need is being deleted on a worker."""
     going: dict[str, dict[str, None]] = defaultdict(dict)
     for worker in facts.workers.values():
-        for _, key in _queues_for(facts, worker.name):
+        for _, key in _queues_for(facts, worker.name, facts.seen_at):
             if key.namespace in worker.terminating:
                 going[key.namespace][worker.name] = None
     for name, names in sorted(going.items()):
@@ -169,7 +170,7 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
     checks = dict(facts.queues_with_check())
     lacking: dict[ObjectKey, dict[str, ObjectKey]] = defaultdict(dict)
     for worker in facts.workers.values():
-        for here, there in _queues_for(facts, worker.name):
+        for here, there in _queues_for(facts, worker.name, facts.queues_at):
             known = worker.namespaces is None or there.namespace in worker.namespaces
             known = known and there.namespace not in worker.terminating
             if known and worker.queues is not None and there not in worker.queues.local:
@@ -224,7 +225,7 @@ def _twins(facts: Facts) -> Iterator[tuple[str, QueuesOnWorker, ObjectKey]]:
     """The LocalQueues of each worker that queues here lead to, and that are there, with all of its queues."""
     for worker in facts.workers.values():
         if (queues := worker.queues) is not None:
-            twins = dict.fromkeys(key for _, key in _queues_for(facts, worker.name))
+            twins = dict.fromkeys(key for _, key in _queues_for(facts, worker.name, facts.queues_at))
             yield from ((worker.name, queues, key) for key in twins if key in queues.local)
 
 
@@ -308,17 +309,17 @@ def slow(facts: Facts) -> Iterator[Spot]:
             yield Spot(worker.name, why)
 
 
-def _queues_for(facts: Facts, worker: str) -> list[tuple[ObjectKey, ObjectKey]]:
-    """The LocalQueues that lead to a worker, and their twins there: those of which it can tell."""
-    names, newer = facts.objects.names_on(worker), _newer_than_seen(facts, worker)
+def _queues_for(facts: Facts, worker: str, seen_at: Mapping[str, datetime]) -> list[tuple[ObjectKey, ObjectKey]]:
+    """The LocalQueues that lead to a worker, and their twins there: those of which what was seen then can tell."""
+    names, newer = facts.objects.names_on(worker), _newer_than(facts, worker, seen_at.get(worker))
     pairs = ((here, names.local_queue(here)) for here in _queues_here(facts, worker) if here not in newer)
     return [(here, there) for here, there in pairs if there.namespace]
 
 
-def _newer_than_seen(facts: Facts, worker: str) -> frozenset[ObjectKey]:
-    """The LocalQueues made, or by which a worker got a job, after the daemon saw it last: what it saw says nothing of
-    these."""
-    if (seen := facts.seen_at.get(worker)) is None:
+def _newer_than(facts: Facts, worker: str, seen: datetime | None) -> frozenset[ObjectKey]:
+    """The LocalQueues made, or by which a worker got a job, after the daemon saw it: what it saw says nothing of these.
+    None: it was looked at now."""
+    if seen is None:
         return frozenset()
     made = {
         key: dig(queue, "metadata", "creationTimestamp") for key, queue in facts.objects.local_queues_by_key.items()

@@ -92,6 +92,12 @@ def audience_of(unread: Collection[Resource]) -> Audience:
     return Audience.SUBMITTER if MULTIKUEUE_CLUSTER in unread else Audience.OPERATOR
 
 
+def for_operators_alone(finding: Finding) -> bool:
+    """Whether who has submitted the job can do no more than ask."""
+    row = REMEDIES.get(finding.id)
+    return row is not None and not row.audience and not row.otherwise
+
+
 def for_audience(finding: Finding, audience: Audience) -> Finding:
     """The finding with the remedy for who reads it."""
     if audience is Audience.OPERATOR or not finding.remedy:

@@ -14,7 +14,6 @@ from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
-from multikueue.core.model.workloads import was_rejected
 from multikueue.core.workload.seen.snapshot import PlanSettings
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import JobReport, JobState, check_message
@@ -79,7 +78,7 @@ def _of_job(
         case JobState.REJECTED:
             yield NextStep("Kueue deactivates it")
         case JobState.INACTIVE:
-            yield NextStep(f"nothing, until spec.active of the Workload is true again{_how(workload, job)}")
+            yield NextStep("nothing, until spec.active of the Workload is true again")
         case JobState.STOPPING:
             yield NextStep("its copies are stopped and removed; Kueue has the quota back after that")
 
@@ -95,17 +94,14 @@ def _of_waiting(workload: Json, objects: ManagerObjects, *, stuck: bool) -> Iter
         yield NextStep("it is offered to workers as soon as one of them can take it")
 
 
-def _how(workload: Json, job: JobReport) -> str:
-    retry = command_for(job.job, "retry", job.namespace)
-    return f": {retry}, once the reason is gone" if was_rejected(workload) else ""
-
-
 def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> NextStep:
     cluster, after = objects.clusters_by_name.get(job.worker, {}), f"workerLostTimeout {_UNLESS_SET}"
     said = cluster_state(cluster)
     if detached_at(annotations_of(cluster)) is not None and said.moves_at is None:
         return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
     words = Message.read(check_message(workload, objects)).by_worker((job.worker,)).get(job.worker)
+    if words is not None and job.worker not in objects.clusters_by_name:
+        return NextStep(f"{job.worker} {words}")
     if words is not None:
         return NextStep(f"the job goes to another worker, unless this one is back before: {words}", said.moves_at)
     since = said.since + _LOST_AFTER if said.since is not None else None

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from multikueue.core.model.names import Json
+from multikueued.commands.options import settings_option
 from multikueued.rbac.objects import (
     Account,
     NamedUser,
@@ -24,8 +25,6 @@ from multikueued.settings.file import load_settings
 from multikueued.yaml_output import to_yaml
 
 F = TypeVar("F", bound=Callable[..., Any])
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _OBJECT_NAME: Final = re.compile(rf"(?=.{{1,200}}\Z){_LABEL}(\.{_LABEL})*")
 """A DNS subdomain, with room for what the names of some objects end with."""
@@ -59,13 +58,7 @@ class AccountParameter(click.ParamType[Account]):
         return Account(namespace, name)
 
 
-_SETTINGS = click.option(
-    "--config",
-    "--config-file",
-    "config_file",
-    type=_FILE,
-    help="The daemon's settings: kinds, quotas, webhook. Without it: the defaults.",
-)
+_SETTINGS: Final = settings_option("The daemon's settings: kinds, quotas, webhook. Without it: the defaults.")
 
 
 def _name(default: str, about: str = "Of the roles and their bindings.") -> Callable[[F], F]:
