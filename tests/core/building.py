@@ -87,6 +87,8 @@ class WorkloadFacts(TypedDict, total=False):
     """Reason of a true Finished condition."""
     evicted: str | None
     """Message of a true Evicted condition."""
+    admitted: bool
+    """Whether all its checks were Ready, so that Kueue has started its job here."""
     evictions: int
     """How often it has been evicted so far."""
     deleting: bool
@@ -157,6 +159,8 @@ def _status(facts: WorkloadFacts) -> Json:
         reserved = condition("QuotaReserved", "QuotaReserved", at=facts.get("reserved_at", RESERVED_AT))
         status["conditions"].append(reserved)
         status["admission"] = {"clusterQueue": "cq", "podSetAssignments": facts.get("assignments", PLACED)}
+    if facts.get("admitted"):
+        status["conditions"].append(condition("Admitted", "Admitted"))
     if reason := facts.get("finished"):
         status["conditions"].append(condition("Finished", reason))
     if message := facts.get("evicted"):

@@ -81,6 +81,21 @@ def is_active(workload: Json) -> bool:
     return dig(workload, "spec", "active") is not False
 
 
+REACTIVATED: Final = ("Requeued", "Reactivated", "The workload was reactivated")
+"""What Kueue says when it queues one again that is active again: condition, reason and message."""
+
+
+def is_left_out(workload: Json) -> bool:
+    """Whether its Kueue keeps it out of the queue, though it is active again.
+
+    Kueue (up to v0.19.2) queues again what it had deactivated, but not if there was a cause: a check that rejected it,
+    too many requeues.
+    """
+    known = condition(workload, "Requeued") or {}
+    out = known.get("status") == "False" and str(known.get("reason")).startswith("DeactivatedDueTo")
+    return out and is_active(workload)
+
+
 def has_quota(workload: Json) -> bool:
     """Whether quota is reserved in a ClusterQueue."""
     return is_true(workload, "QuotaReserved")

@@ -85,9 +85,8 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
 
 def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
     over = f'the maximum execution time on worker cluster "{cluster}"'
-    changes = _with_condition(
-        situation.workload, situation.now, "DeactivationTarget", workloads.OUT_OF_TIME, f"exceeding {over}"
-    )
+    target = ("DeactivationTarget", workloads.OUT_OF_TIME, f"exceeding {over}")
+    changes = _with_condition(situation.workload, situation.now, *target)
     yield _admission(situation, changes | {"accumulatedPastExecutionTimeSeconds": None}, takes_away=True)
     yield effects.AnnounceWorkload("Warning", f"Workload exceeded {over}: it is not tried again")
 
@@ -140,8 +139,7 @@ def _refusals(situation: Situation, message: str) -> Json:
 def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:
     if runs:
         tried = workloads.retry_count(situation.workload, situation.check)
-        written = shortened(message, MAX_CONDITION_MESSAGE)
-        yield earlier_run_condition(runs, written, tried, situation.now)
+        yield earlier_run_condition(runs, shortened(message, MAX_CONDITION_MESSAGE), tried, situation.now)
 
 
 def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
@@ -228,6 +226,12 @@ def finish(situation: Situation, outcome: Outcome) -> Effect:
     return _admission(situation, ended, takes_away=True)
 
 
+def requeue(situation: Situation) -> Iterator[Effect]:
+    """Have its Kueue queue it again, which forgets that where it is active again."""
+    if workloads.is_left_out(situation.workload):
+        yield _admission(situation, _with_condition(situation.workload, situation.now, *workloads.REACTIVATED))
+
+
 def take_off_hold(situation: Situation) -> Effect:
     """Have it queued again that is on hold, as its Kueue does where a StatefulSet is scaled up again.
 
@@ -244,8 +248,8 @@ def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: d
 
     `workload`: the manager's; None: it is gone.
     """
-    evicted = condition(workload or {}, "Evicted")
-    message = f"Evicted on manager: {evicted.get('message', '')}" if evicted else "Over on manager"
+    why = conditions.message(workload or {}, "Evicted")
+    message = f"Evicted on manager: {why}" if why else "Over on manager"
     changes = _with_condition(copy, now, "DeactivationTarget", workloads.STOPPED_FROM_MANAGER, message)
     return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER, optional=True)
 
@@ -328,8 +332,7 @@ def _new_placements(situation: Situation) -> str | None:
 
 def _failed_it(worker: Worker, evicted: Json) -> bool:
     """Whether a placement ended by the worker's fault: its Kueue says so, or it was lost and our check sent it back."""
-    sent_back = evicted.get("reason") == "AdmissionCheck"
-    lost = isinstance(worker.reach, Lost) and sent_back
+    lost = isinstance(worker.reach, Lost) and evicted.get("reason") == "AdmissionCheck"
     return lost or (worker.in_sight and worker.copy is not None and is_fault(worker.copy))
 
 

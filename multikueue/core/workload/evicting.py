@@ -25,7 +25,7 @@ from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_live, replaces_slice
 from multikueue.core.workload import ending
-from multikueue.core.workload.check_updates import finish, note_last_worker, take_off_hold
+from multikueue.core.workload.check_updates import finish, note_last_worker, requeue, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.leftovers import quota_kept_for, unseen
 from multikueue.core.workload.removal import remove, remove_all, stop
@@ -156,7 +156,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     Its Kueue may also hold it for what its job says: that is taken back once the job's spec has changed, and then it is
     queued. Kueue itself leaves on hold what has stopped to say so, but for StatefulSets.
     """
-    cleaned = ending.clean_up(situation).also(*note_last_worker(situation))
+    cleaned = ending.clean_up(situation).also(*note_last_worker(situation), *requeue(situation))
     job = situation.job
     hold = situation.adapter.hold_here(job) if job is not None else Hold.UNKNOWN
     over = hold is not Hold.ON and not situation.is_shared and not may_run_anywhere(situation)

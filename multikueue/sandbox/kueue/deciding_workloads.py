@@ -144,7 +144,7 @@ def _to_requeue(situation: Situation) -> Decision | None:
     known = condition(workload, "Requeued") or {}
     if known.get("status") != "False":
         return None
-    if str(known.get("reason")).startswith(DEACTIVATED):
+    if known.get("reason") == DEACTIVATED:  # v0.19.2: what was deactivated for a cause stays out of the queue
         return admission(requeued(workload, True, "Reactivated", "The workload was reactivated", now))
     if known.get("reason") not in (PODS_READY_TIMEOUT, ADMISSION_CHECK):
         return None

@@ -11,7 +11,7 @@ import pytest
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import clone, dig, without
+from multikueue.core.model.objects import dig, without
 from multikueue.core.model.placements import Placement
 from tests.core.building import (
     MARKS_OF_JOBS,
@@ -377,6 +377,29 @@ class TestStoppedHereWithoutEviction:
 
     @pytest.mark.parametrize("minutes", [0, 1])
     def test_what_it_has_started_stops_after_a_moment(self, minutes: int) -> None:
-        local = clone(self.LOCAL)
-        local["status"]["conditions"].append({"type": "Admitted", "status": "True", "reason": "Admitted"})
+        local = workload(cluster="w1", check="Ready", admitted=True)
         assert ("stop on w1" in words(self.seen(local, minutes))) is (minutes == 1)
+
+
+class TestActiveAgain:
+    """Kueue v0.19.2 has deactivated it for a cause, and somebody has made it active again."""
+
+    def requeued(self, reason: str, *, active: bool) -> list[Json]:
+        local = workload(quota=False, evicted="The workload is deactivated", spec={"active": active})
+        left_out = {"type": "Requeued", "status": "False", "reason": reason, "message": "The workload is deactivated"}
+        local["status"]["conditions"].append(left_out)
+        writes = those(ApplyStatus, decide(snapshot(local, job=job())).effects)
+        made = (entry for write in writes for entry in write.object["status"]["conditions"])
+        return [entry for entry in made if entry["type"] == "Requeued" and entry["status"] == "True"]
+
+    @pytest.mark.parametrize("cause", ["AdmissionCheck", "RequeuingLimitExceeded"])
+    def test_it_is_queued_again(self, cause: str) -> None:
+        """Kueue forgot that, and it was said to wait for quota for ever; `multikueue retry` did no more."""
+        (again,) = self.requeued(f"DeactivatedDueTo{cause}", active=True)
+        assert again["reason"] == "Reactivated"
+
+    @pytest.mark.parametrize(
+        ("reason", "active"), [("DeactivatedDueToAdmissionCheck", False), ("PodsReadyTimeout", True)]
+    )
+    def test_what_is_switched_off_or_rests_is_left_alone(self, reason: str, active: bool) -> None:
+        assert self.requeued(reason, active=active) == []

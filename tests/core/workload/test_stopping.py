@@ -188,7 +188,7 @@ def suspended(kind: JobKind) -> Json:
 
 def of_kind(kind: JobKind, *workers: Worker, gone: bool, **facts: Any) -> Snapshot:
     gvk = kind.resource.gvk
-    local = workload(cluster="w1", check="Ready", owner=(gvk.api_version, gvk.kind))
+    local = workload(cluster="w1", check="Ready", admitted=True, owner=(gvk.api_version, gvk.kind))
     return snapshot(None if gone else local, *workers, job=suspended(kind), adapter=kind, **facts)
 
 
