@@ -17,6 +17,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, uid, with_value
 from tests.core.building import EARLIER, JOB_NAME, UNMARKED, copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
+    KUEUE_GRACE,
     NOW,
     AnnounceWorkload,
     ApplyStatus,
@@ -189,7 +190,8 @@ def suspended(kind: JobKind) -> Json:
 def of_kind(kind: JobKind, *workers: Worker, gone: bool, **facts: Any) -> Snapshot:
     gvk = kind.resource.gvk
     local = workload(cluster="w1", check="Ready", admitted=True, owner=(gvk.api_version, gvk.kind))
-    return snapshot(None if gone else local, *workers, job=suspended(kind), adapter=kind, **facts)
+    known: Any = {"unchanged_here_for": KUEUE_GRACE, **facts}
+    return snapshot(None if gone else local, *workers, job=suspended(kind), adapter=kind, **known)
 
 
 class TestStoppedHere:
