@@ -15,7 +15,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Expired, Unauthorized, Unreachable, Unreadable
 from multikueue.kube.http.activity import Activity
-from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent, read
+from multikueue.protocols import Known, ObjectList, Propagation, Subresource, WatchEvent, read
 from tests.simulation.hostility import Hostility, odd
 from tests.simulation.weather import Life, Link
 
@@ -177,6 +177,7 @@ class Session:
         label_selector: str = "",
         idle: float = 90.0,
         on_open: Callable[[], object] | None = None,
+        known: Known | None = None,
     ) -> None:
         """See `Watcher`. Events arrive late, in order; that a stream is dead is noticed by its silence."""
         link, what = self.link, f"watch {resource}"
