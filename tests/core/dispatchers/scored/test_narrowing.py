@@ -15,9 +15,10 @@ from multikueue.core.dispatchers.scored.job_annotations import (
     TAINTS,
     TOGETHER,
     TOLERATIONS,
+    job_named,
     read,
 )
-from multikueue.core.model.names import ClusterName
+from multikueue.core.model.names import GVK, ClusterName
 from multikueue.errors import Cause
 
 LABELS = {"region": "eu", "gpu": "h100", "example.com/site": "a"}
@@ -123,3 +124,17 @@ def test_of_what_cannot_be_read_only_the_first_such_part_is_looked_at(monkeypatc
     monkeypatch.setattr(job_annotations, "_select", parts.append)
     assert read({SELECTOR: "," * LONGEST}).unreadable == (SELECTOR,)
     assert parts == [""]
+
+
+@pytest.mark.parametrize(
+    ("together", "gvk", "name"),
+    [
+        ("job/train", GVK.of("batch/v1", "Job"), "train"),
+        ("rayjob.ray.io/train", GVK.of("ray.io/v1", "RayJob"), "train"),
+        ("rayjob/train", GVK.of("ray.io/v1", "RayJob"), "train"),
+        ("rayjob.example.com/train", GVK.of("ray.io/v1", "RayJob"), ""),
+        ("pod/train", GVK.of("batch/v1", "Job"), ""),
+    ],
+)
+def test_a_job_is_named_by_its_kind_with_or_without_the_group(together: str, gvk: GVK, name: str) -> None:
+    assert job_named(together, gvk) == name
