@@ -60,7 +60,7 @@ def _quota_left(situation: Situation) -> timedelta:
 @once
 def _stops(situation: Situation) -> tuple[Effect, ...]:
     """What stops it on the workers."""
-    return tuple(effect for worker in situation.workers if worker.reachable for effect in _take_away(situation, worker))
+    return tuple(effect for worker in situation.workers for effect in _take_away(situation, worker))
 
 
 def _end_meanwhile(situation: Situation) -> ending.End | None:
@@ -195,7 +195,7 @@ def _take_away(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove what runs. A set that several Workloads share is another's as soon as this one has no quota."""
     if situation.facts.component_index is None:
         yield from remove(situation, worker)
-    elif not worker.facts.is_stopping:
+    elif worker.reachable and not worker.facts.is_stopping:
         yield from stop(situation, worker)
 
 

@@ -221,13 +221,9 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     last = situation.last_worker
     if last is not None:
         return last == worker.name and not worker.seen
+    was_evicted = situation.facts.is_evicted or workloads.evictions(situation.workload) > 0
     alone = not situation.snapshot.siblings  # else it may be a sibling that runs
-    before = (
-        situation.facts.is_evicted
-        or workloads.evictions(situation.workload) > 0
-        or (alone and _ran_with_another(situation))
-    )
-    return not worker.seen and before
+    return not worker.seen and (was_evicted or (alone and _ran_with_another(situation)))
 
 
 def _ran_with_another(situation: Situation) -> bool:
