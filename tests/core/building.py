@@ -207,7 +207,7 @@ class CopyFacts(TypedDict, total=False):
 def copy_of(local: Json, **facts: Unpack[CopyFacts]) -> Json:
     """A worker's copy of the Workload `local`, as its Kueue has gone on with it: untouched unless told otherwise."""
     attempt = facts.get("attempt")
-    made = clone(workload_copy(local, stamp_of(local, attempt)))
+    made: Json = clone(workload_copy(local, stamp_of(local, attempt)))
     if attempt == UNMARKED:
         made["metadata"]["annotations"] = {}
     made["metadata"] |= _metadata(

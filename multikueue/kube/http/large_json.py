@@ -1,7 +1,7 @@
 """Large JSON has turns: in one turn of the event loop one such is decoded and looked at, however many have come.
 
-Tenants choose how large objects are, and of how many parts. One takes up to 0.2 s of a turn. A dozen that came at once,
-of the manager and of workers, made a turn of seconds; to renew the Lease takes ten of these.
+Tenants choose how large objects are, and of how many parts. One may take 60 ms of a turn, and a page of a list more.
+A dozen that come at once, of the manager and of workers, were one turn; to renew the Lease takes several.
 """
 
 from __future__ import annotations
