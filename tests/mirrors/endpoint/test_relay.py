@@ -12,6 +12,7 @@ import anyio
 import anyio.lowlevel
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
@@ -427,3 +428,30 @@ async def test_a_namespace_with_many_requests_delays_those_of_another_by_a_turn(
         ours = ObjectKey("default", "train-x")
         await until(lambda: ours in here.manager.read)
         assert here.manager.read.index(ours) <= LOOKED_UP + 1
+
+
+async def test_a_reader_who_breaks_off_is_no_failure_of_ours() -> None:
+    """As an API server does whose client has gone: it closes with bytes that it has not read."""
+    async with stage() as here:
+        here.worker.log = bytes(20_000_000)
+        with capture_logs() as logs:
+            async with here.asking(LOGS) as stream:
+                await stream.receive()
+            await until(lambda: bool(logs), 20)
+        said = [(line["event"], line["code"], line["bytes"] > 0) for line in logs]
+        assert said == [("asked as a kubelet", 200, True)]
+
+
+async def test_a_namespace_that_asks_without_end_is_refused_before_it_costs_much() -> None:
+    """And another one with the same caller is not."""
+    async with stage(places=Places(asking=2)) as here, anyio.create_task_group() as tasks:
+        here.manager.held = anyio.Event()
+        for _ in range(2):
+            tasks.start_soon(here.ask, LOGS.replace("default", "theirs"))
+        await until(lambda: here.manager.asking == 2)
+        refused = await here.ask(LOGS.replace("default", "theirs"))
+        assert (refused[:12], b"2 requests of this namespace wait already" in refused) == (b"HTTP/1.1 502", True)
+        async with here.asking(LOGS) as stream:
+            await until(lambda: here.manager.asking == 3)
+            here.manager.held.set()
+            assert (await rest(stream)).startswith(b"HTTP/1.1 200")

@@ -25,9 +25,22 @@ class Places(Holders):
     of_a_program: int = 256
     """By the `User-Agent`, where that is a program of one person. Everybody's kubectl has one name: so those of a
     namespace that has few streams are not counted by it."""
+    asking: int = 64
+    """Requests of a namespace for which the manager is read, or that wait for that, in the name of one caller: who asks
+    without end is refused before it costs much."""
     few: int = 4
     kept_for_few: int = 128
     """How many of `most` a namespace gets only as long as it has fewer than `few`: a tenant may have many."""
+
+    def asked(self, caller: str, namespace: str) -> AbstractContextManager[None]:
+        """A place of a request while it is looked up; `caller` asks for it.
+
+        Raises:
+            RefusedError: there is none.
+        """
+        if (count := self.held("asking", whose := f"{caller}/{namespace}")) >= self.asking:
+            raise RefusedError(502, f"{count} requests of this namespace wait already: ask again later\n")
+        return self.holding(asking=whose)
 
     def taken(self, mirror: str, namespace: str, program: str) -> AbstractContextManager[None]:
         """A place while the context lasts.

@@ -137,7 +137,7 @@ class Relay:
             return
         asked = asked_in(head)
         mirror = None
-        with anyio.move_on_after(PATIENCE):
+        with self.places.asked(user.name, asked.mirror.namespace), anyio.move_on_after(PATIENCE):
             async with self._turns.setdefault(user.name, Turns(LOOKED_UP)).of(asked.mirror.namespace):
                 mirror = await self._mirror(asked, user)
         if mirror is None:
@@ -281,7 +281,11 @@ async def piped(tunnel: Tunnel, reader: asyncio.StreamReader, writer: asyncio.St
             await tunnel.writer.drain()
         tasks.cancel_scope.cancel()
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(back)
-        tasks.start_soon(forth)
+    writer.transport.set_write_buffer_limits(CHUNK)  # with TLS it is 512 KiB: readers who do not read would fill each
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(back)
+            tasks.start_soon(forth)
+    except* OSError:  # a connection that breaks ends, too
+        pass
     return passed
