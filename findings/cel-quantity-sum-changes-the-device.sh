@@ -1,8 +1,8 @@
 #!/bin/sh
 # k8s.io/dynamic-resource-allocation v0.36.3 (Go), cel: a selector of devices that adds to a device's capacity, asked twice.
-# Behaviour: add() of a quantity with a binary suffix and a fraction, here 39.5Gi, writes the sum into the quantity that it is called
-# on, so the device has 1Gi more after each question and the second answer is another one; 39Gi stays. One would have guessed
-# that an expression changes nothing; the schedulers ask it of each ResourceSlice in their cache.
+# Behaviour: add() of a quantity with a binary suffix and a fraction, here 39.5Gi, writes the sum into the quantity that it is
+# called on, so the device has 1Gi more after each question and the second answer is another one; 39Gi stays. One would have
+# guessed that an expression changes nothing; the schedulers ask it of each ResourceSlice in their cache.
 # Output seen: 39Gi: false, then false, capacity 39Gi; 39.5Gi: false, then true, capacity 42496Mi
 set -eu
 folder=$(mktemp -d)

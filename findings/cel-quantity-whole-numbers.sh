@@ -1,8 +1,8 @@
 #!/bin/sh
 # k8s.io/apiserver v0.36.3 (Go), the CEL library of quantities, as in rules of CRDs and admission policies: isInteger.
-# Behaviour: how a number is written decides, not what it is: 1000m, 1.0, 1.5Ki and 1Ei are no integers (asInteger is an error), 1.5k and
-# 1E are. One would have guessed that it asks for a whole number; a custom resource keeps a quantity as its author wrote it, so a
-# rule on a quota refuses "1000m" and takes "1".
+# Behaviour: how a number is written decides, not what it is: 1000m, 1.0, 1.5Ki and 1Ei are no integers (asInteger is an error),
+# 1.5k and 1E are. One would have guessed that it asks for a whole number; a custom resource keeps a quantity as its author wrote
+# it, so a rule on a quota refuses "1000m" and takes "1".
 # Output seen: 1 true; 1000m false; 1.0 false; 1.5k true; 1.5Ki false; 1E true; 1Ei false
 set -eu
 folder=$(mktemp -d)

@@ -1,8 +1,9 @@
 #!/bin/sh
-# k8s.io/apiserver v0.36.3 (Go), the CEL library of versions, by which device classes choose: versions of GPU drivers and clusters.
-# Behaviour: NVIDIA's driver 535.104.05 and CUDA's 12.4 are no versions, as a number may not begin with 0 and three are wanted (a second
-# argument, true, takes both); 570.86.10 is one. A version of GKE is less than the one that it is made of, as what follows a
-# hyphen is a pre-release; of k3s, behind a plus, it is not. One would have guessed that both are at least 1.33.4.
+# k8s.io/apiserver v0.36.3 (Go), the CEL library of versions, by which device classes choose: versions of GPU drivers and
+# clusters.
+# Behaviour: NVIDIA's driver 535.104.05 and CUDA's 12.4 are no versions, as a number may not begin with 0 and three are wanted (a
+# second argument, true, takes both); 570.86.10 is one. A version of GKE is less than the one that it is made of, as what follows
+# a hyphen is a pre-release; of k3s, behind a plus, it is not. One would have guessed that both are at least 1.33.4.
 # Output seen: 535.104.05: false, true with normalization; 12.4: false; 570.86.10: true; gke: less; k3s: not less
 set -eu
 folder=$(mktemp -d)

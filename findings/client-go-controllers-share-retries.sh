@@ -1,8 +1,8 @@
 #!/bin/sh
 # k8s.io/client-go v0.36.3 (Go), util/workqueue: DefaultTypedControllerRateLimiter, by which controllers try again.
-# Behaviour: beside the wait of each object there is one bucket for all, of ten a second after the first hundred. An object's first
-# failure is tried again after 5 ms, and after a minute and a half if 999 others fail with it; Forget gives nothing back, so the next
-# object waits as well. One would have guessed waits by object; it matters after an outage, as of a worker cluster.
+# Behaviour: beside the wait of each object there is one bucket for all, of ten a second after the first hundred. An object's
+# first failure is tried again after 5 ms, and after a minute and a half if 999 others fail with it; Forget gives nothing back, so
+# the next object waits as well. One would have guessed waits by object; it matters after an outage, as of a worker cluster.
 # Output seen: alone: 5ms; the last of 1000: 1m30s; the next one, all forgotten: 1m30s
 set -eu
 folder=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # sigs.k8s.io/cluster-inventory-api v0.1.3 (Go), pkg/access: BuildConfigFromCP, for one ClusterProfile after another.
-# Behaviour: the arguments and variables of a profile are written into the provider, which all share: cluster b, which adds none, gets
-# those of a, and a has its argument twice when it is built again. One would have guessed that a configuration of one cluster
+# Behaviour: the arguments and variables of a profile are written into the provider, which all share: cluster b, which adds none,
+# gets those of a, and a has its argument twice when it is built again. One would have guessed that a configuration of one cluster
 # says nothing about the next; it matters to who reaches several clusters, as MultiKueue does, in one process.
 # Output seen: a [--project=a] [{PROJECT a}]; b [--project=a] [{PROJECT a}]; a [--project=a --project=a] [{PROJECT a}]
 set -eu

@@ -1,8 +1,8 @@
 #!/bin/sh
 # sigs.k8s.io/cluster-inventory-api v0.1.3 (Go) and its ClusterProfile CRD, checked by k8s.io/apiextensions-apiserver v0.36.3.
-# Behaviour: the extension exec/additional-args is read as a list of texts, and nothing else. The CRD of the same module takes objects
-# alone for an extension, so an API server refuses each profile that has such a list; additional-envs, an object, is stored. One
-# would have guessed that what the library reads can be written; it matters to who writes profiles for MultiKueue.
+# Behaviour: the extension exec/additional-args is read as a list of texts, and nothing else. The CRD of the same module takes
+# objects alone for an extension, so an API server refuses each profile that has such a list; additional-envs, an object, is
+# stored. One would have guessed that what the library reads can be written; it matters to who writes profiles for MultiKueue.
 # Output seen: ["--project=a"]: refused, {"PROJECT": "a"}: stored
 set -eu
 folder=$(mktemp -d)
