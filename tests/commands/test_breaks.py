@@ -294,9 +294,9 @@ BREAKS = (
     Break(
         "ServiceAccount missing",
         "dependency-not-copied",
-        ("name ServiceAccount robot, which is not on worker1", "create it in the job's namespace on worker1"),
+        ("name ServiceAccount robot, which is not on worker1", "create it in the job's namespace there"),
         "dependency-not-copied",
-        ("create it in the job's namespace on worker1",),
+        ("create it in the job's namespace there",),
         submit=submit_with(serviceAccountName="robot"),
     ),
 )

@@ -20,6 +20,7 @@ VALUES: Final = {
     "--worker": "worker1",
     "--worker-context": "manager",
     "add": "worker3",
+    "events": "job/train",
     "explain": "job/train",
     "drain": "worker2",
     "logs": "job/train",

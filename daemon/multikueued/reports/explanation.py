@@ -60,8 +60,6 @@ _OF_THE_RUN: Final = frozenset(
     )
 )
 """The findings of a job that is on its worker and gets nowhere there."""
-_PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
-"""Of a job: the name of its WorkloadPriorityClass."""
 OF_WORKERS: Final = (*RUNNING_STATES, JobState.WAITING, JobState.OFFERED)
 """The states in which what is wrong on workers may be what holds a job up there."""
 _WITHOUT_TROUBLE: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
@@ -396,6 +394,6 @@ def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding
     if queue not in here:
         seen = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
         return next(iter(queue_findings(seen, objects)))
-    priority = str(labels_of(job).get(_PRIORITY_LABEL) or "")
+    priority = str(labels_of(job).get("kueue.x-k8s.io/priority-class") or "")
     row = "no-workload@priority" if priority else "no-workload"
     return finding(row, type_name, job=type_name, namespace=namespace, priority=priority)

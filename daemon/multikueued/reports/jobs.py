@@ -14,12 +14,13 @@ from multikueue.core.model import workloads
 from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import changed_at, created_at, is_true, message, parse_timestamp
 from multikueue.core.model.earlier_run_facts import earlier_runs_in
+from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
 from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
-from multikueued.reports.objects import ManagerObjects, is_admitted_unchecked, queue_name, similar
+from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.typenames import type_name
 
 
@@ -134,8 +135,8 @@ def state_of(workload: Json, objects: ManagerObjects) -> JobState:
     if is_terminating(workload):
         return JobState.STOPPING
     check = objects.check_of(workload)
-    queue_is_known = objects.cluster_queue_of(workload) is not None or is_admitted_unchecked(workload)
-    if check is None and queue_is_known and not objects.may_be_checked(workload):
+    has_queue = objects.cluster_queue_of(workload) is not None or CLUSTER_QUEUE in objects.unread
+    if check is None and has_queue and not objects.may_be_checked(workload):
         return JobState.LOCAL
     state = workloads.check_state(workload, check) if check is not None else CheckState.PENDING
     if state is CheckState.REJECTED:

@@ -153,14 +153,14 @@ class ManagerObjects:
         return bool(reason) and not self.is_own_copy(workload)
 
     def may_be_checked(self, workload: Json) -> bool:
-        """Whether the ClusterQueue of a Workload has a check of ours, or one that does not exist, or that may not be
-        read.
+        """Whether the ClusterQueue of a Workload has a check of ours, or one that does not exist. Where that may not be
+        read: unless Kueue has let it run without any.
         """
-        if is_admitted_unchecked(workload):
-            return False
-        if self.unread & _ON_THE_WAY or self.queue_check(workload) is not None:
-            return True
-        return any(name not in self.checks_by_name for name in check_names(self.cluster_queue_of(workload) or {}))
+        if self.unread & _ON_THE_WAY:
+            return not is_admitted_unchecked(workload)
+        return bool(self.checks_for(workload)) or any(
+            name not in self.checks_by_name for name in check_names(self.cluster_queue_of(workload) or {})
+        )
 
     def has_no_queue(self, workload: Json) -> bool:
         """Whether the LocalQueue that a Workload names does not exist, and nothing else gave it quota."""
@@ -198,8 +198,8 @@ class ManagerObjects:
         )
 
     def check_for(self, workload: Json) -> str | None:
-        """The check of ours that a Workload has, or will get from its ClusterQueue."""
-        return self.check_of(workload) or self.queue_check(workload)
+        """The first check of ours that a Workload has, or will get from its ClusterQueue."""
+        return next(iter(self.checks_for(workload)), None)
 
     def checks_for(self, workload: Json) -> list[str]:
         """All checks of ours that a Workload has, or will get from its ClusterQueue."""
@@ -219,10 +219,6 @@ class ManagerObjects:
         queue = self.local_queue_of(workload) or {}
         return workloads.cluster_queue(workload) or leads_to(queue)
 
-    def queue_check(self, workload: Json) -> str | None:
-        """The check of ours on the ClusterQueue of a Workload."""
-        return self.check_of_queue(self.cluster_queue_of(workload) or {})
-
     def check_of_queue(self, cluster_queue: Json) -> str | None:
         """The first check of ours on a ClusterQueue."""
         return next(self.checks_of_queue(cluster_queue), None)
@@ -233,7 +229,7 @@ class ManagerObjects:
 
 
 def is_admitted_unchecked(workload: Json) -> bool:
-    """Whether Kueue lets a job run here without any check: so its ClusterQueue has none, whoever may read that."""
+    """Whether Kueue lets a job run here without any check: so its ClusterQueue had none."""
     placed = workloads.cluster_name(workload) is not None or workloads.noted_worker(workload)
     return workloads.is_admitted(workload) and not (workloads.checks(workload) or placed)
 

@@ -25,7 +25,7 @@ from multikueued.reports.chain import (
     missing_checks,
     without_cluster_queue,
 )
-from multikueued.reports.objects import ManagerObjects, similar
+from multikueued.reports.objects import similar
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
 from multikueued.reports.remedies.taken_away import DETACHED, GONE, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
@@ -198,7 +198,7 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
         if config is None or not seconds or len(firsts) < len(seconds):
             continue
         listed = ", ".join(f"{worker}, which leads to the same cluster as {first}" for worker, first in firsts.items())
-        waiting = [title(workload) for workload in facts.waiting if _has_check(workload, name, facts.objects)]
+        waiting = [title(workload) for workload in facts.waiting if name in facts.objects.checks_for(workload)]
         words = {"firsts": " and ".join(dict.fromkeys(firsts.values())), "config": name_of(config)}
         yield Spot(
             f"MultiKueueConfig {name_of(config)}",
@@ -206,11 +206,6 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
             words,
             object=f"MultiKueueConfig {name_of(config)}",
         )
-
-
-def _has_check(workload: Json, name: str, objects: ManagerObjects) -> bool:
-    """Whether a Workload has a check, or will by its queue."""
-    return name in (objects.check_of(workload), objects.queue_check(workload))
 
 
 def _some(names: Sequence[str]) -> str:
