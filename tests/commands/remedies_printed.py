@@ -36,6 +36,7 @@ _KUBECTL: Final = {
             "--context",
             "--kubeconfig",
             "--type",
+            "--wait",
             "--from-file",
             "--dry-run",
             "--hard",

@@ -657,8 +657,8 @@ def test_a_pod_group_that_waits_for_a_replacement_says_so() -> None:
     assert (lacking.told, lacking.blocking) == ("Some Failed pods need replacement", True)
     assert lacking.remedy == (
         "create a pod of this group in its place, under another name; or end the group: "
-        "kubectl -n default delete pods --wait=false -l kueue.x-k8s.io/pod-group-name=train; then its Workload, "
-        "as Kueue waits for other pods until that goes: kubectl -n default delete workload train"
+        "kubectl -n default delete pods --wait=false -l kueue.x-k8s.io/pod-group-name=train; then ask an "
+        "operator to delete Workload train, as Kueue waits for other pods until that goes"
     )
     assert explanation.summary == f'Worker cluster "worker1" has it, and somebody has to act: {lacking.why}.'
 

@@ -152,10 +152,7 @@ def _validations() -> tuple[tuple[str, str], ...]:
             f"{_WHAT} != 'pods/ephemeralcontainers' || !{_on(_OLD)}",
             "this pod is a view of one on a worker: a container that is added here never starts",
         ),
-        (
-            f"{others_change} || ({_kept()})",
-            "what multikueue has written on this pod stays as it is",
-        ),
+        (f"{others_change} || ({_kept()})", "what multikueue has written on this pod stays as it is"),
         (
             f"{others_change} || object.spec == oldObject.spec",
             "this pod is a view of one on a worker: what it says of that one stays",
