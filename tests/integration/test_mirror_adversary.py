@@ -186,8 +186,8 @@ async def test_what_a_mirror_says_of_its_run_stays(kubelets: AskingKubelets, tmp
         image = {"spec": {"containers": [{"name": "main", "image": "harmless"}]}}
         other = {"metadata": {"ownerReferences": [{**owner, "kind": "Nothing"}]}}
         for how, patch, words in (
-            ("strategic", image, "this pod is a view of one on a worker"),
-            ("strategic", {"spec": {"activeDeadlineSeconds": 1}}, "this pod is a view of one on a worker"),
+            ("strategic", image, "what multikueue has written on this pod stays"),
+            ("strategic", {"spec": {"activeDeadlineSeconds": 1}}, "what multikueue has written on this pod stays"),
             ("merge", other, "it gets no other owner"),
         ):
             code, output = await here.kubectl("patch", "pod", "train-x", f"--type={how}", "-p", json.dumps(patch))

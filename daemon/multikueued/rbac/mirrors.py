@@ -107,7 +107,7 @@ def _kept() -> str:
         for of, to in (both, both[::-1])
     ]
     labels = " == ".join(f"{of}.metadata.?labels[{cel(MIRROR)}].orValue('')" for of in both)
-    return " && ".join([*sides, labels])
+    return " && ".join([*sides, labels, "object.spec == oldObject.spec"])
 
 
 def _finalizers(pod: str) -> str:
@@ -153,10 +153,6 @@ def _validations() -> tuple[tuple[str, str], ...]:
             "this pod is a view of one on a worker: a container that is added here never starts",
         ),
         (f"{others_change} || ({_kept()})", "what multikueue has written on this pod stays as it is"),
-        (
-            f"{others_change} || object.spec == oldObject.spec",
-            "this pod is a view of one on a worker: what it says of that one stays",
-        ),
         (
             f"{others_change} || {_finalizers('object')}.all(one, one in {_finalizers('oldObject')})",
             "this pod is a view, and waits for nobody: it gets no finalizer",

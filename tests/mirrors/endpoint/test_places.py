@@ -5,9 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 import anyio
+import anyio.lowlevel
 import pytest
 
+from multikueue.core.model.names import ObjectKey
+from multikueue.testing import until
 from multikueued.mirrors.endpoint.places import Places
+from multikueued.mirrors.endpoint.relay import LOOKED_UP
 from multikueued.serving.refusal import RefusedError
 from tests.mirrors.endpoint.test_relay import LOGS, rest, stage
 
@@ -78,3 +82,36 @@ async def test_a_followed_log_of_another_namespace_is_served_while_a_tenant_floo
                 here.worker.more.set()
                 assert (await rest(stream)).endswith(b"more\n\r\n0\r\n\r\n")
         tasks.cancel_scope.cancel()
+
+
+async def test_a_namespace_with_many_requests_delays_those_of_another_by_a_turn() -> None:
+    """All logs that an API server asks for are one caller's, whoever wants them."""
+    async with stage() as here, anyio.create_task_group() as tasks:
+        here.manager.held = anyio.Event()
+        for _ in range(10 * LOOKED_UP):
+            tasks.start_soon(here.ask, LOGS.replace("default", "theirs"))
+        await until(lambda: here.manager.asking == LOOKED_UP)
+        for _ in range(200):
+            await anyio.lowlevel.checkpoint()
+        tasks.start_soon(here.ask, LOGS)
+        for _ in range(200):
+            await anyio.lowlevel.checkpoint()
+        here.manager.held.set()
+        ours = ObjectKey("default", "train-x")
+        await until(lambda: ours in here.manager.read)
+        assert here.manager.read.index(ours) <= LOOKED_UP + 1
+
+
+async def test_a_namespace_that_asks_without_end_is_refused_before_it_costs_much() -> None:
+    """And another one with the same caller is not."""
+    async with stage(places=Places(asking=2)) as here, anyio.create_task_group() as tasks:
+        here.manager.held = anyio.Event()
+        for _ in range(2):
+            tasks.start_soon(here.ask, LOGS.replace("default", "theirs"))
+        await until(lambda: here.manager.asking == 2)
+        refused = await here.ask(LOGS.replace("default", "theirs"))
+        assert (refused[:12], b"2 requests of this namespace wait already" in refused) == (b"HTTP/1.1 502", True)
+        async with here.asking(LOGS) as stream:
+            await until(lambda: here.manager.asking == 3)
+            here.manager.held.set()
+            assert (await rest(stream)).startswith(b"HTTP/1.1 200")

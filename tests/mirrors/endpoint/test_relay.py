@@ -412,24 +412,6 @@ async def test_streams_are_bounded_in_all_of_a_mirror_and_of_a_program() -> None
             assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 200")
 
 
-async def test_a_namespace_with_many_requests_delays_those_of_another_by_a_turn() -> None:
-    """All logs that an API server asks for are one caller's, whoever wants them."""
-    async with stage() as here, anyio.create_task_group() as tasks:
-        here.manager.held = anyio.Event()
-        for _ in range(10 * LOOKED_UP):
-            tasks.start_soon(here.ask, LOGS.replace("default", "theirs"))
-        await until(lambda: here.manager.asking == LOOKED_UP)
-        for _ in range(200):
-            await anyio.lowlevel.checkpoint()
-        tasks.start_soon(here.ask, LOGS)
-        for _ in range(200):
-            await anyio.lowlevel.checkpoint()
-        here.manager.held.set()
-        ours = ObjectKey("default", "train-x")
-        await until(lambda: ours in here.manager.read)
-        assert here.manager.read.index(ours) <= LOOKED_UP + 1
-
-
 async def test_a_reader_who_breaks_off_is_no_failure_of_ours() -> None:
     """As an API server does whose client has gone: it closes with bytes that it has not read."""
     async with stage() as here:
@@ -440,18 +422,3 @@ async def test_a_reader_who_breaks_off_is_no_failure_of_ours() -> None:
             await until(lambda: bool(logs), 20)
         said = [(line["event"], line["code"], line["bytes"] > 0) for line in logs]
         assert said == [("asked as a kubelet", 200, True)]
-
-
-async def test_a_namespace_that_asks_without_end_is_refused_before_it_costs_much() -> None:
-    """And another one with the same caller is not."""
-    async with stage(places=Places(asking=2)) as here, anyio.create_task_group() as tasks:
-        here.manager.held = anyio.Event()
-        for _ in range(2):
-            tasks.start_soon(here.ask, LOGS.replace("default", "theirs"))
-        await until(lambda: here.manager.asking == 2)
-        refused = await here.ask(LOGS.replace("default", "theirs"))
-        assert (refused[:12], b"2 requests of this namespace wait already" in refused) == (b"HTTP/1.1 502", True)
-        async with here.asking(LOGS) as stream:
-            await until(lambda: here.manager.asking == 3)
-            here.manager.held.set()
-            assert (await rest(stream)).startswith(b"HTTP/1.1 200")
