@@ -1,8 +1,8 @@
 #!/bin/sh
 # sigs.k8s.io/kueue v0.19.2 (Go), pkg/workload: AdjustResources, the requests that a queue counts of a container with a limit of
 # four CPUs and no request, in a namespace whose LimitRange has a default request.
-# Behaviour: the LimitRange's 100m is taken. An API server makes the request of the limit first, so the pod asks for 4: "if you
-# specify a limit and no request, the request is the limit". So quota is counted 40 times too low where a LimitRange is.
+# Behaviour: the LimitRange's 100m is taken. An API server makes the request of the limit first, so the pod asks for 4:
+# quota is counted 40 times too low where a LimitRange is. One would have guessed the same order in both.
 # Output seen: no LimitRange: 4; default request 100m: 100m
 set -eu
 folder=$(mktemp -d)
