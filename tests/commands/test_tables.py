@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueued.commands.tables import age, listed, paragraph, span, table, until
-from multikueued.reading.structured import as_json, as_yaml
+from multikueued.exits import CommandError
+from multikueued.reading.pod_lookup import UnplacedJob
+from multikueued.reading.structured import as_json, as_yaml, read_as
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.settings.values import camel
 
@@ -116,3 +118,11 @@ def test_reports_as_json_and_yaml_have_the_same_fields() -> None:
     }
     assert yaml.safe_load(as_yaml(report)) == plain
     assert camel("next_attempt") == "nextAttempt"
+
+
+@pytest.mark.parametrize("wrong", [{"job": None}, {"why": 1}, {"known": "false"}])
+def test_a_report_with_a_value_of_another_type_is_not_read(wrong: dict[str, object]) -> None:
+    answer = {"job": "job/a", "why": "it waits", "known": True, "ended": False}
+    assert read_as(UnplacedJob, answer) == UnplacedJob("job/a", "it waits", known=True, ended=False)
+    with pytest.raises(CommandError, match="a UnplacedJob that this version cannot read"):
+        read_as(UnplacedJob, {**answer, **wrong})

@@ -69,6 +69,13 @@ def read_as(cls: type[R], value: Any) -> R:
         raise CommandError(f"{unreadable}: use the version of its multikueue api-server", NOT_REACHABLE) from error
 
 
+def _of_its_type(value: Any, kind: type[Any]) -> Any:
+    """A text, as an enum is, or a boolean: by itself cattrs reads `"false"` as true, and null as the text `None`."""
+    if not isinstance(value, bool if kind is bool else str):
+        raise ValueError(f"{value!r} is no {kind.__name__}")
+    return kind(value)
+
+
 def _values(cls: type[Any]) -> Any:
     renamed = {field.name: override(rename=camel(field.name)) for field in attrs.fields(cls)}
     structure: Any = make_dict_structure_fn  # `**renamed` is keyed by the fields' names: its signature cannot say so
@@ -77,3 +84,5 @@ def _values(cls: type[Any]) -> Any:
 
 _CONVERTER.register_structure_hook_factory(attrs.has, _values)
 _CONVERTER.register_structure_hook(datetime, as_time)
+_CONVERTER.register_structure_hook(bool, _of_its_type)
+_CONVERTER.register_structure_hook(str, _of_its_type)
