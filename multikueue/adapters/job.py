@@ -53,6 +53,14 @@ def at_full_size(job: Json, made: Json, stamp: Stamp) -> Json:
     return made
 
 
+def _is_counting(job: Json) -> bool:
+    """Its controller first notes which pods have ended, and shows none of them active any more. With the next write it
+    counts them, and says whether the job has ended by that.
+    """
+    noted = dig(job, "status", "uncountedTerminatedPods") or {}
+    return any(noted.values())
+
+
 KINDS = (
     JobKind(
         resource=JOB,
@@ -75,6 +83,7 @@ KINDS = (
             finished=job_outcome,
             settled=settled_end,
             at_settled_end=status_at_settled_end,
+            counting=_is_counting,
             stopped=counters_at_zero(("active",), ("ready",), ("terminating",)),
         ),
         sync=SyncRules(resized=job_size, forwarded=(*limits_at("spec"), ("spec", "maxFailedIndexes"))),

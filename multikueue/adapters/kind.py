@@ -271,6 +271,10 @@ class JobKind:
         """See `JobAdapter`."""
         return self.status.pods_are_gone(job)
 
+    def is_counting(self, job: Json) -> bool:
+        """See `JobAdapter`."""
+        return self.status.counting(job)
+
     def _may_run(self, job: Json) -> bool:
         """Whether it has not ended; of kinds that do not tell that, whether it shows a run."""
         if self.status.finished is rules.never_finished:

@@ -186,6 +186,8 @@ class StatusRules:
     """Whether the status says that something runs, or still ends; None: that is what `stopped` would change."""
     pods_are_gone: Callable[[Json], bool] = lambda job: False
     """Whether the status of a copy that is still there says that no pod of it is left. By default nobody knows."""
+    counting: Callable[[Json], bool] = lambda job: False
+    """Whether it says that its controller has yet to count pods that have ended. By default nobody knows."""
     stopped: Callable[[Json], Json] = lambda status: status
     """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`. By
     default that one, for kinds of whose status nobody knows what says that something runs."""

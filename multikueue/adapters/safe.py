@@ -210,6 +210,10 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._tried("pods_are_gone", job, False, lambda: self.row.pods_are_gone(job))
 
+    def is_counting(self, job: Json) -> bool:
+        """See `JobAdapter`."""
+        return self._tried("counting", job, False, lambda: self.row.is_counting(job))
+
     def copy_entries(self, copy: Json, *, noted: bool = False) -> list[str] | None:
         """The keys of the Workloads that carry a copy, as an index has them; None: that cannot be told.
 

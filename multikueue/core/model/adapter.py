@@ -212,3 +212,7 @@ class JobAdapter(Protocol):
 
         Of a group all must say so.
         """
+
+    def is_counting(self, job: Json) -> bool:
+        """Whether the controller of a copy has yet to count pods that have ended: then the job may prove to have ended.
+        False if that is not known."""

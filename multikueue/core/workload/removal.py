@@ -74,7 +74,7 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
         stoppable = copy is not None and job in runs and _is_stopped_with(copy, job.object)
         if request and stoppable:
             yield from delete_job(situation, worker, job, unless_stopped=True)
-        elif not (waits and stoppable):
+        elif not (waits and stoppable) and not _counting_left(situation, job.object):
             yield from delete_job(situation, worker, job)
     runs_on = bool(runs) or may_run_unseen(situation, worker, asked=waits)
     # Kueue still lets go of a group's pods because their Workload copy has Finished: it has taken its finalizer off
@@ -124,14 +124,24 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     return timedelta(0) if situation.snapshot.quiet_for >= limit else _left(limit, situation.now - since)
 
 
+def _counting_left(situation: Situation, job: Json) -> timedelta:
+    """For how much longer the kind's controller is given to count pods that have ended: the job may have, too."""
+    counts = situation.snapshot.adapter is not None and situation.adapter.is_counting(job)
+    return _left(STOP, situation.snapshot.quiet_for) if counts else timedelta(0)
+
+
 def steps_in(situation: Situation) -> Iterator[timedelta]:
     """In what time removals take their next step without an event."""
-    for worker in situation.workers:
-        if worker.reachable and worker.copy is not None:
-            stops = bool(worker.jobs) or situation.traits.workload_only
-            left = stop_left(situation, worker) if stops else finalizer_left(situation, worker.copy)
-            if left:
-                yield left
+    return filter(
+        None, (left for worker in situation.workers if worker.reachable for left in _spans(situation, worker))
+    )
+
+
+def _spans(situation: Situation, worker: Worker) -> Iterator[timedelta]:
+    yield from (_counting_left(situation, job.object) for job in worker.jobs)
+    if worker.copy is not None:
+        stops = bool(worker.jobs) or situation.traits.workload_only
+        yield stop_left(situation, worker) if stops else finalizer_left(situation, worker.copy)
 
 
 def finalizer_left(situation: Situation, copy: Json) -> timedelta:

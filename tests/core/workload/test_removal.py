@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -124,3 +124,33 @@ def test_a_copy_that_had_an_owner_is_stopped_while_its_jobs_are_hidden() -> None
     beside = worker("w2", copy_of(local, admitted=True, owned=True), job_copy_of(local))
     steps = words(snapshot(local, left, beside))
     assert ("stop on w1" in steps, "delete workload on w1" in steps) == (True, False)
+
+
+class TestCounting:
+    """Beside a real Kueue a Job was evicted as its pods ended: deleted before they were counted, it ran again."""
+
+    NOTED: ClassVar[Json] = {"active": 0, "uncountedTerminatedPods": {"succeeded": ["uid-of-pod"]}}
+
+    def stopped(self, status: Json) -> Worker:
+        return worker("w1", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, suspended=True, status=status))
+
+    @pytest.mark.parametrize("reason", REASONS)
+    def test_a_job_stays_while_its_controller_counts_the_pods_that_have_ended(self, reason: str) -> None:
+        local = REASONS[reason]
+        check: dict[str, Any] = {"check": None} if reason in ("gone", "no check") else {}
+        for seconds in (0, 4):
+            seen = snapshot(local, self.stopped(self.NOTED), job={}, quiet_for=timedelta(seconds=seconds), **check)
+            assert (words(seen), decide(seen).look_again) == ([], 10.0 - seconds)
+
+    def test_it_is_not_waited_for_without_end(self) -> None:
+        seen = snapshot(workload(quota=False), self.stopped(self.NOTED), job={}, quiet_for=STOP)
+        assert "delete job on w1 unless it is stopped" in words(seen)
+
+    def test_once_they_are_counted_its_end_is_told(self) -> None:
+        local = workload(quota=False)
+        seen = snapshot(local, self.stopped(DONE), job=job(status={"active": 1}))
+        assert words(seen) == ["copy job status"]
+
+    def test_what_is_counted_goes_at_once(self) -> None:
+        empty: Json = {"active": 0, "uncountedTerminatedPods": {}}
+        assert words(snapshot(workload(quota=False), self.stopped(empty), job={})) == ["delete job on w1"]
