@@ -127,7 +127,7 @@ def stale_copies_are_believed() -> AbstractContextManager[Any]:
             if worker.reachable and copy is not None and is_finished(copy):
                 return ending.sync_outcome(seen, seen.jobs_on(worker), ending.outcome_told(copy))
             if worker.reachable and copy is not None and is_evicted(copy):
-                return Plan(tuple(check_updates.send_back_evicted(seen, str(seen.recorded_on), copy)))
+                return Plan(tuple(check_updates.send_back_evicted(seen, copy)))
         return plan
 
     return _decided("recorded", decided)

@@ -93,7 +93,7 @@ def is_left_out(workload: Json) -> bool:
     """
     known = condition(workload, "Requeued") or {}
     out = known.get("status") == "False" and str(known.get("reason")).startswith("DeactivatedDueTo")
-    return out and is_active(workload)
+    return out and is_active(workload) and not is_true(workload, "DeactivationTarget")
 
 
 def has_quota(workload: Json) -> bool:

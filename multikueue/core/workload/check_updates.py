@@ -15,19 +15,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
-from multikueue.core.model import conditions, workloads
+from multikueue.core.model import conditions, labels, workloads
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.check_message import Message, admitted_on
 from multikueue.core.model.conditions import condition, is_true, new_condition, timestamp, updated
 from multikueue.core.model.copies import drift_patch, topology_known
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
 from multikueue.core.model.kinds import REFUSED
-from multikueue.core.model.labels import (
-    ADMISSION_MANAGER,
-    LAST_WORKER_ANNOTATION,
-    MAX_CONDITION_MESSAGE,
-    PLACEMENTS_ANNOTATION,
-)
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, shortened, uid
 from multikueue.core.model.outside_text import plain
@@ -66,18 +60,19 @@ def retry_vanished(situation: Situation) -> Effect:
     return retry(situation, "Admitting remote no longer exists")
 
 
-def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterator[Effect]:
-    """The worker evicted it: ask Kueue to try again, and tell the user. Its time is over wherever it is over.
+def send_back_evicted(situation: Situation, copy: Json) -> Iterator[Effect]:
+    """The recorded worker evicted it, as this copy says: ask Kueue to try again, and tell the user. Its time is over
+    wherever it is over.
 
     Then the manager's Kueue is asked to deactivate it, by the condition that it writes itself when the time is over on
     a single cluster: it evicts the Workload, and queues it again only if its user makes it active again.
     """
     if workloads.is_out_of_time(copy):
         if not is_true(situation.workload, "DeactivationTarget"):
-            yield from _deactivate(situation, cluster)
+            yield from _deactivate(situation, situation.recorded.name)
         return
     why = ", as its job was stopped here" if workloads.was_stopped_from_manager(copy) else ""
-    evicted = f'Workload evicted on worker cluster: "{cluster}"{why}, resetting for re-admission'
+    evicted = f'Workload evicted on worker cluster: "{situation.recorded.name}"{why}, resetting for re-admission'
     message = f'{evicted}. Previously: "{situation.state}"'
     yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
     yield effects.AnnounceWorkload("Normal", f"{message}. There: {plain(conditions.message(copy, 'Evicted'))}")
@@ -132,14 +127,16 @@ def end_waits(situation: Situation) -> Iterator[Effect]:
 def _refusals(situation: Situation, message: str) -> Json:
     """The change of the status that says for programs why workers refuse it, beside a message of our check."""
     facts = {str(worker.name): worker.refusal.facts for worker in situation.workers if worker.refusal is not None}
-    refusals = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
+    refusals = (
+        refusals_condition(facts, shortened(message, labels.MAX_CONDITION_MESSAGE), situation.now) if facts else None
+    )
     return {} if refusals is None else {"conditions": [*owned_conditions(situation.workload), refusals]}
 
 
 def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:
     if runs:
         tried = workloads.retry_count(situation.workload, situation.check)
-        yield earlier_run_condition(runs, shortened(message, MAX_CONDITION_MESSAGE), tried, situation.now)
+        yield earlier_run_condition(runs, shortened(message, labels.MAX_CONDITION_MESSAGE), tried, situation.now)
 
 
 def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
@@ -251,7 +248,7 @@ def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: d
     why = conditions.message(workload or {}, "Evicted")
     message = f"Evicted on manager: {why}" if why else "Over on manager"
     changes = _with_condition(copy, now, "DeactivationTarget", workloads.STOPPED_FROM_MANAGER, message)
-    return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER, optional=True)
+    return ApplyStatus(cluster, admission_status(copy, changes), labels.ADMISSION_MANAGER, optional=True)
 
 
 def patch_copy(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -276,7 +273,9 @@ def _alone(situation: Situation, state: CheckState, base: str, after: timedelta 
 
 
 def _admission(situation: Situation, changes: Json, *, takes_away: bool = False) -> Effect:
-    return ApplyStatus(MANAGER, admission_status(situation.workload, changes), ADMISSION_MANAGER, takes_away=takes_away)
+    return ApplyStatus(
+        MANAGER, admission_status(situation.workload, changes), labels.ADMISSION_MANAGER, takes_away=takes_away
+    )
 
 
 def _checked(situation: Situation, state: CheckState, message: Message) -> Json:
@@ -348,16 +347,16 @@ def note_last_worker(situation: Situation) -> tuple[Effect, ...]:
     is_in_doubt = last is not None and any(run.worker == last for run in possible_runs(situation))
     unlisted = (worker.name for worker in situation.workers if worker.removed and shows_a_run(situation, worker))
     if situation.facts.noted_worker != (wanted := last if is_in_doubt else next(unlisted, None)):
-        annotations[LAST_WORKER_ANNOTATION] = wanted
+        annotations[labels.LAST_WORKER_ANNOTATION] = wanted
     if (ended := _new_placements(situation)) is not None:
-        annotations[PLACEMENTS_ANNOTATION] = ended
+        annotations[labels.PLACEMENTS_ANNOTATION] = ended
     return (annotated(situation, annotations),) if annotations else ()
 
 
 def note_worker(situation: Situation, worker: ClusterName) -> Iterator[Effect]:
     """Keep the worker that has it on the Workload until it can be recorded: a restart does not forget it then."""
     if situation.facts.noted_worker != worker:
-        yield annotated(situation, {LAST_WORKER_ANNOTATION: worker})
+        yield annotated(situation, {labels.LAST_WORKER_ANNOTATION: worker})
 
 
 def annotated(situation: Situation, annotations: Mapping[str, str | None]) -> Effect:

@@ -23,7 +23,6 @@ from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
-from multikueue.core.model.workloads import is_live, replaces_slice
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, note_last_worker, requeue, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
@@ -156,7 +155,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     Its Kueue may also hold it for what its job says: that is taken back once the job's spec has changed, and then it is
     queued. Kueue itself leaves on hold what has stopped to say so, but for StatefulSets.
     """
-    cleaned = ending.clean_up(situation).also(*note_last_worker(situation), *requeue(situation))
+    cleaned = ending.clean_up(situation).also(*(tuple(note_last_worker(situation)) or requeue(situation)))
     job = situation.job
     hold = situation.adapter.hold_here(job) if job is not None else Hold.UNKNOWN
     over = hold is not Hold.ON and not situation.is_shared and not may_run_anywhere(situation)
@@ -260,13 +259,15 @@ def end_settled(situation: Situation, settled: tuple[Json, Outcome]) -> Plan:
 
 def job_stopped_here(situation: Situation) -> Json | None:
     """The job that the manager's Kueue has suspended while it runs, without evicting its Workload; None: it has not, or
-    the job had ended before that, and its end is shown. Before the Workload is Admitted, Kueue has not started it yet.
+    the job had ended before that, and its end is shown. Kueue starts it as the Workload is Admitted, but for what takes
+    over from a slice: that runs already.
     """
     job, worker = situation.job, situation.recorded_or_none
     if job is None or situation.recorded_on is None or not situation.adapter.is_stopped_here(job):
         return None
     has_ended = worker is not None and ending.own_end(situation, situation.jobs_on(worker)) is not None
-    started = situation.facts.is_admitted or situation.check_stays_pending or replaces_slice(situation.workload)
+    takes_over = workloads.replaces_slice(situation.workload) and not workloads.evictions(situation.workload)
+    started = situation.facts.is_admitted or situation.check_stays_pending or takes_over
     return job if started and not has_ended else None
 
 
@@ -325,7 +326,7 @@ def _wait_for_run_of_gone(situation: Situation, having: str) -> Plan:
 
 
 def _job_is_anothers(situation: Situation) -> bool:
-    return situation.snapshot.adapter is None or any(map(is_live, situation.snapshot.siblings))
+    return situation.snapshot.adapter is None or any(map(workloads.is_live, situation.snapshot.siblings))
 
 
 clean_up_gone: Final = first_of(

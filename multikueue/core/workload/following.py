@@ -80,7 +80,7 @@ def _is_evicted_unseen(situation: Situation) -> bool:
 
 def _send_back_evicted(situation: Situation) -> Plan:
     """Its worker's Kueue has evicted it."""
-    return Plan(tuple(check_updates.send_back_evicted(situation, situation.recorded.name, situation.recorded_copy)))
+    return Plan(tuple(check_updates.send_back_evicted(situation, situation.recorded_copy)))
 
 
 def _record_kept_for(situation: Situation) -> timedelta:

@@ -132,16 +132,12 @@ def _counting_left(situation: Situation, job: Json) -> timedelta:
 
 def steps_in(situation: Situation) -> Iterator[timedelta]:
     """In what time removals take their next step without an event."""
-    return filter(
-        None, (left for worker in situation.workers if worker.reachable for left in _spans(situation, worker))
-    )
-
-
-def _spans(situation: Situation, worker: Worker) -> Iterator[timedelta]:
-    yield from (_counting_left(situation, job.object) for job in worker.jobs)
-    if worker.copy is not None:
-        stops = bool(worker.jobs) or situation.traits.workload_only
-        yield stop_left(situation, worker) if stops else finalizer_left(situation, worker.copy)
+    for worker in (worker for worker in situation.workers if worker.reachable):
+        left = [_counting_left(situation, job.object) for job in worker.jobs]
+        if worker.copy is not None:
+            stops = bool(worker.jobs) or situation.traits.workload_only
+            left.append(stop_left(situation, worker) if stops else finalizer_left(situation, worker.copy))
+        yield from filter(None, left)
 
 
 def finalizer_left(situation: Situation, copy: Json) -> timedelta:

@@ -19,9 +19,8 @@ from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
-from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
-from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished
+from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished, send_back_evicted
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.ending import sync_outcome, sync_status
 from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, following, send_back, why_no_job
@@ -154,8 +153,15 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
     if patch is not None:
         yield effects.PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
     elif prebuilt_workload(job) == situation.snapshot.key.name:
-        yield from admit(situation, worker.name, CheckState.READY, situation.recorded_copy)
+        yield from admit(situation, worker.name, workloads.CheckState.READY, situation.recorded_copy)
     yield from sync_status(situation, [job])
+
+
+def _evicted_slice(situation: Situation) -> Json | None:
+    """The copy of the slice that the job there runs for, if its worker has evicted it."""
+    worker, job = situation.recorded, situation.any_job_on(situation.recorded)
+    of_job = (copy for copy in worker.slices if job is None or prebuilt_workload(job) == copy["metadata"]["name"])
+    return next((copy for copy in of_job if workloads.is_evicted(copy) and not is_terminating(copy)), None)
 
 
 follow_slice: Final = following(
@@ -169,7 +175,7 @@ follow_slice: Final = following(
     Way("stale copy", _is_stale, lambda seen: Plan(tuple(delete_workload(seen, seen.recorded, seen.recorded_copy)))),
     Way("copy goes", lambda seen: seen.recorded.facts.is_leaving, wait),  # or its worker queues it again
     Way("take over", lambda seen: seen.recorded.facts.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
-    Way("evicted there", lambda seen: any(map(workloads.is_evicted, seen.recorded.slices)), begin_anew),
+    Way("evicted there", *given(_evicted_slice, lambda seen, copy: Plan(tuple(send_back_evicted(seen, copy))))),
     Way("waits there", otherwise, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
 )
 """Bring a slice to the worker that runs its job, and hand the job over to it."""

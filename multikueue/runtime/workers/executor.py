@@ -80,6 +80,10 @@ class WorkerBackoffs:
         failed = self._failed.get(part[0], {}).get(part[1])
         return failed.until - loop_time() if failed is not None else 0.0
 
+    def has_failed(self, part: WorkerPlan) -> bool:
+        """Whether a part has failed, and not succeeded since."""
+        return part[1] in self._failed.get(part[0], {})
+
     def failed(self, part: WorkerPlan, error: Exception) -> float:
         """Begin a back-off; return its seconds."""
         of_worker = self._failed.setdefault(part[0], {})
@@ -260,7 +264,7 @@ class WorkerExecutor:
         cluster, key = part
         try:
             with structlog.contextvars.bound_contextvars(cluster=cluster, key=str(key)):
-                await self.effects.execute(workload, effects)
+                await self.effects.execute(workload, effects, failed_before=self.backoffs.has_failed(part))
         except Exception as error:  # it costs this part alone (never CancelledError)
             self.enqueue(cluster, key, self.backoffs.failed(part, error))
         else:

@@ -375,6 +375,11 @@ class TestStoppedHereWithoutEviction:
         """The check is Ready, its Workload not Admitted yet: KubeRay says early that it runs, and it began anew."""
         assert "stop on w1" not in words(self.seen(self.LOCAL, minutes))
 
+    @pytest.mark.parametrize("evictions", [0, 1])
+    def test_a_slice_takes_over_what_runs_and_a_later_attempt_of_it_does_not(self, evictions: int) -> None:
+        local = workload(cluster="w1", check="Ready", elastic=True, replaces="slice-0", evictions=evictions)
+        assert ("stop on w1" in words(self.seen(local, 1))) is (evictions == 0)
+
     @pytest.mark.parametrize("minutes", [0, 1])
     def test_what_it_has_started_stops_after_a_moment(self, minutes: int) -> None:
         local = workload(cluster="w1", check="Ready", admitted=True)

@@ -671,7 +671,16 @@ class TestEvictedBeforeTheNextSliceHasIt:
         left = copy_of(old(), evicted=True, owned=True)
         stopped = job_copy_of(old(), of=SMALL, suspended=True)
         seen = growing(worker("w1", copy_of(NEW), shared=stopped, slices=(left,)), worker("w2"))
-        assert "retry: Admitting remote no longer exists" in words(attrs.evolve(seen, quiet_for=KUEUE_GRACE))
+        assert words(seen) == ["copy job status", 'retry: Workload evicted on worker cluster: "w1"', "tell"]
+
+    def test_what_its_worker_evicted_long_ago_takes_nothing_from_the_next_one(self) -> None:
+        """The job runs for the slice in between, and the copy of the first is still being deleted."""
+        first = workload(name="slice-0", elastic=True, finished="WorkloadSliceReplaced", cluster="w1", check="Ready")
+        runs = copy_of(old(), admitted=True, owned=True)
+        for deleting in (False, True):
+            left = copy_of(first, evicted=True, owned=True, deleting=deleting, held=deleting, uid="uid-of-first")
+            there = worker("w1", copy_of(NEW), shared=OLD_JOB, slices=(left, runs))
+            assert words(growing(there, worker("w2"), quiet_for=KUEUE_GRACE)) == []
 
     def test_it_waits_where_the_job_runs(self) -> None:
         runs = copy_of(old(), admitted=True, owned=True)

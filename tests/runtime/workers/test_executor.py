@@ -58,13 +58,15 @@ class FakeEffects(EffectExecutor):
     def __init__(self, act: Callable[[Effect], float | Exception]) -> None:
         self.act = act
         self.done: list[tuple[float, str, str]] = []
+        self.failed_before: list[bool] = []
         self.shares = FakeShares()
 
     def target(self, _: ClusterName) -> Any:
         """Of a worker: all that is asked of it here is the account of its shares."""
         return self.shares
 
-    async def execute(self, workload: Json | None, effects: tuple[Effect, ...]) -> None:
+    async def execute(self, workload: Json | None, effects: tuple[Effect, ...], *, failed_before: bool = False) -> None:
+        self.failed_before.append(failed_before)
         for effect in effects:
             outcome = self.act(effect)
             if isinstance(outcome, Exception):
@@ -116,6 +118,18 @@ async def test_a_part_that_is_under_way_is_not_given_more_and_is_planned_again_w
 
     assert [at for at, _, _ in world.effects.done] == [5, 5]
     assert world.again == [(5, KEY, 0)]
+
+
+async def test_a_part_hears_that_it_has_failed_before() -> None:
+    """A stop that meets a newer copy each time counts as refused then: else nothing would ever be deleted."""
+    outcomes: list[float | Exception] = [Conflict("newer", status=409), 0.0, 0.0]
+    world = World(FakeEffects(lambda _effect: outcomes.pop(0)))
+    async with world.executing() as executor:
+        for _ in range(3):
+            await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
+            await anyio.sleep(2)
+
+    assert world.effects.failed_before == [False, True, False]
 
 
 async def test_a_part_that_fails_backs_off_alone() -> None:
