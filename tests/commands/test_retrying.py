@@ -37,7 +37,8 @@ async def test_a_job_of_a_kind_that_was_not_enabled_runs_once_it_is_and_somebody
         async with fleet.running():
             await anyio.sleep(60)
             assert await fleet.running_on() == {}
-            assert any("multikueue retry job/job" in step.text for step in (await explained(fleet)).next)
+            (wrong,) = (await explained(fleet)).findings
+            assert "multikueue retry job/job" in wrong.remedy
 
             done = await ask_again(Person(fleet.manager), "job/job", "default", now(), "kueue-system")
             assert done.told.endswith("the daemon makes job/job active again")
