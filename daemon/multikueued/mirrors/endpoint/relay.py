@@ -273,14 +273,14 @@ async def piped(
 ) -> tuple[int, bytes]:
     """Pass bytes on as they are, until one of the two ends, with no bound on time.
 
-    Returns:
-        How many bytes went back, and the last few of them.
-
     Args:
         tunnel: to the worker.
         reader: of the API server's connection.
         writer: of the same.
         both: whether the worker gets bytes, too. Else none reaches it: it would take them for one more request of ours.
+
+    Returns:
+        How many bytes went back, and the last few of them.
     """
     passed, last = 0, b""
 
