@@ -3,7 +3,7 @@
 # Behaviour: the SDK takes half a CPU as the number 0.5 and sends it as one. A custom resource's quantity is a whole number or a
 # text, so the API server refuses the job; the text "0.5" is taken. (In a Pod both are.) One would have guessed that the SDK
 # writes what a TrainJob may have, or says no itself.
-# Output seen: 0.5: refused; "0.5": taken; 2: taken
+# Output seen: 0.5: refused; "0.5": taken; 2.0: taken
 set -eu
 folder=$(mktemp -d)
 trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT

@@ -194,3 +194,15 @@ async def test_what_a_mirror_says_of_its_run_stays(kubelets: AskingKubelets, tmp
             assert (code, words in output) == (1, True), output
         await _done(here, "label", "pod", "train-x", "already_checked=True")
         await _done(here, "annotate", "pod", "train-x", "example.com/read=yes")
+
+
+async def test_nobody_resizes_a_mirror(kubelets: AskingKubelets, tmp_path: Path) -> None:
+    """What its containers ask for is what multikueue wrote. More than a Node of ours has, which is nothing, the API
+    server itself refuses; less it does not."""
+    async with stage(kubelets, tmp_path, user=ATTACKER) as here:
+        made = pod("train-x", node=OUR_NODE)
+        made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
+        await here.daemon.create(POD, made)
+        smaller = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "0"}}}]}}
+        code, output = await here.kubectl("patch", "pod", "train-x", "--subresource=resize", "-p", json.dumps(smaller))
+        assert (code, "what multikueue has written on this pod stays" in output) == (1, True), output

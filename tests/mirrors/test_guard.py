@@ -55,6 +55,21 @@ async def test_else_it_says_why(manager: Manager, words: str) -> None:
     assert words in str(await unguarded(manager))
 
 
+def test_each_way_by_which_a_pod_is_changed_is_looked_at() -> None:
+    """On a real server: `tests/integration/test_mirror_adversary.py`."""
+    spec = objects()[0]["spec"]
+    updated = {
+        resource
+        for rule in spec["matchConstraints"]["resourceRules"]
+        if "UPDATE" in rule["operations"]
+        for resource in rule["resources"]
+    }
+    assert {"pods", "pods/status", "pods/resize", "pods/ephemeralcontainers"} <= updated
+    for words in ("stays as it is", "no finalizer", "no other owner"):
+        (validation,) = (row for row in spec["validations"] if words in row["message"])
+        assert "'pods/resize'" in validation["expression"]
+
+
 @pytest.mark.parametrize(
     ("kind", "changed"),
     [

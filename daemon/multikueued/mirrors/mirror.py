@@ -236,7 +236,11 @@ def shows(mirror: Json) -> Shows:
 
 
 def kept_of(mirror: Json) -> Json:
-    """What is kept in memory of a mirror: nothing that others may write on it, who may write a megabyte on each."""
+    """What is kept in memory of a mirror: its status, its owners and finalizers, our label and our annotations.
+
+    Labels and annotations of others, up to a megabyte on each, are left out. From the rest the policy keeps others;
+    not from its status, which whoever has `pods/status` may write.
+    """
     metadata: Json = {field: mirror["metadata"][field] for field in _OF_A_MIRROR if field in mirror["metadata"]}
     metadata["labels"] = {MIRROR: labels_of(mirror).get(MIRROR, "")}
     metadata["annotations"] = {

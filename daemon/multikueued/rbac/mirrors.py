@@ -121,7 +121,7 @@ def _owners(pod: str) -> str:
 def _validations() -> tuple[tuple[str, str], ...]:
     """What must hold, and what is said otherwise: a row each."""
     created = "request.operation == 'CREATE'"
-    changes = f"{_WHAT} in ['pods', 'pods/status'] && request.operation == 'UPDATE'"
+    changes = f"{_WHAT} in ['pods', 'pods/status', 'pods/resize'] && request.operation == 'UPDATE'"
     others_change = f"{_OURS} || !({changes}) || !{_on(_OLD)}"
     return (
         (
@@ -182,7 +182,7 @@ def mirror_policy_objects(name: str, user: str) -> list[Json]:
             "resourceRules": [
                 _matched("", ["pods", "pods/status", "nodes", "nodes/status"], "CREATE", "UPDATE", "DELETE"),
                 _matched("", ["pods/binding", "bindings"], "CREATE"),
-                _matched("", ["pods/ephemeralcontainers"], "UPDATE"),
+                _matched("", ["pods/ephemeralcontainers", "pods/resize"], "UPDATE"),
                 _matched("coordination.k8s.io", ["leases"], "CREATE", "UPDATE", "DELETE"),
             ]
         },

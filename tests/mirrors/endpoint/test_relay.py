@@ -23,7 +23,7 @@ from multikueued.mirror_names import PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.endpoint import relay
 from multikueued.mirrors.endpoint.callers import NodeRights
 from multikueued.mirrors.endpoint.heads import MAX_HEAD, answer_head
-from multikueued.mirrors.endpoint.places import Places
+from multikueued.mirrors.endpoint.places import TOO_MANY_WAIT, Places
 from multikueued.mirrors.endpoint.relay import LOOKED_UP, Relay, _refused_by
 from multikueued.mirrors.proof import proof
 from multikueued.serving.refusal import RefusedError
@@ -360,7 +360,8 @@ async def test_who_waits_too_long_for_a_turn_is_told_and_gives_its_place_back(mo
     monkeypatch.setattr(relay, "PATIENCE", 0.2)
     async with stage() as here:
         here.manager.held = anyio.Event()
-        assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 503")
+        refused = await here.ask(LOGS)
+        assert (refused[:12], TOO_MANY_WAIT.encode() in refused) == (b"HTTP/1.1 503", True)
         here.manager.held.set()
         assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 200")
 
@@ -420,5 +421,31 @@ async def test_a_reader_who_breaks_off_is_no_failure_of_ours() -> None:
             async with here.asking(LOGS) as stream:
                 await stream.receive()
             await until(lambda: bool(logs), 20)
-        said = [(line["event"], line["code"], line["bytes"] > 0) for line in logs]
-        assert said == [("asked as a kubelet", 200, True)]
+        said = [(line["event"], line["code"], line["bytes"] > 0, line.get("why")) for line in logs]
+        assert said == [("asked as a kubelet", 200, True, None)]
+
+
+@pytest.mark.parametrize("reset", [False, True])
+async def test_a_worker_that_breaks_off_is_told(reset: bool) -> None:
+    """Without its last chunk a log that is cut short would look like one that has ended."""
+    async with stage() as here:
+        here.worker.more, here.worker.breaks_off = anyio.Event(), True
+        with capture_logs() as logs:
+            async with here.asking(LOGS.replace("main ", "main?follow=true ")) as stream:
+                received = b""
+                while b"three" not in received:
+                    received += await stream.receive()
+                here.worker.resets = reset
+                here.worker.more.set()
+                await rest(stream)
+            await until(lambda: bool(logs), 20)
+        said = [(line["event"], line["code"], line["bytes"] > 0, line.get("why")) for line in logs]
+        assert said == [("asked as a kubelet", 200, True, 'worker cluster "w1" broke off')]
+
+
+async def test_of_a_log_that_ends_nothing_is_told() -> None:
+    async with stage() as here:
+        with capture_logs() as logs:
+            await here.ask(LOGS)
+            await until(lambda: bool(logs), 20)
+        assert [(line["code"], line.get("why")) for line in logs] == [(200, None)]

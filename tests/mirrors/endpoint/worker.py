@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -39,6 +40,10 @@ class PlayedWorker:
     log: bytes = b"one\ntwo\nthree\n"
     more: anyio.Event | None = None
     """With it a log that is followed does not end before it is set."""
+    breaks_off: bool = False
+    """What comes then is no more of the log, but the end of the connection."""
+    resets: bool = False
+    """With it such an end is a reset."""
     refusal: tuple[int, str] | None = None
     """Of logs and of entering."""
     on_open: list[tuple[str, str]] = attrs.field(factory=list)
@@ -104,9 +109,18 @@ class PlayedWorker:
         await response.write(self.log)
         if self.more is not None and request.query.get("follow"):
             await self.more.wait()
+            if self.breaks_off:
+                self._break_off(request)
             await response.write(b"more\n")
         await response.write_eof()
         return response
+
+    def _break_off(self, request: web.BaseRequest) -> None:
+        assert request.transport is not None
+        if self.resets:
+            linger = struct.pack("ii", 1, 0)
+            request.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        request.transport.abort()
 
     async def _enter(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.headers.get("Upgrade", "").lower() != "websocket":

@@ -7,11 +7,15 @@ have many may not, also with a program of the same name.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import Final
 
 import attrs
 
 from multikueued.serving.places import Holders
 from multikueued.serving.refusal import RefusedError
+
+TOO_MANY_WAIT: Final = "multikueue has many requests to look up: ask again in a while\n"
+"""Said with 503, whether there is no place to wait or the wait was too long."""
 
 
 @attrs.define(eq=False)
@@ -38,8 +42,8 @@ class Places(Holders):
         Raises:
             RefusedError: there is none.
         """
-        if (count := self.held("asking", whose := f"{caller}/{namespace}")) >= self.asking:
-            raise RefusedError(502, f"{count} requests of this namespace wait already: ask again later\n")
+        if self.held("asking", whose := f"{caller}/{namespace}") >= self.asking:
+            raise RefusedError(503, TOO_MANY_WAIT)
         return self.holding(asking=whose)
 
     def taken(self, mirror: str, namespace: str, program: str) -> AbstractContextManager[None]:

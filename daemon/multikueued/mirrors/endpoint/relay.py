@@ -40,7 +40,7 @@ from multikueued.mirrors.endpoint.heads import (
     request_head,
     text,
 )
-from multikueued.mirrors.endpoint.places import Places
+from multikueued.mirrors.endpoint.places import TOO_MANY_WAIT, Places
 from multikueued.mirrors.endpoint.routes import HEALTH, WELL, Asked, asked_in, is_pod
 from multikueued.mirrors.proof import ProvenMirror, proven
 from multikueued.reading.worker_access import key_in
@@ -51,6 +51,8 @@ CHUNK: Final = 64 << 10
 """Bytes that are passed on at a time."""
 REFUSAL: Final = 64 << 10
 """Bytes of a worker's refusal that are read."""
+LAST_CHUNK: Final = b"0\r\n\r\n"
+"""Ends an answer that comes in chunks."""
 PATIENCE: Final = 20.0
 """Seconds for that, and for a look-up of the manager with the wait for it."""
 LOOKED_UP: Final = 8
@@ -141,13 +143,16 @@ class Relay:
             async with self._turns.setdefault(user.name, Turns(LOOKED_UP)).of(asked.mirror.namespace):
                 mirror = await self._mirror(asked, user)
         if mirror is None:
-            raise RefusedError(503, "multikueue has many requests to look up: ask again in a while\n")
+            raise RefusedError(503, TOO_MANY_WAIT)
         audit |= {"worker": mirror.worker, "pod": str(mirror.worker_pod)}
         with self.places.taken(mirror.uid, mirror.namespace, head.first("user-agent")):
             async with self._from_worker(asked, head, mirror) as (tunnel, answered):
                 audit |= {"code": answered.code}
                 writer.write(answer(answered.code, passed_back(answered)))
-                audit |= {"bytes": await piped(tunnel, reader, writer, both=asked.route.enters)}
+                passed, last = await piped(tunnel, reader, writer, both=asked.route.enters)
+                audit |= {"bytes": passed}
+                if _broke_off(tunnel, answered, last):
+                    audit |= {"why": f'worker cluster "{mirror.worker}" broke off'}
 
     async def _mirror(self, asked: Asked, user: User) -> ProvenMirror:
         """The mirror that is asked about, if it is one of ours and who asks may."""
@@ -241,7 +246,7 @@ def _is_whole(answered: AnswerHead, body: bytes) -> bool:
     """Whether no more needs to be read: a connection that was to become another one stays open."""
     size = answered.first("content-length")
     is_size = size.isascii() and size.isdecimal() and len(size) < 10  # beyond that Python may refuse to read it
-    ends = len(body) >= int(size) if is_size else body.endswith(b"0\r\n\r\n")
+    ends = len(body) >= int(size) if is_size else body.endswith(LAST_CHUNK)
     return ends or len(body) >= REFUSAL
 
 
@@ -256,23 +261,35 @@ def _without_chunks(answered: AnswerHead, body: bytes) -> bytes:
         return b""
 
 
-async def piped(tunnel: Tunnel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, both: bool) -> int:
-    """Pass bytes on as they are, until one of the two ends, with no bound on time; the bytes that went back.
+def _broke_off(tunnel: Tunnel, answered: AnswerHead, last: bytes) -> bool:
+    """Whether a worker's connection broke, or ended before its answer did; not whether a reader has gone."""
+    in_chunks = answered.first("transfer-encoding").lower() == "chunked"
+    is_cut = in_chunks and tunnel.reader.at_eof() and last != LAST_CHUNK
+    return is_cut or tunnel.reader.exception() is not None
+
+
+async def piped(
+    tunnel: Tunnel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, both: bool
+) -> tuple[int, bytes]:
+    """Pass bytes on as they are, until one of the two ends, with no bound on time.
 
     Args:
         tunnel: to the worker.
         reader: of the API server's connection.
         writer: of the same.
         both: whether the worker gets bytes, too. Else none reaches it: it would take them for one more request of ours.
+
+    Returns:
+        How many bytes went back, and the last few of them.
     """
-    passed = 0
+    passed, last = 0, b""
 
     async def back() -> None:
-        nonlocal passed
+        nonlocal passed, last
         while piece := await tunnel.reader.read(CHUNK):
             writer.write(piece)
             await writer.drain()
-            passed += len(piece)
+            passed, last = passed + len(piece), (last + piece)[-len(LAST_CHUNK) :]
         tasks.cancel_scope.cancel()
 
     async def forth() -> None:
@@ -288,4 +305,4 @@ async def piped(tunnel: Tunnel, reader: asyncio.StreamReader, writer: asyncio.St
             tasks.start_soon(forth)
     except* OSError:  # a connection that breaks ends, too
         pass
-    return passed
+    return passed, last
