@@ -15,7 +15,7 @@ from multikueued.serving.places import Holders
 from multikueued.serving.refusal import RefusedError
 
 TOO_MANY_WAIT: Final = "multikueue has many requests to look up: ask again in a while\n"
-"""Said with 503, whether there is no place to wait or the wait was too long."""
+"""Said with 502, of which API servers pass the words on, whether there is no place to wait or the wait was too long."""
 
 
 @attrs.define(eq=False)
@@ -43,7 +43,7 @@ class Places(Holders):
             RefusedError: there is none.
         """
         if self.held("asking", whose := f"{caller}/{namespace}") >= self.asking:
-            raise RefusedError(503, TOO_MANY_WAIT)
+            raise RefusedError(502, TOO_MANY_WAIT)
         return self.holding(asking=whose)
 
     def taken(self, mirror: str, namespace: str, program: str) -> AbstractContextManager[None]:

@@ -143,7 +143,7 @@ class Relay:
             async with self._turns.setdefault(user.name, Turns(LOOKED_UP)).of(asked.mirror.namespace):
                 mirror = await self._mirror(asked, user)
         if mirror is None:
-            raise RefusedError(503, TOO_MANY_WAIT)
+            raise RefusedError(502, TOO_MANY_WAIT)
         audit |= {"worker": mirror.worker, "pod": str(mirror.worker_pod)}
         with self.places.taken(mirror.uid, mirror.namespace, head.first("user-agent")):
             async with self._from_worker(asked, head, mirror) as (tunnel, answered):
