@@ -61,7 +61,7 @@ Received = Callable[[Json, int], Json]
 
 Known = Callable[[Json], Json]
 """Gets an object without its spec; returns the fields that stand for that, if it is the spec of a version that was read
-before, as UID and generation say. Empty: that is not known."""
+before, as UID and generation say. Empty: that is not known; of Pods it never is, as theirs changes without."""
 
 
 class ListOptions(TypedDict, total=False):
@@ -165,7 +165,8 @@ class Watcher(Protocol):
             resource_version: where to continue, from a list or an earlier event.
             idle: seconds without a byte (bookmarks are asked for) after which the stream counts as dead.
             on_open: called once the server has accepted the watch, before any event.
-            known: what is known of specs: of a large event the rest alone need be decoded then.
+            known: what is known of specs: of a large event the rest alone need be decoded then. Informers give it only
+                where `Informer.knows_specs` is on.
 
         Raises:
             Expired: the resourceVersion is too old (HTTP 410 or an ERROR event of code 410): list again.

@@ -11,8 +11,8 @@ import anyio.lowlevel
 import orjson
 import pytest
 
-from multikueue.core.model.copies import SLIMMED
-from multikueue.core.model.kinds import JOB
+from multikueue.core.model.copies import SLIMMED, Slimmed
+from multikueue.core.model.kinds import JOB, POD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.slimmed import is_slimmed, job_slimmer, known_spec
@@ -23,14 +23,15 @@ from multikueue.kube.http.large_json import turn
 from multikueue.kube.http.response_limits import LARGE
 from multikueue.kube.informers import known_specs, watch_line
 from multikueue.kube.informers.watch_line import parsed
-from multikueue.protocols import WatchEvent
+from multikueue.protocols import ObjectList, WatchEvent
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.testing.waiting import background
+from tests.kube.fake_server import FakeServer
 from tests.kube.scripted import event, eventually, says, streams, talking
 from tests.sandbox.apiserver.objects import job
 
 PARTS = {"template": {"spec": {"containers": [{"name": "c", "env": [{"name": f"A{n}"} for n in range(6_000)]}]}}}
-KNOWN = {"spec": {"what": "was kept"}, SLIMMED: {"size": 9}}
+KNOWN = {"spec": {"what": "was kept"}, SLIMMED: Slimmed(9)}
 
 
 def line_of(obj: Json, kind: str = "MODIFIED") -> bytes:
@@ -110,7 +111,84 @@ def test_wherever_its_fields_are_all_else_is_as_it_was_sent(fields: tuple[str, .
     assert event.object in (obj, {**obj, **KNOWN})
 
 
+@pytest.mark.parametrize("status", ["text", 5, ["item"], None])
+@pytest.mark.parametrize("behind", [{}, {"zone": "a"}])
+def test_a_status_that_is_no_object_is_not_taken_for_a_part_of_the_spec(status: Any, behind: Json) -> None:
+    obj = {**large(), "status": status, **behind}
+    assert parsed("w1", line_of(obj), lambda _: KNOWN).object == obj
+
+
+@pytest.mark.parametrize("kept", [None, "text", ["item"]])
+def test_what_is_known_is_a_spec(kept: Any) -> None:
+    obj = {"status": {"a": "b"}, "metadata": {"name": "a"}, "spec": None, "zone": "x" * 2 * LARGE}
+    assert parsed("w1", line_of(obj), lambda _: {"spec": kept}).object == obj
+
+
 KEY = ObjectKey("default", "large")
+
+
+def versioned(resource_version: str, **fields: Any) -> Json:
+    metadata = {"name": "large", "namespace": "default", "uid": "u", "generation": 1}
+    return large(metadata={**metadata, "resourceVersion": resource_version}, **fields)
+
+
+@pytest.mark.parametrize("field", ["text", 5, ["item"], None, {"digests": 1}, {"size": "x"}, {}])
+@pytest.mark.parametrize("known", [False, True])
+async def test_no_server_says_that_an_object_is_slimmed(field: Any, known: bool) -> None:
+    """One TaskRun with a field of this name ended the process, or was kept whole, whatever its size."""
+    informer = Informer(FakeServer([], []), JOB, slim=job_slimmer(), knows_specs=known)
+    for version in ("1", "2"):
+        given = versioned(version, **{SLIMMED: field})
+        informer._apply(WatchEvent("MODIFIED", given, 4 * LARGE))
+        for kept in (informer.get(KEY), informer._received(versioned("3", **{SLIMMED: field}), 4 * LARGE)):
+            assert kept is not None
+            assert kept[SLIMMED] == Slimmed(4 * LARGE)
+            assert len(orjson.dumps(kept)) < LARGE
+        assert not is_slimmed(given), "a body that is read is whole"
+
+
+async def test_a_list_has_the_spec_that_it_was_sent_with() -> None:
+    """After a restore from a backup an object has the UID and generation of another version."""
+    informer = Informer(FakeServer([], []), JOB, slim=job_slimmer(), knows_specs=True)
+    informer._apply(WatchEvent("ADDED", versioned("9", spec={**PARTS, "parallelism": 1}), 4 * LARGE))
+    restored = versioned("5", spec={**PARTS, "parallelism": 7})
+    assert informer._received(restored, 4 * LARGE)["spec"]["parallelism"] == 7
+    await informer._replace(ObjectList([versioned("6", spec={**PARTS, "parallelism": 8})], "7"), backwards=True)
+    assert (informer.get(KEY) or {})["spec"]["parallelism"] == 8
+
+
+async def test_a_pod_that_gets_a_node_shows_it() -> None:
+    """Its binding changes the spec and not the generation: nobody but who knows the kind can say what is the same."""
+    informer = Informer(FakeServer([], []), POD, slim=job_slimmer())
+    informer._apply(WatchEvent("ADDED", versioned("1"), 4 * LARGE))
+    informer._apply(WatchEvent("MODIFIED", versioned("2", spec={**PARTS, "nodeName": "n1"}), 4 * LARGE))
+    assert (informer.get(KEY) or {})["spec"]["nodeName"] == "n1"
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_client_is_told_what_is_known_where_that_is_asked_for(known: bool) -> None:
+    """A client of somebody else's may not have the argument; and a transform gets each spec as it was sent."""
+    options, specs = list[Json](), list[Json]()
+
+    class Theirs(FakeServer):
+        async def watch(self, *_: Any, **given: Any) -> None:
+            options.append(given)
+            await anyio.sleep_forever()
+
+    def counted(obj: Json) -> Json:
+        specs.append(obj["spec"])
+        return {**obj, "spec": {"count": len(obj["spec"])}}
+
+    listed = ObjectList([versioned("1")], "1")
+    informer = Informer(Theirs([listed], []), JOB, transform=counted, knows_specs=known)
+    async with background() as tasks:
+        tasks.start_soon(informer.run)
+        await eventually(lambda: len(options) == 1)
+        for version in ("2", "3"):
+            asked = options[0].get("known")
+            informer._apply(parsed("w1", line_of(versioned(version, status={"active": 1})), asked))
+    assert ("known" in options[0]) is known
+    assert specs == [PARTS, *[{"count": 1} if known else PARTS] * 2]
 
 
 def shows(informer: Informer, failed: int) -> bool:
@@ -128,7 +206,7 @@ async def test_many_changes_of_a_status_have_its_body_looked_at_once() -> None:
 
     slimmer.spec_of = counted
     async with ApiServer(tls=False) as server, KubeClient(ClusterConfig(server.url), name="m") as client:
-        informer, writer = Informer(client, JOB, slim=slimmer), DirectClient(server.registry)
+        informer, writer = Informer(client, JOB, slim=slimmer, knows_specs=True), DirectClient(server.registry)
         async with background() as tasks:
             tasks.start_soon(informer.run)
             await informer.wait_synced()

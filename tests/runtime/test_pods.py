@@ -247,3 +247,18 @@ async def test_pods_that_kueue_does_not_manage_are_nobodys_concern() -> None:
         await bench.make_pod("a")
         cache = manager.cluster.jobs[PODS.gvk]
         await until(lambda: len(list(cache.informer.keys())) == 1)
+
+
+async def test_only_pods_may_have_another_spec_of_the_same_generation() -> None:
+    """A node that a pod gets changes its spec alone. Of all other kinds that is decoded once."""
+    bench = await Bench.of("worker1")
+    manager = bench.manager()
+    async with bench.fleet.dispatching(manager):
+        await until(lambda: all(worker.known is not None for worker in manager.workers))
+        targets = [manager.cluster, *(worker.known for worker in manager.workers if worker.known is not None)]
+        assert len(targets) == 2
+        for target in targets:
+            assert target.workloads.informer.knows_specs
+            known = {gvk: cache.informer.knows_specs for gvk, cache in target.jobs.items()}
+            assert known == {gvk: gvk != PODS.gvk for gvk in known}
+            assert PODS.gvk in known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from multikueue.core.model import labels, workloads
@@ -30,13 +31,29 @@ _SYNCED_FIELDS = ("priority", "priorityClassRef")
 _IGNORED_FIELDS = ("preemptionGates", "active")
 """The worker's own: gates are opened there, and its Kueue deactivates what it evicts."""
 SLIMMED: Final = "multikueue.dev/slimmed"
-"""The field of an object in memory that notes that not all of it is there, see `slimmed`. It is never sent."""
+"""The field of an object in memory that notes that not all of it is there, see `Slimmed`. It is never sent."""
 _NO_SLICE = "-"
 """A Workload that cannot be. The job follows its smaller Workload in a write of its own, and a worker's Kueue stops a
 job that differs from its Workload (`OutOfSync`); only where that is said to replace another does it wait."""
 STOPPED_BY_KUEUE: Final = "TerminationTarget"
 """The condition of a pod that Kueue is about to delete, as it has lost its quota."""
 _STAYS_HERE = frozenset((*labels.NEVER_COPIED, *labels.MANAGER_ONLY))
+
+
+@dataclass(frozen=True, slots=True)
+class Slimmed:
+    """The note itself. JSON decodes to none, so no server can send one; a dataclass, as orjson writes it."""
+
+    size: int = 0
+    """Bytes of the whole object, as it was sent."""
+    digests: tuple[str, ...] | None = None
+    """The `spec_digests` of the whole Workload; None: it is none."""
+
+
+def slimmed_note(obj: Json) -> Slimmed | None:
+    """What is noted of an object of which not all is here; None: all is, whatever a server calls a field."""
+    note = obj.get(SLIMMED)
+    return note if isinstance(note, Slimmed) else None
 
 
 def _job_marks(stamp: Stamp) -> Json:
@@ -183,8 +200,8 @@ def spec_digests(workload: Json) -> tuple[str, ...]:
 
     They did not look past the marks of a start.
     """
-    noted = dig(workload, SLIMMED, "digests")
-    return _DIGESTS.of(workload.get("spec") or {}) if noted is None else tuple(noted)
+    note = slimmed_note(workload)
+    return _DIGESTS.of(workload.get("spec") or {}) if note is None or note.digests is None else note.digests
 
 
 def digests_of(given: Json) -> tuple[str, ...]:
@@ -199,10 +216,10 @@ _DIGESTS: Final = ByIdentity(digests_of, size=1_024)
 
 def know_digests(whole: Json, noted: Json) -> None:
     """A Workload has the digests that were noted of it, if its spec is the same: those of 1.2 MB take up to 0.1 s."""
-    digests, generation = dig(noted, SLIMMED, "digests"), dig(whole, "metadata", "generation")
+    note, generation = slimmed_note(noted), dig(whole, "metadata", "generation")
     same = uid(whole) == uid(noted) and generation is not None and generation == dig(noted, "metadata", "generation")
-    if digests is not None and same:
-        _DIGESTS.know(whole["spec"], tuple(digests))
+    if note is not None and note.digests is not None and same:
+        _DIGESTS.know(whole["spec"], note.digests)
 
 
 def forget_spec(spec: Json) -> None:

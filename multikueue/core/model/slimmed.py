@@ -6,12 +6,13 @@ What is left of a body is what is small in it. A note says that it is not whole,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
 import attrs
 
-from multikueue.core.model.copies import SLIMMED, digests_of
+from multikueue.core.model.copies import SLIMMED, Slimmed, digests_of, slimmed_note
 from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, json_size, uid
@@ -31,27 +32,30 @@ _PARTS: Final = ("apiVersion", "kind", "metadata", "spec", "status", SLIMMED)
 
 def is_slimmed(obj: Json) -> bool:
     """Whether not all of an object is here."""
-    return SLIMMED in obj
+    return slimmed_note(obj) is not None
 
 
 def size_noted(obj: Json) -> int:
     """How many bytes an object has of which not all is here; 0: all is."""
-    return int(dig(obj, SLIMMED, "size") or 0)
+    note = slimmed_note(obj)
+    return note.size if note is not None else 0
 
 
 def known_spec(obj: Json, earlier: Json | None) -> Json:
     """The fields in which an object has what was kept of its spec in an earlier version; empty: the spec may differ.
 
-    API servers give what changes beside metadata and status another generation. So the object has the same fields then.
+    API servers give what changes beside metadata and status another generation, of Workloads and of jobs that are no
+    pods. So the object has the same fields then. Of a Pod they do not: its binding to a node changes its spec.
     """
     if earlier is None or not uid(obj) or uid(obj) != uid(earlier):
         return {}
     generation = dig(obj, "metadata", "generation")
     if not isinstance(generation, int) or generation != dig(earlier, "metadata", "generation"):
         return {}
-    if not obj.keys() >= earlier.keys() - {"spec", SLIMMED}:
+    kept = ("spec", SLIMMED) if is_slimmed(earlier) else ("spec",)
+    if not obj.keys() >= earlier.keys() - {*kept}:
         return {}
-    return {field: earlier[field] for field in ("spec", SLIMMED) if field in earlier}
+    return {field: earlier[field] for field in kept if field in earlier}
 
 
 def small_part(value: Any, most: int = LEFT) -> Any:
@@ -140,8 +144,8 @@ class Slimmer:
 
     spec_of: Callable[[Json, int], Json]
     """What is left of a spec, of so many bytes."""
-    note_of: Callable[[Json], Json] = lambda _: {}
-    """What is noted of the whole object."""
+    digests_of: Callable[[Json], tuple[str, ...]] | None = None
+    """What is noted of the whole spec; None: nothing."""
     lists: tuple[str, ...] = _LISTS
     """Of its metadata, of which the first entries are kept."""
 
@@ -153,7 +157,8 @@ class Slimmer:
         Args:
             obj: all of it; it is not changed.
             size: its bytes as they were sent.
-            earlier: what was kept of an earlier version: a change of a status does not have the spec slimmed again.
+            earlier: what was kept of an earlier version, where `known_spec` may say that the spec is the same: a change
+                of a status does not have it slimmed again.
             above: up to which size all is kept.
             left: see `spec_of`.
         """
@@ -161,8 +166,9 @@ class Slimmer:
             return obj
         slim = obj if is_slimmed(obj) else known_spec(obj, earlier)
         if not is_slimmed(slim):
-            slim = {"spec": self.spec_of(obj["spec"], left), SLIMMED: self.note_of(obj)}
-        note = {**slim[SLIMMED], "size": size}
+            digests = None if self.digests_of is None else self.digests_of(obj["spec"])
+            slim = {"spec": self.spec_of(obj["spec"], left), SLIMMED: Slimmed(size, digests)}
+        note = replace(slim[SLIMMED], size=size)
         beside = {field: small_part(value) for field, value in obj.items() if field not in _PARTS}
         metadata = small_metadata(obj["metadata"], self.lists)
         return {**obj, **beside, "metadata": metadata, "spec": slim["spec"], SLIMMED: note}
@@ -170,7 +176,7 @@ class Slimmer:
 
 def workload_slimmer() -> Slimmer:
     """Of Workloads: their pod templates are large; a copy is compared with their digests. Its owners are its jobs."""
-    return Slimmer(_slim_pod_sets, lambda workload: {"digests": [*digests_of(workload["spec"])]}, ("finalizers",))
+    return Slimmer(_slim_pod_sets, digests_of, ("finalizers",))
 
 
 def job_slimmer() -> Slimmer:

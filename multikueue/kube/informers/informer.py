@@ -77,7 +77,12 @@ class Informer(Indexer):
     """Whether the selector selects an object: a server, or a proxy before it, that ignores selectors sends others'."""
     transform: Transform = attrs.field(default=drop_managed_fields, kw_only=True)
     slim: Callable[[Json, int, Json | None], Json] | None = attrs.field(default=None, kw_only=True)
-    """What is kept of that where the object was sent in so many bytes, behind the version that is kept; None: all."""
+    """What is kept of that where the object was sent in so many bytes; None: all. The last argument is the version that
+    is kept, if its spec may be taken: see `knows_specs`."""
+    knows_specs: bool = attrs.field(default=False, kw_only=True)
+    """Whether an event whose UID and generation are those of the version that is kept has its spec, as `transform` and
+    `slim` have left it: a large one is not decoded again, and `transform` gets that. Of lists all is decoded. It is for
+    kinds whose generation changes with the spec, as Workloads and Jobs; that of a Pod does not when it gets a node."""
     flaw: Check = attrs.field(default=object_flaw, kw_only=True)
     """What is wrong with an object's shape."""
     keeps_unreadable: bool = attrs.field(default=False, kw_only=True)
@@ -153,7 +158,7 @@ class Informer(Indexer):
             lists_next=lambda: len(self.unreadable) > 0,
             reset_after=self.backoff.reset_after,
             each=self._received,
-            known=self.known,
+            known=self._known if self.knows_specs else None,
             on_list=self._replace,
             on_event=self._apply,
             on_established=self._recover,
@@ -234,26 +239,33 @@ class Informer(Indexer):
         """In how many bytes the server sent an object last; 0: there is none, or that is not known."""
         return self._tally.size_of(key)
 
-    def kept(self, obj: Json, size: int) -> Json | None:
-        """What is stored of an object that was sent in so many bytes; may change its argument."""
-        stored = self.transform(obj)
-        return stored if stored is None or self.slim is None else self.slim(stored, size, self.get(ObjectKey.of(obj)))
+    def kept(self, obj: Json, size: int, *, listed: bool = False) -> Json | None:
+        """What is stored of an object.
 
-    def known(self, obj: Json) -> Json:
-        """What is kept of the spec of an object of which the rest is given: see `Known`."""
+        Args:
+            obj: as it was sent; may be changed.
+            size: its bytes then.
+            listed: whether a list has it: after a restore from a backup another spec may have its UID and generation.
+        """
+        stored = self.transform(obj)
+        if stored is None or self.slim is None:
+            return stored
+        return self.slim(stored, size, self.get(ObjectKey.of(obj)) if self.knows_specs and not listed else None)
+
+    def _known(self, obj: Json) -> Json:
         return known_spec(obj, self.get(ObjectKey.of(obj)))
 
     def _kept_late(self, key: ObjectKey, obj: Json) -> Json | None:
         """The same of one that nobody has prepared while it was read."""
         size = self._listed.get(key) or size_noted(obj) or size_of(obj)
         self._listed[key] = size
-        return self.kept(obj, size)
+        return self.kept(obj, size, listed=True)
 
     def _received(self, obj: Json, size: int) -> Json:
         """Prepare an object of a list that is being read: so no more is in memory of those before it than is stored."""
         key = ObjectKey.of(obj)
         self._listed[key] = size
-        if self.flaw(obj) or (kept := self.kept(obj, size)) is None:
+        if self.flaw(obj) or (kept := self.kept(obj, size, listed=True)) is None:
             return obj  # it has its turn with the whole list
         self._ready.add(key)
         return kept

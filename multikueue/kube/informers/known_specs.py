@@ -16,6 +16,7 @@ from multikueue.protocols import Known
 
 _SPEC: Final = b',"spec":'
 _STATUS: Final = b',"status":{'
+_ANY_STATUS: Final = b'"status"'
 _ENDS: Final = b"}}"
 
 
@@ -24,7 +25,8 @@ def with_known_spec(line: bytes, known: Known | None) -> Json | None:
 
     Neither text can be in a string, where quotes are escaped. API servers write the fields of an object in the order of
     their names, or of the type, and in both the spec comes behind the metadata and right before the status. Where an
-    object has them otherwise, what is left is no JSON, or lacks a field that the known version has.
+    object has them otherwise, what is left is no JSON, or lacks a field that the known version has. Where there may be
+    a status that is no object all is decoded.
     """
     if known is None or len(line) <= LARGE or not line.endswith(b"\n"):  # one that is cut off may lack the status
         return None
@@ -32,6 +34,8 @@ def with_known_spec(line: bytes, known: Known | None) -> Json | None:
     if begin < len(_SPEC):
         return None
     status = line.rfind(_STATUS, begin)
+    if status < 0 <= line.find(_ANY_STATUS, begin):
+        return None
     end = status if status >= 0 else len(line.rstrip()) - len(_ENDS)
     if end - begin <= LARGE:
         return None
@@ -40,4 +44,4 @@ def with_known_spec(line: bytes, known: Known | None) -> Json | None:
     if event is None or not isinstance(obj, dict) or obj.pop("spec", ...) is not None or not has_name(obj):
         return None
     fields = known(obj)
-    return {**event, "object": {**obj, **fields}} if "spec" in fields else None
+    return {**event, "object": {**obj, **fields}} if isinstance(fields.get("spec"), dict) else None

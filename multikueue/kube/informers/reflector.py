@@ -14,7 +14,7 @@ from multikueue.core.model.names import Resource
 from multikueue.core.model.objects import resource_version, version_number
 from multikueue.errors import ApiError, DeadlineExceeded, ServerFault, Unreachable
 from multikueue.kube.informers.list_pages import InitialList
-from multikueue.protocols import Known, Lister, ObjectList, Received, Watcher, WatchEvent
+from multikueue.protocols import Known, Lister, ObjectList, Received, Watcher, WatchEvent, WatchOptions
 
 PROBE_DEADLINE: Final = LOST_AFTER
 """Seconds for the probe after a silent watch: a server whose answers take ten seconds is not taken for dead."""
@@ -53,8 +53,8 @@ class Reflector:
     """Seconds after which a watch is established."""
     each: Received | None = attrs.field(default=None, kw_only=True)
     """Gets each object of a list as it is read, before `on_list`."""
-    known: Known = attrs.field(default=lambda _: {}, kw_only=True)
-    """What is known of the spec of an object that changes."""
+    known: Known | None = attrs.field(default=None, kw_only=True)
+    """What is known of the spec of an object that changes; None: nothing, and a client is not told of it."""
     on_list: Callable[[ObjectList, bool], Awaitable[None]] = attrs.field(kw_only=True)
     """Gets each list, and whether its resourceVersion is lower than what was known."""
     on_event: Callable[[WatchEvent], None] = attrs.field(kw_only=True)
@@ -140,18 +140,18 @@ class Reflector:
             def opened() -> None:
                 tasks.start_soon(self._establish)
 
+            options: WatchOptions = {
+                "resource_version": since,
+                "namespace": self.namespace,
+                "label_selector": self.label_selector,
+                "idle": self.idle,
+                "on_open": opened,
+            }
+            if self.known is not None:  # else a client that does not have the argument will do
+                options["known"] = self.known
             try:
                 with anyio.move_on_after(self.lifetime()) as self._open:
-                    await self.client.watch(
-                        self.resource,
-                        self._receive,
-                        resource_version=since,
-                        namespace=self.namespace,
-                        label_selector=self.label_selector,
-                        idle=self.idle,
-                        on_open=opened,
-                        known=self.known,
-                    )
+                    await self.client.watch(self.resource, self._receive, **options)
             except ApiError as error:  # returned: a task group would wrap it
                 failure = error
             tasks.cancel_scope.cancel()

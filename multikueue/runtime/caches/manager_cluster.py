@@ -15,7 +15,7 @@ from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.machinery.shares import Need, Shares
 from multikueue.core.model.conditions import condition
-from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
+from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, POD, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, is_terminating, labels_of, name_of, resource_version, uid
 from multikueue.core.model.second_names import ClusterNames, cluster_names
@@ -108,6 +108,7 @@ class ManagerCluster(Target):
             flaw=workload_flaw,
             keeps_unreadable=True,
             slim=_kept(WORKLOAD, workload_slimmer(), kept),
+            knows_specs=True,
         )
         return cls(
             client,
@@ -324,6 +325,7 @@ def _jobs(
     followed = informer(
         kind.resource,
         slim=slim,
+        knows_specs=kind.resource != POD,
         label_selector=kind.row.membership.selector,
         flaw=kind.flaw,
         keeps_unreadable=True,

@@ -15,7 +15,7 @@ from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
 from multikueue.core.machinery.connection import Health, OpeningWatch, OpenWatch
 from multikueue.core.machinery.shares import Need
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.kinds import POD, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
@@ -280,6 +280,7 @@ def _limited(
         label_selector=f"{ORIGIN_LABEL}={settings.origin}",
         belongs=partial(_is_ours, settings.origin),
         keeps_unreadable=True,
+        knows_specs=True,
         given_up_in=lambda status: settings.given_up_in(name, status.failing_since),
     )
 
@@ -325,6 +326,7 @@ def _jobs(
         flaw=kind.flaw,
         indexes={"workload": partial(kind.copy_entries, noted=True), CONTROLLER: controller_kinds},
         transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
+        knows_specs=kind.resource != POD,
         on_change=copy_handler(kind, partial(to.on_workload, name), partial(to.on_job, name)),
         predecessor=before.informer if before is not None else None,
     )

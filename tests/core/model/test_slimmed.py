@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -16,6 +17,7 @@ from multikueue.core.dispatchers.scored.job_annotations import SELECTOR
 from multikueue.core.model import copies
 from multikueue.core.model.copies import SLIMMED, know_digests, spec_digests
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import clone
 from multikueue.core.model.slimmed import (
     LARGE,
     LEFT,
@@ -96,6 +98,25 @@ def test_nothing_keeps_the_spec_of_what_was_slimmed(slimmer: Slimmer) -> None:
     del whole, spec
     assert is_slimmed(slim)
     assert seen() is None
+
+
+@pytest.mark.parametrize("field", ["text", 5, ["item"], None, {"digests": 1}, {"size": "x"}])
+def test_an_object_that_comes_with_a_field_of_that_name_is_whole(field: Any) -> None:
+    given = {**large(), SLIMMED: field}
+    assert not is_slimmed(given)
+    assert size_noted(given) == 0
+    assert spec_digests(given) == spec_digests(large())
+    know_digests(given, given)
+    slim = workload_slimmer()(given, 2 * LARGE)
+    assert slim == workload_slimmer()(large(), 2 * LARGE)
+    given["metadata"] |= {"uid": "u", "generation": 1}
+    assert known_spec(given, given).keys() == {"spec"}
+
+
+def test_a_clone_of_a_slimmed_one_is_slimmed() -> None:
+    slim = workload_slimmer()(large(), 2 * LARGE)
+    assert clone(slim) == slim
+    assert is_slimmed(clone(slim))
 
 
 def test_annotations_that_decisions_read_stay() -> None:
@@ -187,7 +208,7 @@ def test_one_that_comes_with_the_spec_that_is_kept_is_noted_as_the_whole_was(sli
     del grown["spec"]
     second = slimmer({**grown, **known_spec(grown, first)}, 3 * LARGE)
     assert (second["spec"], second["status"]) == (first["spec"], {"a": 1})
-    assert second[SLIMMED] == {**first[SLIMMED], "size": 3 * LARGE}
+    assert second[SLIMMED] == replace(first[SLIMMED], size=3 * LARGE)
     assert len(orjson.dumps(second["metadata"])) < 3 * LARGE
 
 
