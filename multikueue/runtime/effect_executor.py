@@ -66,25 +66,23 @@ class EffectExecutor:
     _contested: ContestedFields = attrs.field(factory=ContestedFields, init=False)
     _dependencies: DependencyCopies = attrs.field(factory=DependencyCopies, init=False)
 
-    async def execute(
-        self, workload: Json | None, part: tuple[effects.Effect, ...], *, failed_before: bool = False
-    ) -> None:
+    async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...], *, again: bool = False) -> None:
         """Execute effects one after the other, up to the first that fails and is not optional.
 
-        A deletion that is to be sent only where a job cannot be stopped is left out unless the effect before it was
-        refused. One that met a newer version was not, the first time: it is decided again with that.
+        A deletion only for where a job cannot be stopped is left out unless the effect before it was refused. One that
+        met a newer version was not, the first time: it is decided again with that.
 
         Args:
             workload: the manager's Workload they are for; None if it is gone.
             part: the effects of one cluster.
-            failed_before: whether what was sent there for this Workload last has failed, too.
+            again: whether what was sent there for this Workload last has failed, too.
 
         Raises:
             ApiError: an effect failed; those after it were not tried, unless it is optional.
         """
         failed: ApiError | None = None
         for effect in part:
-            may_stop = failed is None or (isinstance(failed, Conflict) and not failed_before)
+            may_stop = failed is None or (isinstance(failed, Conflict) and not again)
             if isinstance(effect, effects.DeleteJob) and effect.unless_stopped and may_stop:
                 continue
             try:

@@ -156,9 +156,9 @@ async def test_a_question_that_fails_holds_up_no_deletion() -> None:
     ],
     ids=["stopped", "forbidden", "conflict", "no answer", "fault"],
 )
-@pytest.mark.parametrize("failed_before", [False, True], ids=["first", "again"])
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
 async def test_what_is_asked_to_stop_is_deleted_at_once_only_if_the_request_is_refused(
-    fault: Refuse | Reset | None, deleted: tuple[bool, bool], failed_before: bool
+    fault: Refuse | Reset | None, deleted: tuple[bool, bool], again: bool
 ) -> None:
     """Its kind's controller ends its pods in its own way. What has nothing to do with that request goes at once. A
     request that met a newer version of the copy is made again with that, once: it may change all the time."""
@@ -177,9 +177,9 @@ async def test_what_is_asked_to_stop_is_deleted_at_once_only_if_the_request_is_r
     if fault is not None:
         client.faults.add(fault, on=Match(verbs=("patch",)))
     with pytest.raises(ApiError) if fault is not None else nullcontext():
-        await fleet.executor.execute(a_workload(), effects, failed_before=failed_before)
+        await fleet.executor.execute(a_workload(), effects, again=again)
     seen = [is_terminating(await client.get(JOB, key)) for key in (OF_JOB, ObjectKey.of(slice_before))]
-    assert seen == [deleted[failed_before], True]
+    assert seen == [deleted[again], True]
 
 
 async def test_a_written_object_is_known_before_the_watch_shows_it() -> None:

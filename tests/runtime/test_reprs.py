@@ -114,7 +114,7 @@ class Failing(EffectExecutor):
 
     def __init__(self) -> None: ...
 
-    async def execute(self, workload: Json | None, effects: tuple[Effect, ...], *, failed_before: bool = False) -> None:
+    async def execute(self, workload: Json | None, effects: tuple[Effect, ...], *, again: bool = False) -> None:
         await anyio.sleep(1)
         raise ServerFault("broken", status=500)
 

@@ -264,7 +264,7 @@ class WorkerExecutor:
         cluster, key = part
         try:
             with structlog.contextvars.bound_contextvars(cluster=cluster, key=str(key)):
-                await self.effects.execute(workload, effects, failed_before=self.backoffs.has_failed(part))
+                await self.effects.execute(workload, effects, again=self.backoffs.has_failed(part))
         except Exception as error:  # it costs this part alone (never CancelledError)
             self.enqueue(cluster, key, self.backoffs.failed(part, error))
         else:

@@ -58,15 +58,15 @@ class FakeEffects(EffectExecutor):
     def __init__(self, act: Callable[[Effect], float | Exception]) -> None:
         self.act = act
         self.done: list[tuple[float, str, str]] = []
-        self.failed_before: list[bool] = []
+        self.again: list[bool] = []
         self.shares = FakeShares()
 
     def target(self, _: ClusterName) -> Any:
         """Of a worker: all that is asked of it here is the account of its shares."""
         return self.shares
 
-    async def execute(self, workload: Json | None, effects: tuple[Effect, ...], *, failed_before: bool = False) -> None:
-        self.failed_before.append(failed_before)
+    async def execute(self, workload: Json | None, effects: tuple[Effect, ...], *, again: bool = False) -> None:
+        self.again.append(again)
         for effect in effects:
             outcome = self.act(effect)
             if isinstance(outcome, Exception):
@@ -129,7 +129,7 @@ async def test_a_part_hears_that_it_has_failed_before() -> None:
             await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
             await anyio.sleep(2)
 
-    assert world.effects.failed_before == [False, True, False]
+    assert world.effects.again == [False, True, False]
 
 
 async def test_a_part_that_fails_backs_off_alone() -> None:
