@@ -69,8 +69,7 @@ class EffectExecutor:
     async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...], *, again: bool = False) -> None:
         """Execute effects one after the other, up to the first that fails and is not optional.
 
-        A deletion only for where a job cannot be stopped is left out unless the effect before it was refused. One that
-        met a newer version was not, the first time: it is decided again with that.
+        A deletion `unless_stopped` is left out unless the effect before it was refused. A first conflict is no refusal.
 
         Args:
             workload: the manager's Workload they are for; None if it is gone.
