@@ -23,7 +23,7 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.model.labels import ELASTIC_ANNOTATION, FOREGROUND_FINALIZER, QUEUE_LABEL
+from multikueue.core.model.labels import ELASTIC_ANNOTATION, FOREGROUND_FINALIZER, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import finalizers_of, name_of
 from multikueue.core.model.workloads import check_state, is_finished
@@ -42,7 +42,6 @@ from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import KINDS, SandboxKind
 from multikueue.sandbox.kueue import SmallKueue
-from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
 from multikueue.sandbox.setting_up import (
     CHECK,
     KUEUE_NAMESPACE,

@@ -10,14 +10,13 @@ import attrs
 
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.labels import ELASTIC_ANNOTATION
+from multikueue.core.model.labels import ELASTIC_ANNOTATION, PRIORITY_CLASS_LABEL
 from multikueue.core.model.names import Json, Resource
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
 from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kinds.jobset import KINDS as JOB_SETS
 from multikueue.sandbox.kinds.pods import POD, POD_GROUP, POD_RESOURCE
 from multikueue.sandbox.kinds.sets import DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET, SetKind
-from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 
 PRIORITIES: Final = {"low": -10, "high": 10}

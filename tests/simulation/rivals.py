@@ -7,10 +7,10 @@ from typing import Final
 import anyio
 
 from multikueue.core.model.kinds import JOB
+from multikueue.core.model.labels import PRIORITY_CLASS_LABEL
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import NotFound
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
-from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.simulation.breaking import Trouble
 from tests.simulation.population import PRIORITIES, template

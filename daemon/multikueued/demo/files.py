@@ -13,13 +13,12 @@ import yaml
 
 from multikueue import GVK, Json, SettingsError
 from multikueue.core.model.kinds import LOCAL_QUEUE, NAMESPACE, WORKLOAD_PRIORITY_CLASS
-from multikueue.core.model.labels import QUEUE_LABEL
+from multikueue.core.model.labels import PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from multikueue.core.model.objects import dig, labels_of, with_value, without_nulls
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
-from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
 from multikueue.sandbox.objects import built
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME, local_queue, namespace
 from multikueued.demo.jobs import Submission

@@ -10,7 +10,7 @@ import attrs
 
 from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import message
-from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL, ToldFinding
+from multikueue.core.model.labels import CONTROLLER_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
@@ -394,6 +394,6 @@ def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding
     if queue not in here:
         seen = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
         return next(iter(queue_findings(seen, objects)))
-    priority = str(labels_of(job).get("kueue.x-k8s.io/priority-class") or "")
+    priority = str(labels_of(job).get(PRIORITY_CLASS_LABEL) or "")
     row = "no-workload@priority" if priority else "no-workload"
     return finding(row, type_name, job=type_name, namespace=namespace, priority=priority)

@@ -19,6 +19,8 @@ PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
 JOB_UID_LABEL: Final = "kueue.x-k8s.io/job-uid"
 """Not copied: a worker's Kueue would finish a copy whose owner it cannot find."""
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+PRIORITY_CLASS_LABEL: Final = "kueue.x-k8s.io/priority-class"
+"""On a job: the name of its WorkloadPriorityClass."""
 
 JOB_OWNER_GVK_ANNOTATION: Final = "kueue.x-k8s.io/job-owner-gvk"
 JOB_OWNER_NAME_ANNOTATION: Final = "kueue.x-k8s.io/job-owner-name"

@@ -127,9 +127,8 @@ def end_waits(situation: Situation) -> Iterator[Effect]:
 def _refusals(situation: Situation, message: str) -> Json:
     """The change of the status that says for programs why workers refuse it, beside a message of our check."""
     facts = {str(worker.name): worker.refusal.facts for worker in situation.workers if worker.refusal is not None}
-    refusals = (
-        refusals_condition(facts, shortened(message, labels.MAX_CONDITION_MESSAGE), situation.now) if facts else None
-    )
+    written = shortened(message, labels.MAX_CONDITION_MESSAGE)
+    refusals = refusals_condition(facts, written, situation.now) if facts else None
     return {} if refusals is None else {"conditions": [*owned_conditions(situation.workload), refusals]}
 
 

@@ -94,7 +94,8 @@ def _refused_anew(situation: Situation) -> str:
 
 
 def _gets_nothing_more(situation: Situation) -> bool:
-    return (worker := situation.recorded).removed and worker.is_empty and situation.any_job_on(worker) is None
+    worker = situation.recorded
+    return worker.removed and worker.is_empty and situation.any_job_on(worker) is None
 
 
 def _end_at_old_size(situation: Situation) -> tuple[Json, Outcome] | None:

@@ -10,6 +10,7 @@ from multikueue.core.model.labels import (
     JOB_OWNER_GVK_ANNOTATION,
     JOB_OWNER_NAME_ANNOTATION,
     JOB_UID_LABEL,
+    PRIORITY_CLASS_LABEL,
     SLICE_REPLACEMENT_ANNOTATION,
     WORKLOAD_FINALIZER,
 )
@@ -23,7 +24,6 @@ from multikueue.sandbox.kinds.sets import SetKind, pod_sets
 from multikueue.sandbox.kueue.units import Unit, queue_name
 from multikueue.sandbox.objects import owned_by
 
-PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
 MAX_TIME_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
 """On a job: for how many seconds it may run."""
 

@@ -46,13 +46,17 @@ STATES: dict[str, tuple[Worker, list[str]]] = {
 }
 
 
+def checked(reason: str) -> dict[str, Any]:
+    """The check that a snapshot has where a run goes for this reason."""
+    return {"check": None} if reason in ("gone", "no check") else {}
+
+
 @pytest.mark.parametrize("reason", REASONS)
 @pytest.mark.parametrize("state", STATES)
 def test_each_state_has_its_next_step(reason: str, state: str) -> None:
     there, expected = STATES[state]
     local = REASONS[reason]
-    check: dict[str, Any] = {"check": None} if reason in ("gone", "no check") else {}
-    assert words(snapshot(local, there, job={}, **check)) == expected
+    assert words(snapshot(local, there, job={}, **checked(reason))) == expected
 
 
 def test_what_may_have_pods_is_deleted_in_the_foreground() -> None:
@@ -136,10 +140,9 @@ class TestCounting:
 
     @pytest.mark.parametrize("reason", REASONS)
     def test_a_job_stays_while_its_controller_counts_the_pods_that_have_ended(self, reason: str) -> None:
-        local = REASONS[reason]
-        check: dict[str, Any] = {"check": None} if reason in ("gone", "no check") else {}
+        counting, check = self.stopped(self.NOTED), checked(reason)
         for seconds in (0, 4):
-            seen = snapshot(local, self.stopped(self.NOTED), job={}, quiet_for=timedelta(seconds=seconds), **check)
+            seen = snapshot(REASONS[reason], counting, job={}, quiet_for=timedelta(seconds=seconds), **check)
             assert (words(seen), decide(seen).look_again) == ([], 10.0 - seconds)
 
     def test_it_is_not_waited_for_without_end(self) -> None:
