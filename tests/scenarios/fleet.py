@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import datetime
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import check, cluster_name, nominated
+from multikueue.errors import NotFound
 from multikueue.runtime.manager import ManagerSettings
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueue.testing import job
@@ -189,6 +190,12 @@ class Fleet(ABC):
             .user("runner")
             .merge_patch(JOB, ObjectKey("default", name), {"status": status}, subresource="status")
         )
+
+    async def end(self, number: int, status: Json, *, reason: str = "Succeeded", message: str = "said") -> None:
+        """End a job copy, then its Workload copy, which the daemon may have removed with the job by then."""
+        await self.set_job_status(number, status)
+        with suppress(NotFound):
+            await self.say(number, "Finished", reason=reason, message=message)
 
     async def change_config(self, *workers: int) -> None:
         """List these workers in the MultiKueueConfig."""

@@ -70,8 +70,7 @@ async def test_a_job_whose_queue_loses_our_check_runs_to_its_end() -> None:
         assert not (fleet.workload or {})["status"].get("admissionChecks")
         assert fleet.job(1) is not None
 
-        await fleet.set_job_status(1, _ending("Complete", "done"))
-        await fleet.say(1, "Finished", reason="Succeeded")
+        await fleet.end(1, _ending("Complete", "done"))
         await fleet.until(lambda: fleet.says("Finished"))
         assert (fleet.job() or {})["status"]["succeeded"] == 1
         await fleet.until(lambda: fleet.copy(1) is None and fleet.job(1) is None)

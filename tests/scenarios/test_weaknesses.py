@@ -63,8 +63,7 @@ async def test_a_life_costs_few_writes_and_no_reads(scenario: Scenario, workers:
         await fleet.worker(1).api.merge_patch(JOB, JOB_KEY, {"spec": {"suspend": False}})
         await fleet.set_job_status(1, {"active": 1, "ready": 1, "startTime": "2026-01-01T00:00:30Z"})
         await fleet.rest(1_000)
-        await fleet.set_job_status(1, _complete())
-        await fleet.say(1, "Finished", reason="Succeeded")
+        await fleet.end(1, _complete())
         await fleet.until(lambda: fleet.copy(1) is None and fleet.job(1) is None)
         await fleet.rest(1_000)
 

@@ -67,8 +67,7 @@ async def test_finished(scenario: Scenario, kind: str, message: str, reason: str
     async with scenario() as fleet:
         await fleet.submit(to=1)
         await _start(fleet, 1)
-        await fleet.set_job_status(1, _ending(kind, message))
-        await fleet.say(1, "Finished", reason=reason, message=message)
+        await fleet.end(1, _ending(kind, message), reason=reason, message=message)
         await fleet.until(lambda: fleet.says("Finished"))
 
         assert _finished(fleet) == (reason, message)
