@@ -102,8 +102,7 @@ class Worker:
     slices: tuple[Json, ...] = ()
     """The Workload copies there of its job's slices that are over on the manager, but not there."""
     pods_left_ago: timedelta | None = None
-    """How long ago a job copy of it that may have had pods went at once; None: none did, as far as this process has
-    seen."""
+    """How long ago a job copy of it that may have had pods went at once, or may have; None: none did."""
     pods: tuple[Json, ...] | None = ()
     """Of a kind with `KindTraits.pods_label`: the pods of an earlier attempt that were found there; None: nobody has
     looked for them yet."""
