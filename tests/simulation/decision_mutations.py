@@ -528,14 +528,14 @@ def ends_without_a_workload_do_not_count() -> AbstractContextManager[Any]:
 
 
 def jobs_are_deleted_in_the_background() -> AbstractContextManager[Any]:
-    """A job copy is gone at once, and its pods end unseen."""
+    """A job copy is gone at once, and its pods end unseen and unwaited for."""
     original = removal.delete_job
 
     def delete_job(*of: Any, **options: Any) -> Iterator[DeleteJob]:
         for effect in original(*of, **options):
             yield attrs.evolve(effect, propagation="Background")
 
-    return mock.patch.object(removal, "delete_job", delete_job)
+    return all_of(mock.patch.object(removal, "delete_job", delete_job), pods_that_are_left_are_not_waited_for())
 
 
 def copies_are_not_kept() -> AbstractContextManager[Any]:
