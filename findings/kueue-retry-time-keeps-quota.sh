@@ -62,7 +62,9 @@ func look(ctx context.Context, scheme *runtime.Scheme, what string, after *int32
 			PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{}}},
 		},
 		Status: kueue.WorkloadStatus{
-			Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}},
+			Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
+				Name: "main", Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "flavor"},
+			}}},
 			Conditions: []metav1.Condition{
 				{Type: "QuotaReserved", Status: metav1.ConditionTrue, Reason: "QuotaReserved", LastTransitionTime: now},
 			},
@@ -77,9 +79,14 @@ func look(ctx context.Context, scheme *runtime.Scheme, what string, after *int32
 	builder = builder.WithIndex(&kueue.Workload{}, indexer.WorkloadClusterQueueKey, indexer.IndexWorkloadClusterQueue)
 	cq := &kueue.ClusterQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: "cq"},
-		Spec: kueue.ClusterQueueSpec{AdmissionChecksStrategy: &kueue.AdmissionChecksStrategy{
-			AdmissionChecks: []kueue.AdmissionCheckStrategyRule{{Name: "check"}},
-		}},
+		Spec: kueue.ClusterQueueSpec{
+			ResourceGroups: []kueue.ResourceGroup{{
+				CoveredResources: []corev1.ResourceName{"cpu"}, Flavors: []kueue.FlavorQuotas{{Name: "flavor"}},
+			}},
+			AdmissionChecksStrategy: &kueue.AdmissionChecksStrategy{
+				AdmissionChecks: []kueue.AdmissionCheckStrategyRule{{Name: "check"}},
+			},
+		},
 	}
 	lq := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lq"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}}
 	cl := builder.WithObjects(workload, cq, lq).Build()
