@@ -55,10 +55,6 @@ SUCCESSION: Final = timedelta(seconds=10)
 """After so long we look whether a newer slice has taken over a job: no event of this Workload tells."""
 GONE_AGAIN: Final = timedelta(seconds=5)
 """Between two looks at workers that may run a job whose Workload is gone: no Workload is written whose event tells."""
-FIRST_DELAY: Final = timedelta(seconds=60)
-"""How soon a Workload that is sent back for a leftover gets quota again; each time twice as long."""
-MAX_DELAY: Final = timedelta(minutes=15)
-"""The longest time until then."""
 TOLD_AFTER: Final = timedelta(minutes=1)
 """After so long it is told what a job waits for that its Kueue has stopped."""
 
