@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination, NotTaken
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import workloads
@@ -95,9 +95,9 @@ def _hand_over(situation: Situation) -> Plan:
     return Plan((*recorded, *removed))
 
 
-def _not_taken(situation: Situation) -> GiveUp | None:
+def _not_taken(situation: Situation) -> NotTaken | None:
     """That no worker takes it in time, as the dispatcher says."""
-    return _nomination(situation).give_up if winner(situation) is None else None
+    return _nomination(situation).not_taken if winner(situation) is None else None
 
 
 def _is_held_up(situation: Situation) -> bool:
@@ -143,7 +143,7 @@ dispatch: Final = first_of(
     Way("record", _is_clear_to_record, first_of(_NOTE, Way("hand over", otherwise, _hand_over))),
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
-    Way("give up", *given(_not_taken, lambda seen, end: Plan((check_updates.give_up(seen, end),)))),
+    Way("not taken", *given(_not_taken, lambda seen, why: Plan((check_updates.not_taken(seen, why),)))),
     Way("held up", _is_held_up, _send_back),
     Way("offer", otherwise, _offer_it),
 )
