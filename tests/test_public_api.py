@@ -72,7 +72,7 @@ def _named_in(annotation: object) -> set[str]:
     + [value for name, value in vars(protocols).items() if name.endswith("Hook")],
 )
 def test_what_somebody_writes_is_made_of_public_names(written: type[Any]) -> None:
-    """Of rows, dispatchers and hooks: a row could not say where pod templates are, nor a dispatcher that nobody took it."""
+    """A row could not say where pod templates are, nor a dispatcher that nobody took it."""
     public = {*multikueue.__all__, *adapters.__all__, "Declaration"}
     fields = attrs.fields(written) if attrs.has(written) else ()
     named = {name for field in fields if field.init for name in _named_in(field.type)}

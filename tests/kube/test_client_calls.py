@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import cast
 
 import anyio
 import anyio.lowlevel
@@ -25,6 +26,7 @@ from multikueue.errors import (
     Unreadable,
 )
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
+from multikueue.protocols import RequestHook
 from tests.kube.scripted import eventually, hangs, job, refuses, resets, says, serving, streams, talking
 
 KEY = ObjectKey("default", "a")
@@ -239,6 +241,11 @@ async def test_the_hook_sees_every_request_and_what_became_of_it() -> None:
         ("w1", "watch", "jobs.batch", 200),
         ("w1", "watch", "jobs.batch", 403),
     ]
+
+
+async def test_a_hook_that_fails_fails_no_request() -> None:
+    async with talking(says(200, job("1")), hook=cast(RequestHook, object())) as (_, client):
+        assert await client.get(JOB, KEY) == job("1")
 
 
 async def test_cancelled_calls_leave_no_connection_behind() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from pathlib import PurePath
+from traceback import walk_tb
 from typing import Any, Final
 
 import attrs
@@ -24,7 +26,7 @@ SOONEST: Final = 1.0
 class Guarded:
     """Asks a dispatcher. If it fails, the nominations stay as they are, and `Nomination.problem` says why.
 
-    An exception is told by its type only, since its text may hold what is in the Workload.
+    An exception is told by its type and place, since its text may hold what is in the Workload.
     """
 
     dispatcher: Dispatcher
@@ -36,8 +38,10 @@ class Guarded:
             problem = next(_faults(answer, candidates), "")
             if not problem:
                 return self._lasting(_unhurried(answer), candidates.message)
-        except Exception as error:  # another package's code may raise anything
-            problem = f"raises {type(error).__name__}"
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # another package's code may raise anything; nothing cancels what never waits
+            problem = f"raises {type(error).__name__} in {self._place(error)}"
         return Nomination(
             candidates.nominated, look_again=RETRY, problem=self._told(problem, "nobody new is nominated")
         )
@@ -57,6 +61,13 @@ class Guarded:
             return answer
         problem = self._told("gives a message that its `remembers` does not know", "it is not written")
         return attrs.evolve(answer, message=None, problem=answer.problem or problem)
+
+    def _place(self, error: BaseException) -> str:
+        """Where that was raised, in the dispatcher's own module if it went through that."""
+        frames = [(frame.f_globals.get("__name__"), frame, line) for frame, line in walk_tb(error.__traceback__)]
+        own = [place for place in frames if place[0] == type(self.dispatcher).__module__]
+        _, frame, line = (own or frames)[-1]
+        return f"{PurePath(frame.f_code.co_filename).name}, line {line}"
 
     def _told(self, problem: str, outcome: str) -> str:
         cls = type(self.dispatcher)

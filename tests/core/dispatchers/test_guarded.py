@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -43,10 +45,21 @@ def divided(workload: Json, candidates: Candidates) -> Nomination:
     raise ZeroDivisionError(workload, candidates)
 
 
+def cancelled(workload: Json, candidates: Candidates) -> Nomination:
+    """As a future does whose result is asked for."""
+    raise asyncio.CancelledError(workload, candidates)
+
+
+def unread(workload: Json, candidates: Candidates) -> Nomination:
+    return Nomination(tuple(json.loads("oslo, rome")))
+
+
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (divided, "raises ZeroDivisionError"),
+        (divided, "raises ZeroDivisionError in test_guarded.py, line "),
+        (cancelled, "raises CancelledError in test_guarded.py, line "),
+        (unread, "raises JSONDecodeError in test_guarded.py, line "),
         (None, "answers NoneType, which is not a multikueue.Nomination"),
         (("w1",), "answers tuple, which is not"),
         (ODD(None), "nominates what is not a tuple of names"),
@@ -97,6 +110,15 @@ def test_what_wants_to_be_asked_again_at_once_is_asked_again_after_a_second() ->
     """It kept the loop busy."""
     answered = Guarded(Policy(Nomination(("w1",), look_again=0.001))).nominate(workload(), SEEN, NOW)
     assert answered == Nomination(("w1",), SOONEST)
+
+
+@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt])
+def test_what_ends_the_program_ends_it(end: type[BaseException]) -> None:
+    def ends(*_: object) -> Nomination:
+        raise end
+
+    with pytest.raises(end):
+        Guarded(Policy(ends)).nominate(workload(), SEEN, NOW)
 
 
 @pytest.mark.parametrize("answer", [divided, Nomination(("elsewhere",))], ids=["raises", "nonsense"])

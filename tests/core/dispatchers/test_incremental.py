@@ -60,7 +60,7 @@ def test_an_order_is_given_by_its_word_too() -> None:
     """The text was taken for the config's order, without a word."""
     assert Incremental(order="alphabetical") == Incremental(order=Order.ALPHABETICAL)
     for odd in ({"order": "alphabetic"}, {"step": 0}):
-        with pytest.raises(ValueError, match="alphabetic|step"):
+        with pytest.raises(ValueError, match=r"alphabetic|step"):
             Incremental(**odd)
 
 
