@@ -1,0 +1,34 @@
+"""A program's own manager, tested with clusters in memory: the guide's test, on virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from multikueue.testing import InMemoryCluster, LoopClock, job
+from tests.docs.blocks import ROOT, blocks
+
+(TEST,) = (text for text in blocks(ROOT / "docs" / "guides" / "embed.md", "python") if "InMemoryCluster" in text)
+
+
+@pytest.mark.looptime
+async def test_the_guides_test_takes_no_time(looptime: Any) -> None:
+    shown: dict[str, Any] = {}
+    exec(
+        "from multikueue import AdapterRegistry, Manager, ManagerSettings\n" + TEST.partition("\nanyio.run(")[0], shown
+    )
+    await shown["test_a_job_runs_on_the_worker_that_has_room"]()
+    assert looptime < 30
+
+
+@pytest.fixture
+def cluster() -> InMemoryCluster:
+    return InMemoryCluster()
+
+
+@pytest.mark.looptime
+async def test_a_cluster_is_made_where_no_loop_runs_too(cluster: InMemoryCluster) -> None:
+    """As fixtures are, and modules."""
+    (made,) = await cluster.put(job())
+    assert made["metadata"]["creationTimestamp"] >= f"{LoopClock().start:%Y-%m-%dT%H:%M:%SZ}"
