@@ -144,6 +144,7 @@ class Manager:
     """That of the Workloads first: it alone needs the manager's jobs."""
     _services: tuple[Task, ...] = attrs.field(init=False)
     """What runs beside the controllers; nothing waits for it."""
+    _begun: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Caches first, then who listens to them, then who decides by them; what is optional comes last."""
@@ -292,8 +293,14 @@ class Manager:
         return f"<Manager {workloads} workloads, {workers}; {waiting} keys waiting>"
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Dispatch until cancelled or drained; ready once the manager's caches are complete."""
-        client = self.client
+        """Dispatch until cancelled or drained; ready once the manager's caches are complete.
+
+        Raises:
+            RuntimeError: it has run before. What it knows is of that time: build another one.
+        """
+        if self._begun:
+            raise RuntimeError("a Manager runs once: build another one for each term")
+        self._begun, client = True, self.client
         opening = client if isinstance(client, KubeClient) and not client.opened else nullcontext()
         async with opening, anyio.create_task_group() as tasks:
             await tasks.start(self.cluster.run)

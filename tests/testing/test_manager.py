@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from multikueue.testing import InMemoryCluster, LoopClock, job
+from multikueue import BUILTIN, AdapterRegistry, ClusterConfig, Manager, ManagerSettings, NotSent
+from multikueue.testing import InMemoryCluster, LoopClock, job, running, until
 from tests.docs.blocks import ROOT, blocks
+
+
+def unreachable(name: str, _config: ClusterConfig) -> NoReturn:
+    """As what connects to a worker may."""
+    raise NotSent(name)
+
 
 (TEST,) = (text for text in blocks(ROOT / "docs" / "guides" / "embed.md", "python") if "InMemoryCluster" in text)
 
@@ -20,6 +27,16 @@ async def test_the_guides_test_takes_no_time(looptime: Any) -> None:
     )
     await shown["test_a_job_runs_on_the_worker_that_has_room"]()
     assert looptime < 30
+
+
+@pytest.mark.looptime
+async def test_a_manager_runs_once() -> None:
+    """The second time it did nothing, without a word; twice at once it worked against itself."""
+    manager = Manager(InMemoryCluster().client(), AdapterRegistry(BUILTIN), ManagerSettings(), unreachable)
+    async with running(manager.run):
+        await until(lambda: manager.ready)
+    with pytest.raises(RuntimeError, match="a Manager runs once"):
+        await manager.run()
 
 
 @pytest.fixture
