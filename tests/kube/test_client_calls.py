@@ -280,7 +280,7 @@ async def test_calls_that_wait_when_the_client_is_closed_fail_and_take_nobody_al
         await client.__aexit__(None, None, None)
         await eventually(lambda: len(failed) == 3)
         assert not tasks.cancel_scope.cancel_called
-    assert sum("the connection was given up" in message for message in failed) == 2
+    assert sum("the connection was broken off" in message for message in failed) == 2
 
 
 async def test_a_client_may_act_as_another_user_in_each_request() -> None:

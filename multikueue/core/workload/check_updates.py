@@ -198,7 +198,7 @@ def _recording(
 ) -> Effect:
     """The write of `clusterName`.
 
-    Nominations may be another field manager's. Leaving them out would only give up our own; the API server refuses a
+    Nominations may be another field manager's. Leaving them out would only take back our own; the API server refuses a
     `clusterName` beside any, so they are made an empty list of ours.
     """
     recorded: Json = {"clusterName": cluster, "nominatedClusterNames": [] if situation.facts.nominated else None}
