@@ -75,8 +75,8 @@ def _warnings(situation: Situation) -> Iterator[Effect]:
 
 
 def _is_clear_to_record(situation: Situation) -> bool:
-    """Whether nothing keeps it from the worker that has admitted it: another controller, if one nominates, has
-    nominated that. A worker that has the job keeps it.
+    """Whether nothing keeps it from the winner. Where another controller nominates, it must have named the winner,
+    unless that has the job already.
     """
     chosen = winner(situation)
     if chosen is None or _runs_elsewhere(situation) or _in_the_way(situation):
@@ -101,7 +101,7 @@ def _not_taken(situation: Situation) -> NotTaken | None:
 
 
 def _is_held_up(situation: Situation) -> bool:
-    """Whether what is in the way has been waited for with quota in hand for long enough."""
+    """Whether its quota has been held for as long as what is in the way is waited for."""
     in_the_way = _in_the_way(situation)
     return bool(in_the_way) and leftovers.is_stubborn(situation, in_the_way)
 
