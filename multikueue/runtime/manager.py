@@ -12,6 +12,7 @@ from typing import cast
 
 import anyio.abc
 import attrs
+from attrs.validators import instance_of
 
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.access_providers import ProfileSettings
@@ -61,12 +62,12 @@ from multikueue.runtime.workers.pool import WorkerPool, target_on
 class ManagerSettings:
     """The settings of a manager."""
 
-    plan: PlanSettings = attrs.field(factory=PlanSettings)
+    plan: PlanSettings = attrs.field(factory=PlanSettings, validator=instance_of(PlanSettings))
     name: str = ""
     """By which namespaces of workers allow its copies, which say then where they come from. Empty: they do not."""
     namespace: str = "kueue-system"
     """Where the kubeconfig Secrets are: Kueue's own namespace."""
-    gc_interval: timedelta = timedelta(minutes=1)
+    gc_interval: timedelta = attrs.field(default=timedelta(minutes=1), validator=instance_of(timedelta))
     """How often Workloads with copies are reconciled without an event, from the caches; 0: never. It removes what an
     error left behind. Those that run where they should take turns (`core/machinery/resync.py`). Kueue's default."""
     concurrency: int = 32

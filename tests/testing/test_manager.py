@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from multikueue import BUILTIN, AdapterRegistry, ClusterConfig, Manager, ManagerSettings, NotSent
+from multikueue import BUILTIN, AdapterRegistry, ClusterConfig, Manager, ManagerSettings, NotSent, PlanSettings
 from multikueue.testing import InMemoryCluster, LoopClock, job, running, until
 from tests.docs.blocks import ROOT, blocks
 
@@ -37,6 +37,22 @@ async def test_a_manager_runs_once() -> None:
         await until(lambda: manager.ready)
     with pytest.raises(RuntimeError, match="a Manager runs once"):
         await manager.run()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (PlanSettings, {"worker_lost_timeout": 900}),
+        (PlanSettings, {"failed_retention": 3600.0}),
+        (PlanSettings, {"mark_key": "secret"}),
+        (ManagerSettings, {"gc_interval": 60}),
+        (ManagerSettings, {"plan": {}}),
+    ],
+)
+def test_settings_of_a_wrong_type_are_refused_by_name(settings: Any, said: dict[str, Any]) -> None:
+    """Seconds instead of a timedelta ended each decision, with an error that names neither."""
+    with pytest.raises(TypeError, match=f"'{next(iter(said))}' must be"):
+        settings(**said)
 
 
 @pytest.fixture
