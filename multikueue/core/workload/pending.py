@@ -91,8 +91,7 @@ def _hand_over(situation: Situation) -> Plan:
     assert chosen is not None, "only what somebody has admitted is recorded"
     recorded = tuple(_record(situation, chosen))
     losers = [worker for worker in situation.workers if recorded and worker.name != chosen.name]
-    removed = (effect for worker in losers for effect in _remove_this(situation, worker))
-    return Plan((*recorded, *removed))
+    return Plan((*recorded, *(effect for worker in losers for effect in _remove_this(situation, worker))))
 
 
 def _not_taken(situation: Situation) -> NotTaken | None:
