@@ -214,8 +214,6 @@ async def test_facts_that_are_none_are_told_by_what_gives_them(gives: object) ->
 
     with pytest.raises(TypeError, match=r"Forgetful\.facts gives (NoneType|dict), which is no multikueue\.Facts"):
         GuardedFigures(cast("Figures", Forgetful())).facts(cast("Waiting", None))
-    with pytest.raises(TypeError, match="workers"):
-        Facts(workers=cast("dict[ClusterName, object]", ["w1"]))
 
 
 async def test_what_fails_as_figures_are_told_something_holds_up_no_workload() -> None:

@@ -167,7 +167,7 @@ class Facts:
 
     workload: object = None
     """Of the Workload: `Candidates.facts`."""
-    workers: Mapping[ClusterName, object] = attrs.field(factory=dict, validator=instance_of(Mapping))
+    workers: Mapping[ClusterName, object] = attrs.field(factory=dict)
     """By worker: `Candidate.facts`. Of each one that is in here the dispatcher says itself why it is not offered it."""
 
 

@@ -110,7 +110,8 @@ def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:
 
 
 def _is_reason(value: Any) -> bool:
-    return isinstance(value, Reason) and isinstance(value.why, Cause) and _is_text(value.detail)
+    why: Any = getattr(value, "why", None)
+    return isinstance(value, Reason) and isinstance(why, Cause) and _is_text(value.detail)
 
 
 def _is_text(value: Any) -> bool:
