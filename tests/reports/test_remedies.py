@@ -206,7 +206,7 @@ def test_a_cause_leads_to_its_remedy_whatever_the_message_says(cause: str) -> No
 
 
 WORDS_OF_OTHERS = {
-    *(Cause.NO_QUOTA, Cause.CHECKS_AWAITED, Cause.EVICTED, Cause.ON_HOLD, Cause.REFUSED, Cause.GIVEN_UP),
+    *(Cause.NO_QUOTA, Cause.CHECKS_AWAITED, Cause.EVICTED, Cause.ON_HOLD, Cause.REFUSED, Cause.COPY_ENDED),
     Cause.OBJECT_UNREADABLE,
 }
 """What a worker's Kueue or API server says: its words lead to a row, or are told as they are."""

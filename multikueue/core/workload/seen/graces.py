@@ -14,7 +14,7 @@ FIRST_ANSWER: Final = timedelta(seconds=60)
 as long."""
 LATE_CREATION: Final = timedelta(seconds=10)
 """How long a creation that was not answered may take to show in a watch that works: a request can be held up on its
-way, and arrive after its sender has given up."""
+way, and arrive after its sender has stopped waiting."""
 ADOPTION: Final = timedelta(seconds=60)
 """How long a job that an earlier process has created may take to be adopted, where its kind is not registered any more:
 it cannot be seen."""
