@@ -273,7 +273,7 @@ KINDS: Final = {
 def test_healthy_runs_say_nothing_of_trouble(kind: str, status: Json) -> None:
     if kind in KINDS:
         of = of_kind(KINDS[kind], **status)
-        assert job_trouble(of, job_report(RUNNING, fleet(RUNNING)), NOW) is None
+        assert job_trouble(of, job_report(fleet(RUNNING).way(RUNNING)), NOW) is None
 
 
 @pytest.mark.parametrize("kind", sorted({path.parent.name for path in OPERATORS.glob("*/finishes.json")} & set(KINDS)))

@@ -50,13 +50,14 @@ class OwnRights:
         if WORKLOAD in objects.unread:
             jobs = await jobs_of_all_kinds(self.client, namespace, wanted.selector)
             return JobList(jobs_alone(jobs, wanted.chosen, wanted.user_label), not_checked(objects))
-        of = objects.dispatched
+        ways = objects.ways
         if wanted.selector:
-            of = tuple(await workloads_of_labelled_jobs(self.client, of, wanted.selector, namespace))
-        reports = job_reports(objects, wanted.chosen, user_label=wanted.user_label, of=of)
+            taken = await workloads_of_labelled_jobs(self.client, objects.dispatched, wanted.selector, namespace)
+            ways = tuple(map(objects.way, taken))
+        reports = job_reports(ways, wanted.chosen, user_label=wanted.user_label)
         if wanted.now is not None:
             seen, whose = objects, namespace
-            if namespace and any(is_held(workload, objects) for workload in objects.dispatched):
+            if namespace and any(map(is_held, objects.ways)):
                 seen, whose = await with_other_jobs(self.client, objects, namespace)
             reports = with_causes(reports, causes(seen, wanted.now, wanted.daemon_namespace, namespace))
             if wanted.places:
@@ -133,8 +134,9 @@ async def explained(
         others_named: whether other jobs may be named.
     """
     assert job.workload is not None, "without it there is nothing to explain"
-    objects, state = job.objects, state_of(job.workload, job.objects)
-    if namespace and (state is JobState.QUEUED or is_held(job.workload, objects)):  # others have what it waits for
+    objects, way = job.objects, job.objects.way(job.workload)
+    state = state_of(way)
+    if namespace and (state is JobState.QUEUED or is_held(way)):  # others have what it waits for
         objects, namespace = await with_other_jobs(client, objects, namespace)
     waits = await read_waiting(client, (job.workload,), objects, namespace, now)
     asked = state in OF_WORKERS  # then alone something of the fleet may be about it

@@ -16,11 +16,11 @@ from multikueue.core.model.conditions import changed_at, created_at, is_true, me
 from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
+from multikueue.core.model.objects import dig, is_terminating, labels_of
 from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
-from multikueued.reports.objects import ManagerObjects, queue_name, similar
+from multikueued.reports.objects import Way, similar
 from multikueued.reports.typenames import type_name
 
 
@@ -102,89 +102,79 @@ class JobReport:
     start_latest: datetime | None = None
 
 
-def job_report(workload: Json, objects: ManagerObjects, user_label: str = "") -> JobReport:
+def job_report(way: Way, user_label: str = "") -> JobReport:
     """Report one Workload."""
-    state = state_of(workload, objects)
-    key = ObjectKey.of(workload)
+    workload, state, key = way.workload, state_of(way), ObjectKey.of(way.workload)
+    created = created_at(workload)
+    decided = changed_at(workload, _DECIDING[state]) if state in _DECIDING else None
+    checked = parse_timestamp(way.entry.get("lastTransitionTime")) if state not in _DECIDING else None
     return JobReport(
         job=type_name(workload),
         namespace=key.namespace,
         state=state,
         worker=workloads.cluster_name(workload) or "",
-        offered_to=asked_of(workload, objects),
-        queue=queue_name(workload),
-        cluster_queue=objects.cluster_queue_name(workload),
+        offered_to=asked_of(way),
+        queue=way.queue.name,
+        cluster_queue=way.cluster_queue_name,
         workload=key.name,
         user=labels_everywhere(workload).get(user_label, "") if user_label else "",
-        created=created_at(workload),
-        since=_since(workload, state, objects),
-        reason=reason_of(workload, state, objects),
+        created=created,
+        since=decided or checked or created,
+        reason=reason_of(way, state),
     )
 
 
-def asked_of(workload: Json, objects: ManagerObjects) -> tuple[str, ...]:
+def asked_of(way: Way) -> tuple[str, ...]:
     """The workers that are asked to take it: one that is cordoned later stays nominated, and its copy is withdrawn."""
-    known = objects.clusters_by_name
-    return tuple(name for name in workloads.nominated(workload) if not hold_of(known.get(name, {})))
+    known = way.objects.clusters_by_name
+    return tuple(name for name in workloads.nominated(way.workload) if not hold_of(known.get(name, {})))
 
 
-def state_of(workload: Json, objects: ManagerObjects) -> JobState:
+def state_of(way: Way) -> JobState:
     """The state of the job behind a Workload."""
+    workload = way.workload
     if workloads.is_finished(workload):
         return JobState.FAILED if workloads.finish_reason(workload) == "Failed" else JobState.FINISHED
     if is_terminating(workload):
         return JobState.STOPPING
-    check = objects.check_of(workload)
-    has_queue = objects.cluster_queue_of(workload) is not None or CLUSTER_QUEUE in objects.unread
-    if check is None and has_queue and not objects.may_be_checked(workload):
+    has_queue = way.cluster_queue is not None or CLUSTER_QUEUE in way.objects.unread
+    if not way.entry and has_queue and not way.may_be_checked:
         return JobState.LOCAL
-    state = workloads.check_state(workload, check) if check is not None else CheckState.PENDING
-    if state is CheckState.REJECTED:
+    if way.check_state is CheckState.REJECTED:
         return JobState.REJECTED
+    has_quota = workloads.has_quota(workload)
     if not workloads.is_active(workload):
-        return JobState.STOPPING if workloads.has_quota(workload) else JobState.INACTIVE
-    if workloads.has_quota(workload) and workloads.is_evicted(workload):
+        return JobState.STOPPING if has_quota else JobState.INACTIVE
+    if has_quota and workloads.is_evicted(workload):
         return JobState.STOPPING
-    if state is CheckState.RETRY:
+    if way.check_state is CheckState.RETRY:
         return JobState.RETRYING
-    if not workloads.has_quota(workload):
-        return JobState.QUEUED
-    return _with_quota(workload, state, objects)
+    return _with_quota(way) if has_quota else JobState.QUEUED
 
 
-def _with_quota(workload: Json, state: CheckState, objects: ManagerObjects) -> JobState:
-    worker = workloads.cluster_name(workload)
+def _with_quota(way: Way) -> JobState:
+    worker = workloads.cluster_name(way.workload)
     if worker is None:
-        return JobState.OFFERED if asked_of(workload, objects) else JobState.WAITING
-    if not is_true(objects.clusters_by_name.get(worker, {}), "Active"):
+        return JobState.OFFERED if asked_of(way) else JobState.WAITING
+    if not is_true(way.objects.clusters_by_name.get(worker, {}), "Active"):
         return JobState.LOST
-    owner = workloads.owner(workload)
-    unchecked = objects.check_of(workload) is None
-    has_it = unchecked or state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)
-    return JobState.RUNNING if has_it else JobState.STARTING
+    owner = workloads.owner(way.workload)
+    has_it = way.check_state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)
+    return JobState.RUNNING if has_it or not way.entry else JobState.STARTING
 
 
-def check_message(workload: Json, objects: ManagerObjects) -> str:
-    """What our check says on a Workload."""
-    return str(_check_entry(workload, objects).get("message") or "")
-
-
-def _check_entry(workload: Json, objects: ManagerObjects) -> Json:
-    return workloads.check(workload, objects.check_of(workload) or "") or {}
-
-
-def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
+def reason_of(way: Way, state: JobState) -> str:
     """Why a job is in its state, in the words of whoever decided that."""
+    workload = way.workload
     match state:
         case JobState.QUEUED:
-            sent_back = _sent_back_for(workload, objects)
-            why = sent_back or message(workload, "QuotaReserved") or message(workload, "Evicted")
-            return missing_queue(workload, objects, why) if objects.has_no_queue(workload) else why
+            why = _sent_back_for(way) or message(workload, "QuotaReserved") or message(workload, "Evicted")
+            return missing_queue(way, why) if way.has_no_queue else why
         case JobState.LOST:
-            cluster = objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
+            cluster = way.objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
             return message(cluster, "Active") or "its MultiKueueCluster does not exist, or says nothing yet"
         case JobState.RUNNING | JobState.STARTING:
-            return "; ".join(Message.read(check_message(workload, objects)).parts)
+            return "; ".join(Message.read(way.message).parts)
         case JobState.FINISHED | JobState.FAILED:
             return message(workload, "Finished")
         case JobState.INACTIVE:
@@ -192,30 +182,23 @@ def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
         case JobState.STOPPING:
             return "it is being deleted" if is_terminating(workload) else message(workload, "Evicted")
         case JobState.LOCAL:
-            if objects.is_own_copy(workload):
+            if way.is_own_copy:
                 return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
             return "its ClusterQueue has no MultiKueue check"
-    return check_message(workload, objects)
+    return way.message
 
 
-def _sent_back_for(workload: Json, objects: ManagerObjects) -> str:
+def _sent_back_for(way: Way) -> str:
     """That it was sent back because an earlier run of it does not end; empty: it was not."""
-    runs = earlier_runs_in(workload, objects.check_of(workload))
+    runs = earlier_runs_in(way.workload, way.check)
     return f'sent back: worker cluster "{runs[0].worker}" still has {runs[0]}' if runs else ""
 
 
-def missing_queue(workload: Json, objects: ManagerObjects, words: str = "") -> str:
+def missing_queue(way: Way, words: str = "") -> str:
     """That the LocalQueue of a Workload does not exist, in these words if there are any, and which one may be meant."""
-    wanted, namespace = queue_name(workload), ObjectKey.of(workload).namespace
-    here = [name_of(local) for local in objects.local_queues if ObjectKey.of(local).namespace == namespace]
+    wanted, namespace = way.queue.name, way.queue.namespace
+    here = [key.name for key in way.objects.local_queues_by_key if key.namespace == namespace]
     return (words or f'LocalQueue "{wanted}" does not exist in namespace "{namespace}"') + similar(wanted, here)
-
-
-def _since(workload: Json, state: JobState, objects: ManagerObjects) -> datetime | None:
-    created = created_at(workload)
-    if state in _DECIDING:
-        return changed_at(workload, _DECIDING[state]) or created
-    return parse_timestamp(_check_entry(workload, objects).get("lastTransitionTime")) or created
 
 
 def labels_everywhere(workload: Json) -> Mapping[str, str]:
@@ -249,19 +232,15 @@ class JobFilter:
         )
 
 
-def job_reports(
-    objects: ManagerObjects, chosen: JobFilter, *, user_label: str = "", of: Iterable[Json] | None = None
-) -> tuple[JobReport, ...]:
+def job_reports(ways: Iterable[Way], chosen: JobFilter, *, user_label: str = "") -> tuple[JobReport, ...]:
     """The jobs that MultiKueue looks after, by namespace and age.
 
     Args:
-        objects: of the manager.
+        ways: of their Workloads.
         chosen: which of them.
         user_label: the label that names a job's user.
-        of: only these Workloads.
     """
-    listed = objects.dispatched if of is None else of
-    reports = (job_report(workload, objects, user_label) for workload in listed)
+    reports = (job_report(way, user_label) for way in ways)
     return in_place(report for report in reports if chosen.takes(report))
 
 

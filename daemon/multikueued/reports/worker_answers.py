@@ -20,9 +20,9 @@ from multikueue.core.model.worker_names import cordon_of
 from multikueue.errors import Cause
 from multikueued.reports.answers import ReportedRefusal, cluster_state, placements, refusals
 from multikueued.reports.events import EventReport
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
-from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.worker_queues import local_queue_of, quota_mismatch
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState
+from multikueued.reports.objects import Way
+from multikueued.reports.worker_queues import quota_mismatch
 from multikueued.reports.workers import worker_state
 
 
@@ -127,9 +127,8 @@ class _Asked:
     """A worker that is asked about a job, and what the manager was told of it."""
 
     name: str
-    workload: Json
+    way: Way
     job: JobReport
-    objects: ManagerObjects
     words: str
     """In the check; empty: none."""
     refusal: ReportedRefusal | None
@@ -143,32 +142,28 @@ class _Asked:
         return WorkerAnswer(self.name, state, words, source, refusal.due, cause=facts.cause, about=facts.about)
 
 
-def ask_workers(
-    workload: Json, job: JobReport, objects: ManagerObjects, events: Sequence[EventReport], now: datetime
-) -> tuple[WorkerAnswer, ...]:
+def ask_workers(way: Way, job: JobReport, events: Sequence[EventReport], now: datetime) -> tuple[WorkerAnswer, ...]:
     """The answers of all workers that matter, in the order of the config.
 
     Args:
-        workload: the manager's.
-        job: the same as a line.
-        objects: of the manager.
+        way: of the Workload.
+        job: its line.
         events: about it, in the order of time.
         now: the wall clock.
     """
     if job.state is JobState.LOCAL:
         return ()
-    listed = objects.workers_of(objects.check_for(workload) or "")
+    listed = way.objects.workers_of(way.checks[0]) if way.checks else []
     names = dict.fromkeys([*listed, *job.offered_to, *([job.worker] if job.worker else [])])
-    message = check_message(workload, objects)
-    parts = Message.read(message).by_worker(names)
+    parts = Message.read(way.message).by_worker(names)
     may_refuse = job.state in (*WAITING_STATES, JobState.STARTING)
-    refused = refusals(workload, events, parts, now, message) if may_refuse else {}
-    asked = (_Asked(name, workload, job, objects, parts.get(name, ""), refused.get(name)) for name in names)
+    refused = refusals(way.workload, events, parts, now, way.message) if may_refuse else {}
+    asked = (_Asked(name, way, job, parts.get(name, ""), refused.get(name)) for name in names)
     return tuple(map(_answer, asked))
 
 
 def _answer(asked: _Asked) -> WorkerAnswer:
-    name, job, cluster = asked.name, asked.job, asked.objects.clusters_by_name.get(asked.name)
+    name, job, cluster = asked.name, asked.job, asked.way.objects.clusters_by_name.get(asked.name)
     if cluster is None:
         return WorkerAnswer(name, AnswerState.MISSING, "there is no MultiKueueCluster of that name")
     said = cluster_state(cluster)
@@ -179,9 +174,9 @@ def _answer(asked: _Asked) -> WorkerAnswer:
         return WorkerAnswer(name, state, said.error, Source.CONDITION, said.next_attempt, said.cause)
     if name == job.worker:
         return _of_its_worker(asked)
-    owner = workloads.owner(asked.workload)
+    owner = workloads.owner(asked.way.workload)
     kind = owner.gvk.dotted if owner is not None else ""
-    stops_there = job.state is JobState.STOPPING and name == workloads.noted_worker(asked.workload)
+    stops_there = job.state is JobState.STOPPING and name == workloads.noted_worker(asked.way.workload)
     if (unusable := said.unusable.get(kind)) and (stops_there or job.state in WAITING_STATES):
         cause = said.causes.get(kind, "")
         return WorkerAnswer(name, AnswerState.UNUSABLE, unusable, Source.CONDITION, cause=cause)
@@ -206,7 +201,7 @@ def _kept_away(asked: _Asked, cluster: Json) -> WorkerAnswer | None:
     if (second := second_name(cluster)) is not None:
         words = held_as_second(second.first)
         return WorkerAnswer(name, AnswerState.CORDONED, words, Source.CONDITION, cause=Cause.SECOND_NAME)
-    nowhere = asked.objects.names_on(name).why_none(asked.job.namespace)
+    nowhere = asked.way.objects.names_on(name).why_none(asked.job.namespace)
     if not nowhere or asked.job.state not in WAITING_STATES:
         return None
     return WorkerAnswer(name, AnswerState.NOT_OFFERED, nowhere, noted, cause=Cause.NAMESPACE_UNNAMED)
@@ -223,7 +218,7 @@ def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
         return seen
     if is_asked or job.worker:
         return WorkerAnswer(name, AnswerState.OFFERED if is_asked else AnswerState.ELSEWHERE)
-    left = next((placement for placement in reversed(placements(asked.workload)) if placement.worker == name), None)
+    left = next((placement for placement in reversed(placements(asked.way.workload)) if placement.worker == name), None)
     if left is None:
         return WorkerAnswer(name, AnswerState.NOT_OFFERED)
     return WorkerAnswer(name, AnswerState.LEFT, left.why, Source.ANNOTATION)
@@ -231,16 +226,16 @@ def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
 
 def _seen_there(asked: _Asked) -> WorkerAnswer | None:
     """That a worker could never admit it, by the queues and quotas that the daemon saw there; None: it could."""
-    name, objects = asked.name, asked.objects
+    name, objects = asked.name, asked.way.objects
     if (seen := objects.queues_seen(name)) is None:
         return None
     queues, at = seen
     seen_at = f"(as the daemon saw it at {timestamp(at)})"
-    there = objects.names_on(name).local_queue(local_queue_of(asked.workload)).namespace
+    there = objects.names_on(name).local_queue(asked.way.queue).namespace
     namespaces = objects.published[name].facts.namespaces
     if there and namespaces is not None and there not in namespaces:
         return WorkerAnswer(name, AnswerState.WAITING, f'namespaces "{there}" not found {seen_at}', Source.FINDINGS)
-    if (wrong := quota_mismatch(asked.workload, queues, objects.names_on(name))) is None:
+    if (wrong := quota_mismatch(asked.way.workload, queues, objects.names_on(name))) is None:
         return None
     words = f"{wrong} {seen_at}"
     return WorkerAnswer(name, AnswerState.WAITING, words, Source.FINDINGS, cause=wrong.why, about=wrong.about)

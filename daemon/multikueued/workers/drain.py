@@ -101,7 +101,7 @@ async def sort(manager: ManagerAccess, worker: str, *, can_move: bool) -> Sorted
             owner = workloads.owner(workload)
             kind = kinds.get(owner.gvk) if owner is not None else None
             endless = never_ends(workload, kind, await pods_of(manager, workload))
-            check = ours.check_of(workload)
+            check = ours.way(workload).check
             why = endless or (why_not_moved(workload, kind, check) if can_move else "it runs")
             if not why and kind is not None and owner is not None:
                 others = [name for name in ours.workers_of(check or "") if name != worker]
