@@ -35,9 +35,8 @@ from multikueued.reports.remedies.check_remedies import (
 from multikueued.reports.remedies.job_trouble import NOT_READY, READY, TROUBLE, Sign
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
 from multikueued.reports.remedies.remedy import Finding, RemedyRule
-from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import TOLD, told_findings
-from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by
+from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by, taken_away
 from multikueued.reports.status import DaemonReport, daemon_findings
 from tests.docs.marked import replaced
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload

@@ -13,7 +13,6 @@ from multikueue.core.config.quota import check_names
 from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
 from multikueue.core.model import workloads
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import condition, is_true, message
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -262,7 +261,7 @@ def links_of(way: Way, job: Json | None, report: JobReport, answering: Collectio
     yield _workload(way.workload, report)
     if not way.checks:
         return
-    name, words = way.checks[0], Message.read(way.message).without(answering).render()
+    name, words = way.checks[0], way.says.without(answering).render()
     ok, state = way.check_state not in (CheckState.REJECTED, CheckState.RETRY), str(way.check_state)
     yield ChainLink("AdmissionCheck", name, state if way.entry else "not on it yet", ok, words)
     config = objects.config_of(name)
@@ -271,7 +270,7 @@ def links_of(way: Way, job: Json | None, report: JobReport, answering: Collectio
     if config is None:
         yield ChainLink("MultiKueueConfig", "", "Missing", False, message(objects.our_checks[name], "Active"))
         return
-    listed = objects.workers_of(name)
+    listed = way.workers
     read = MULTIKUEUE_CLUSTER not in objects.unread
     missing = [worker for worker in listed if read and worker not in objects.clusters_by_name]
     state = "Active" if is_true(objects.our_checks[name], "Active") else "Inactive"

@@ -8,7 +8,6 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import message
 from multikueue.core.model.labels import CONTROLLER_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
@@ -16,11 +15,18 @@ from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
 from multikueue.errors import Cause
 from multikueued.reports import clocks
-from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import ChainLink, check_findings, links_of, managed_by, queue_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.held_quota import held_quota
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, job_report
+from multikueued.reports.jobs import (
+    RUNNING_STATES,
+    WAITING_STATES,
+    JobReport,
+    JobState,
+    ReportedPlacement,
+    job_report,
+    placements,
+)
 from multikueued.reports.objects import ManagerObjects, Way
 from multikueued.reports.places import Waiting, starving
 from multikueued.reports.remedies.audience import Audience, audience_of, read_by
@@ -28,7 +34,7 @@ from multikueued.reports.remedies.check_remedies import (
     MANAGER_RULES,
     POD_MISSING,
     deleted_job_findings,
-    failure_findings,
+    failure,
     group_findings,
     queue_changes,
     time_is_over,
@@ -36,13 +42,12 @@ from multikueued.reports.remedies.check_remedies import (
     why_rejected,
 )
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
-from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, trouble_findings
+from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, own_trouble
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
 from multikueued.reports.remedies.remedy import Finding, finding
-from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import told_findings
-from multikueued.reports.remedies.trouble import UNKNOWN, findings_of, found_by, source_names, trouble_of
+from multikueued.reports.remedies.trouble import UNKNOWN, findings_of, found_by, source_names, taken_away, trouble_of
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, ask_workers, lacks_quota_there
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
@@ -160,7 +165,7 @@ def explain(seen: Seen) -> Explanation:
         workers=answers,
         next=next_steps(way, job, answers, stuck=any(finding.blocking for finding in findings)),
         findings=(),
-        placements=_placements(seen.workload, job),
+        placements=placements(seen.workload, starting=job.state is JobState.STARTING),
         not_checked=seen.not_checked,
         others=seen.others,
     )
@@ -171,13 +176,6 @@ def _finished(explanation: Explanation, findings: Iterable[Finding]) -> Explanat
     """An explanation with these findings, for who reads it; what needs somebody first is its summary."""
     shown = read_by(explanation.audience, findings)
     return attrs.evolve(explanation, findings=shown, summary=_summary(explanation, shown))
-
-
-def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]:
-    *before, last = placements(workload) or (None,)
-    if last is not None and job.state is JobState.STARTING:
-        last = attrs.evolve(last, ran=False)
-    return (*filter(None, before), *filter(None, (last,)))
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
@@ -229,10 +227,10 @@ def _is_about(fleet_finding: Finding, seen: Seen, worker: str) -> bool:
     return worker in fleet_finding.workers and fleet_finding.object in own
 
 
-def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Iterator[Finding]:
-    """What a job says itself; None: what its pods name is not known."""
-    has_failed = report.state is JobState.FAILED
-    yield from failure_findings(job, report, now) if has_failed else trouble_findings(job, report, workload, now)
+def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> list[Finding]:
+    """What a job says itself; without its Workload it is not known what its pods name."""
+    own = failure(job, report, now) if report.state is JobState.FAILED else own_trouble(job, report, workload, now)
+    return [own] if own is not None else []
 
 
 def with_job(explanation: Explanation, job: Json, now: datetime) -> Explanation:
@@ -271,7 +269,7 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         return
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):
         # Behind the head stand the workers' words.
-        yield from waiting_findings(seen.way, where, Message.read(seen.way.message).head)
+        yield from waiting_findings(seen.way, where, seen.way.says.head)
         return
     over = list(time_is_over(seen.workload, where, job.reason, context))
     yield from over

@@ -1,4 +1,4 @@
-"""One line about each job: where it is, in which state, since when and why."""
+"""One line about each job: where it is, in which state, since when and why; and where it was."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final
 import attrs
 
 from multikueue.adapters import AVAILABLE
+from multikueue.core.model import placements as noted
 from multikueue.core.model import workloads
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import changed_at, created_at, is_true, message, parse_timestamp
 from multikueue.core.model.earlier_run_facts import earlier_runs_in
-from multikueue.core.model.kinds import CLUSTER_QUEUE
+from multikueue.core.model.kinds import CLUSTER_QUEUE, REFUSED
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of
 from multikueue.core.model.second_names import hold_of
@@ -174,7 +174,7 @@ def reason_of(way: Way, state: JobState) -> str:
             cluster = way.objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
             return message(cluster, "Active") or "its MultiKueueCluster does not exist, or says nothing yet"
         case JobState.RUNNING | JobState.STARTING:
-            return "; ".join(Message.read(way.message).parts)
+            return "; ".join(way.says.parts)
         case JobState.FINISHED | JobState.FAILED:
             return message(workload, "Finished")
         case JobState.INACTIVE:
@@ -207,6 +207,45 @@ def labels_everywhere(workload: Json) -> Mapping[str, str]:
     for pod_set in dig(workload, "spec", "podSets") or []:
         labels.update(dig(pod_set, "template", "metadata", "labels") or {})
     return labels | labels_of(workload)
+
+
+@attrs.frozen
+class ReportedPlacement:
+    """One worker that had the job."""
+
+    worker: str
+    since: datetime | None
+    until: datetime | None
+    why: str
+    """Why it left."""
+    ran: bool = True
+    """Whether its job was there: one that refuses it, or where it is still to be created, has only admitted it."""
+
+
+def placements(workload: Json, *, starting: bool = False) -> tuple[ReportedPlacement, ...]:
+    """The last workers that had a Workload, the earliest first, the one that has it or had it at its end included.
+
+    The annotation has those that are over; what cannot be read of it is left out.
+
+    Args:
+        workload: the manager's.
+        starting: whether its job is still to be created on its worker.
+    """
+    known = [
+        ReportedPlacement(
+            entry.get("worker", ""),
+            parse_timestamp(entry.get("since")),
+            parse_timestamp(entry.get("until")),
+            entry.get("why", ""),
+            ran=entry.get("cause") != REFUSED,
+        )
+        for entry in noted.placements(workload)
+    ]
+    if (lasts := noted.placement_of(workload)) is not None:
+        ended = workloads.is_finished(workload)
+        until, why = (changed_at(workload, "Finished"), "it has ended") if ended else (None, "")
+        known.append(ReportedPlacement(lasts.worker, parse_timestamp(lasts.since), until, why, ran=not starting))
+    return tuple(known)
 
 
 @attrs.frozen

@@ -15,6 +15,7 @@ from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.starts import Waited
 from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.name_lists import did_you_mean
@@ -160,6 +161,7 @@ class ManagerObjects:
         cluster_queue = self.queues_by_name.get(name)
         entries = [entry for entry in workloads.checks(workload) if entry.get("name") in self.our_checks]
         named = (*(str(entry["name"]) for entry in entries), *self.checks_of_queue(cluster_queue or {}))
+        entry = entries[0] if entries else {}
         return Way(
             workload=workload,
             objects=self,
@@ -167,7 +169,8 @@ class ManagerObjects:
             local_queue=local,
             cluster_queue_name=name,
             cluster_queue=cluster_queue,
-            entry=entries[0] if entries else {},
+            entry=entry,
+            says=Message.read(str(entry.get("message") or "")),
             checks=tuple(dict.fromkeys(named)),
         )
 
@@ -204,6 +207,8 @@ class Way:
     """The ClusterQueue that gave it quota or, before that, the one behind its LocalQueue."""
     entry: Json
     """The check of ours on it; empty: it has none."""
+    says: Message
+    """What that says."""
     checks: tuple[str, ...]
     """All checks of ours that it has, or will get from its ClusterQueue."""
 
@@ -214,13 +219,18 @@ class Way:
 
     @property
     def check_state(self) -> CheckState:
-        """What that says; Pending without one."""
+        """Its state; Pending without one."""
         return CheckState(self.entry.get("state") or CheckState.PENDING)
 
     @property
     def message(self) -> str:
-        """In these words."""
+        """What that says, as it stands there."""
         return str(self.entry.get("message") or "")
+
+    @property
+    def workers(self) -> list[str]:
+        """The names that the MultiKueueConfig of its first check lists, known or not."""
+        return self.objects.workers_of(self.checks[0]) if self.checks else []
 
     @property
     def is_dispatched(self) -> bool:

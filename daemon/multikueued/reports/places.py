@@ -18,7 +18,6 @@ from multikueue.core.dispatchers.scored.job_annotations import read
 from multikueue.core.dispatchers.scored.starts import Interval, Starts, starves
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model import workloads
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, uid
 from multikueued.reports.jobs import JobReport, job_report
@@ -62,7 +61,7 @@ def is_held(way: Way) -> bool:
     workload = way.workload
     if not workloads.is_live(workload) or workloads.cluster_name(workload) or workloads.nominated(workload):
         return False
-    return State.parse(Message.read(way.message).head) is not None
+    return State.parse(way.says.head) is not None
 
 
 def waiting(
@@ -125,7 +124,7 @@ def _workers(way: Way) -> frozenset[str]:
     wanted = read(annotations_of(way.workload))
     return frozenset(
         name
-        for name in way.objects.workers_of(way.check or "")
+        for name in way.workers
         if (cluster := way.objects.clusters_by_name.get(name)) is not None
         and not wanted.excludes(ClusterName(name), labels_of(cluster), annotations_of(cluster), ClusterName(name))
     )

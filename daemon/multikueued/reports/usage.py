@@ -13,7 +13,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.quantities import MILLI, thousandths
-from multikueued.reports.answers import placements
+from multikueued.reports.jobs import placements
 from multikueued.reports.worker_queues import local_queue_of
 from multikueued.reports.workers import reserved
 

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 import attrs
 
+from multikueue.core.model import placements as noted
 from multikueue.core.model import workloads
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.refusal_facts import RefusalFacts, refusals_in
 from multikueue.core.model.second_names import held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueue.errors import Cause
-from multikueued.reports.answers import ReportedRefusal, cluster_state, placements, refusals
 from multikueued.reports.events import EventReport
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, placements
 from multikueued.reports.objects import Way
 from multikueued.reports.worker_queues import quota_mismatch
-from multikueued.reports.workers import worker_state
+from multikueued.reports.workers import cluster_state
 
 
 class AnswerState(StrEnum):
@@ -122,6 +123,60 @@ def lacks_quota_there(job: JobReport, answers: Sequence[WorkerAnswer]) -> bool:
     return job.state is JobState.STARTING and any(answer.worker == job.worker and answer.is_word for answer in answers)
 
 
+_FRESH: Final = timedelta(minutes=5)
+"""How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
+_ASKED: Final = timedelta(seconds=30)
+"""How long an answer takes to be told once a worker was asked again: what the check says waits for its turn."""
+_LASTING: Final = timedelta(hours=1)
+"""How long it may be until a worker is asked again."""
+
+
+@attrs.frozen
+class ReportedRefusal:
+    """What one worker has refused."""
+
+    why: str
+    """In its words."""
+    due: datetime | None = None
+    """When it is asked again; None: that is not known."""
+    facts: RefusalFacts = attrs.field(factory=RefusalFacts)
+
+
+def refusals(
+    workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime, message: str = ""
+) -> dict[str, ReportedRefusal]:
+    """What workers have refused lately, by worker; the newest counts.
+
+    Args:
+        workload: the manager's. It may have been sent back because of one.
+        events: of the Workload, in the order of time.
+        parts: what the check tells of workers: a refusal that lasts is told there. What stands beside that says why;
+            an event says so of other workers alone, as whoever may create events says what is in it.
+        now: the wall clock.
+        message: the check's.
+    """
+    sent_back = (placement for placement in noted.placements(workload)[-1:] if placement.get("cause") == REFUSED)
+    refused = {
+        str(placement.get("worker")): ReportedRefusal(str(placement.get("why") or "")) for placement in sent_back
+    }
+    for event in events:
+        if event.refused_by and _counts(event, now, in_check=event.refused_by in parts):
+            due = event.asked_again if event.asked_again is not None and event.asked_again >= now else None
+            why = RefusalFacts() if event.refused_by in parts else RefusalFacts(event.cause, event.about)
+            refused[event.refused_by] = ReportedRefusal(event.note, due, why)
+    for name, facts in refusals_in(workload, message).items():
+        if name in refused or name in parts:
+            refused[name] = attrs.evolve(refused.get(name) or ReportedRefusal(parts[name]), facts=facts)
+    return refused
+
+
+def _counts(event: EventReport, now: datetime, *, in_check: bool) -> bool:
+    """Whether a worker still refuses what it has refused then: the check tells of it, or it was not asked since."""
+    if event.last is not None and now - event.last > (_LASTING if in_check else _FRESH):
+        return False
+    return in_check or event.asked_again is None or now <= event.asked_again + _ASKED
+
+
 @attrs.frozen
 class _Asked:
     """A worker that is asked about a job, and what the manager was told of it."""
@@ -153,9 +208,8 @@ def ask_workers(way: Way, job: JobReport, events: Sequence[EventReport], now: da
     """
     if job.state is JobState.LOCAL:
         return ()
-    listed = way.objects.workers_of(way.checks[0]) if way.checks else []
-    names = dict.fromkeys([*listed, *job.offered_to, *([job.worker] if job.worker else [])])
-    parts = Message.read(way.message).by_worker(names)
+    names = dict.fromkeys([*way.workers, *job.offered_to, *([job.worker] if job.worker else [])])
+    parts = way.says.by_worker(names)
     may_refuse = job.state in (*WAITING_STATES, JobState.STARTING)
     refused = refusals(way.workload, events, parts, now, way.message) if may_refuse else {}
     asked = (_Asked(name, way, job, parts.get(name, ""), refused.get(name)) for name in names)
@@ -170,7 +224,7 @@ def _answer(asked: _Asked) -> WorkerAnswer:
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return WorkerAnswer(name, AnswerState.FINISHED if name == job.worker else AnswerState.ELSEWHERE)
     if not said.connected:
-        state = AnswerState(worker_state(said))
+        state = AnswerState(said.state)
         return WorkerAnswer(name, state, said.error, Source.CONDITION, said.next_attempt, said.cause)
     if name == job.worker:
         return _of_its_worker(asked)

@@ -23,7 +23,6 @@ from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.dispatchers.scored.view import view
 from multikueue.core.model import workloads
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of
@@ -51,7 +50,7 @@ def with_reasons(
         job: the one behind it, as far as it could be read.
         now: the wall clock.
     """
-    if (state := State.parse(Message.read(way.message).head)) is None:
+    if (state := State.parse(way.says.head)) is None:
         return answers
     reasons, offered = _reasons(answers, way, job, state, now), workloads.nominated(way.workload)
     return tuple(

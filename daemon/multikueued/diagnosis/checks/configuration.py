@@ -27,7 +27,7 @@ from multikueued.reports.chain import (
 )
 from multikueued.reports.objects import similar
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
-from multikueued.reports.remedies.taken_away import DETACHED, GONE, taken_away
+from multikueued.reports.remedies.trouble import DETACHED, GONE, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.typenames import title
 from multikueued.reports.worker_queues import is_stopped

@@ -249,8 +249,8 @@ def _mends(queue: Json | None) -> str:
 def never_fitting(facts: Facts) -> Iterator[Spot]:
     """A waiting job asks for more than any worker could ever give."""
     for way in facts.waiting:
-        workload, asked = way.workload, facts.objects.workers_of(way.check or "")
-        if workloads.has_quota(workload) and (reasons := _never_fits(workload, asked, facts)):
+        workload = way.workload
+        if workloads.has_quota(workload) and (reasons := _never_fits(workload, way.workers, facts)):
             each = "; ".join(f"{name}: {why}" for name, why in reasons.items())
             why = f"no worker could ever have quota for it: {each}"
             about = f"{namespace_of(workload)}/{type_name(workload)}"

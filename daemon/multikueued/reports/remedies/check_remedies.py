@@ -94,7 +94,7 @@ def waiting_findings(way: Way, where: str, message: str) -> Iterator[Finding]:
         yield finding("other-checks", where, message)
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
-    clusters = map(objects.clusters_by_name.get, objects.workers_of(check))
+    clusters = map(objects.clusters_by_name.get, way.workers)
     known = [cluster for cluster in clusters if cluster is not None]
     unrecorded = way.check_state is CheckState.READY and workloads.cluster_name(way.workload) is None
     if objects.config_of(check) is not None and not known:
@@ -158,8 +158,8 @@ _KEPT: Final = RetentionSettings().failed
 """Unless the daemon's settings say otherwise."""
 
 
-def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Finding]:
-    """The finding of it.
+def failure(job: Json, report: JobReport, now: datetime) -> Finding:
+    """That a job has failed, in its words, and how long its logs are kept.
 
     Args:
         job: the manager's, which has failed.
@@ -169,7 +169,7 @@ def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Fi
     message = plain(_words(job) or report.reason)
     there = f" on worker cluster {report.worker}" if report.worker else ""
     instead, until = _kept(report, now)
-    yield finding(FAILED, report.job, message, instead=instead, there=there, until=until, **_named(report))
+    return finding(FAILED, report.job, message, instead=instead, there=there, until=until, **_named(report))
 
 
 def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:

@@ -8,17 +8,16 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.workload.seen.snapshot import PlanSettings
-from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.objects import Way
 from multikueued.reports.remedies.remedy import command_for
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, lacks_quota_there
+from multikueued.reports.workers import cluster_state
 
 _LOST_AFTER: Final = PlanSettings().worker_lost_timeout
 _UNLESS_SET: Final = "(15m, unless the settings say otherwise)"
@@ -88,7 +87,7 @@ def _move(way: Way, job: JobReport) -> NextStep:
     said = cluster_state(cluster)
     if detached_at(annotations_of(cluster)) is not None and said.moves_at is None:
         return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
-    words = Message.read(way.message).by_worker((job.worker,)).get(job.worker)
+    words = way.says.by_worker((job.worker,)).get(job.worker)
     if words is not None and job.worker not in clusters:
         return NextStep(f"{job.worker} {words}")
     if words is not None:
