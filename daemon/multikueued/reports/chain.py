@@ -25,7 +25,7 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of, shortened
 from multikueue.core.model.workloads import CheckState
-from multikueued.reports.jobs import JobReport, JobState, missing_queue
+from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.objects import ManagerObjects, Way, similar
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_queues import leads_to
@@ -121,7 +121,7 @@ def queue_findings(way: Way, *, delegated: bool = False) -> Iterator[Finding]:
     if local is None and LOCAL_QUEUE in unread:
         return
     if local is None:
-        yield finding("local-queue-missing", f"LocalQueue {way.queue}", words, missing=missing_queue(way))
+        yield finding("local-queue-missing", f"LocalQueue {way.queue}", words, guess=way.queue_meant)
         return
     stopped = list(_stopped(LOCAL_QUEUE, local, way.workload))
     yield from stopped

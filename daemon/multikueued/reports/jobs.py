@@ -20,7 +20,7 @@ from multikueue.core.model.objects import dig, is_terminating, labels_of
 from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
-from multikueued.reports.objects import Way, similar
+from multikueued.reports.objects import Way
 from multikueued.reports.typenames import type_name
 
 
@@ -169,7 +169,10 @@ def reason_of(way: Way, state: JobState) -> str:
     match state:
         case JobState.QUEUED:
             why = _sent_back_for(way) or message(workload, "QuotaReserved") or message(workload, "Evicted")
-            return missing_queue(way, why) if way.has_no_queue else why
+            if not way.has_no_queue:
+                return why
+            missing = f'LocalQueue "{way.queue.name}" does not exist in namespace "{way.queue.namespace}"'
+            return (why or missing) + way.queue_meant
         case JobState.LOST:
             cluster = way.objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
             return message(cluster, "Active") or "its MultiKueueCluster does not exist, or says nothing yet"
@@ -192,13 +195,6 @@ def _sent_back_for(way: Way) -> str:
     """That it was sent back because an earlier run of it does not end; empty: it was not."""
     runs = earlier_runs_in(way.workload, way.check)
     return f'sent back: worker cluster "{runs[0].worker}" still has {runs[0]}' if runs else ""
-
-
-def missing_queue(way: Way, words: str = "") -> str:
-    """That the LocalQueue of a Workload does not exist, in these words if there are any, and which one may be meant."""
-    wanted, namespace = way.queue.name, way.queue.namespace
-    here = [key.name for key in way.objects.local_queues_by_key if key.namespace == namespace]
-    return (words or f'LocalQueue "{wanted}" does not exist in namespace "{namespace}"') + similar(wanted, here)
 
 
 def labels_everywhere(workload: Json) -> Mapping[str, str]:

@@ -261,6 +261,12 @@ class Way:
         return bool(self.queue.name) and not known and not workloads.cluster_queue(self.workload)
 
     @property
+    def queue_meant(self) -> str:
+        """Which LocalQueue may be meant by the name of one that does not exist, as `similar` says it."""
+        here = (key.name for key in self.objects.local_queues_by_key if key.namespace == self.queue.namespace)
+        return similar(self.queue.name, here)
+
+    @property
     def leads_nowhere(self) -> bool:
         """Whether it has no queue, or one whose ClusterQueue does not exist."""
         read = CLUSTER_QUEUE not in self.objects.unread and self.local_queue is not None

@@ -248,17 +248,22 @@ def _of_its_worker(asked: _Asked) -> WorkerAnswer:
 
 
 def _kept_away(asked: _Asked, cluster: Json) -> WorkerAnswer | None:
-    """Of a worker whose MultiKueueCluster says that it is offered no job, or none of this namespace that waits."""
+    """Of a worker that is offered no job, or not this one that waits, as its MultiKueueCluster says, or its Kueue."""
     name, noted = asked.name, Source.ANNOTATION
     if cordon := cordon_of(annotations_of(cluster)):
         return WorkerAnswer(name, AnswerState.CORDONED, cordon, noted, cause=Cause.CORDONED)
     if (second := second_name(cluster)) is not None:
         words = held_as_second(second.first)
         return WorkerAnswer(name, AnswerState.CORDONED, words, Source.CONDITION, cause=Cause.SECOND_NAME)
-    nowhere = asked.way.objects.names_on(name).why_none(asked.job.namespace)
-    if not nowhere or asked.job.state not in WAITING_STATES:
+    if asked.job.state not in WAITING_STATES:
         return None
-    return WorkerAnswer(name, AnswerState.NOT_OFFERED, nowhere, noted, cause=Cause.NAMESPACE_UNNAMED)
+    if nowhere := asked.way.objects.names_on(name).why_none(asked.job.namespace):
+        return WorkerAnswer(name, AnswerState.NOT_OFFERED, nowhere, noted, cause=Cause.NAMESPACE_UNNAMED)
+    published = asked.way.objects.published.get(name)
+    kueue = published.facts.kueue if published is not None else None
+    if kueue is None or not (lost := kueue.why_not_found(asked.way.workload)):
+        return None
+    return WorkerAnswer(name, AnswerState.NOT_OFFERED, lost, Source.FINDINGS, cause=Cause.NAME_TOO_LONG)
 
 
 def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
