@@ -149,8 +149,7 @@ class Unqueued:
 
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""
-    way = seen.way
-    job = job_report(way)
+    way, job = seen.way, job_report(seen.way)
     if seen.waiting is not None:
         job = seen.waiting.on(job, reserved_at(seen.workload))
     answers = ask_workers(way, job, seen.events, seen.now)

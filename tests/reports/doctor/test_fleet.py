@@ -11,6 +11,7 @@ import pytest
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ToldFinding
+from multikueue.core.model.names import ObjectKey
 from multikueued.diagnosis.checks.table import GROUPS
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.fleet import status_report
@@ -91,7 +92,10 @@ def test_what_breaks_under_a_job_that_runs_is_told_where_it_is_explained() -> No
 def test_a_queue_that_cannot_hold_copies_is_told_of_the_jobs_that_wait_for_it() -> None:
     """The head of the check said what is wrong, and no finding what to do."""
     waits = workload(stored(job("train")), checks={CHECK: "Pending"})
-    objects = attrs.evolve(published(on_manager(checks=[CHECK])), workloads=(waits,))
+    facts = on_manager(checks=[CHECK])
+    there = attrs.evolve(facts.workers["worker1"], queues=queues(local={ObjectKey("local", QUEUE.name): "pool"}))
+    facts = attrs.evolve(facts, workers={**facts.workers, "worker1": there})
+    objects = attrs.evolve(published(facts), workloads=(waits,))
     fleet = tuple(status_report(objects, NOW, "kueue-system").findings)
     told = explain(Seen(waits, None, objects, (), NOW, "kueue-system", fleet=fleet)).findings
 
