@@ -75,14 +75,8 @@ def _warnings(situation: Situation) -> Iterator[Effect]:
 
 
 def _is_clear_to_record(situation: Situation) -> bool:
-    """Whether nothing keeps it from the worker that has admitted it: another controller, if one nominates, has
-    nominated that. A worker that has the job keeps it.
-    """
-    chosen = winner(situation)
-    if chosen is None or _runs_elsewhere(situation) or _in_the_way(situation):
-        return False
-    nomination = _nomination(situation)
-    return not nomination.binding or chosen.name in nomination.names or situation.has_job(chosen)
+    """Whether nothing keeps it from the worker that has admitted it. No dispatcher is asked: it is offered there."""
+    return winner(situation) is not None and not _runs_elsewhere(situation) and not _in_the_way(situation)
 
 
 def _hand_over(situation: Situation) -> Plan:

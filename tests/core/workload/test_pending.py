@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import attrs
 import pytest
 
 from multikueue.adapters import CopyRules, SafeAdapter
 from multikueue.adapters.rules import FieldsSet
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, External, Nomination
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidates, External, Nomination
 from multikueue.core.dispatchers.incremental import Incremental, Round
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import (
@@ -171,6 +171,21 @@ class TestWinning:
         """The losers' quota is free before the winner's pods start; nothing is created anywhere before the record."""
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED, uid="b")))
         assert words(seen) == ["record w1", "delete workload on w2"]
+
+    @pytest.mark.parametrize("copies", [(), (job_copy_of(OFFERED),)], ids=["no job", "job"])
+    def test_no_dispatcher_is_asked_about_what_is_recorded(self, copies: tuple[Json, ...]) -> None:
+        """Each job of a burst cost a second choice among all workers, which nobody read."""
+        asked = list[object]()
+
+        @attrs.frozen
+        class Counting(External):
+            def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+                asked.append(candidates)
+                return super().nominate(workload, candidates, now)
+
+        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True), *copies), worker("w2"))
+        assert any("w1" in word for word in in_words(seen, decide(seen, Counting())))
+        assert not asked
 
     def test_a_copy_of_an_earlier_attempt_does_not_win(self) -> None:
         """It was admitted before the eviction: it goes, whatever it says, and nobody is recorded for it."""
