@@ -74,11 +74,12 @@ class Manager:
         return {"status": {"allowed": (spec["user"], spec["resourceAttributes"]["verb"]) in self.allowed}}
 
 
-def mirror(key: bytes = KEY) -> Json:
-    said = {WORKER: "w1", WORKER_POD: "default/train-x", WORKER_POD_UID: "uid"}
-    sign = proof(key, mirror_uid="own", worker="w1", worker_pod="default/train-x", worker_pod_uid="uid")
-    metadata = {"namespace": "default", "name": "train-x", "uid": "own", "annotations": {**said, PROOF: sign}}
-    return {"metadata": metadata, "spec": {"nodeName": "multikueue-w1"}}
+def mirror(key: bytes = KEY, *, namespace: str = "default", worker: str = "w1") -> Json:
+    there = f"{namespace}/train-x"
+    said = {WORKER: worker, WORKER_POD: there, WORKER_POD_UID: "uid"}
+    sign = proof(key, mirror_uid="own", worker=worker, worker_pod=there, worker_pod_uid="uid")
+    metadata = {"namespace": namespace, "name": "train-x", "uid": "own", "annotations": {**said, PROOF: sign}}
+    return {"metadata": metadata, "spec": {"nodeName": f"multikueue-{worker}"}}
 
 
 @attrs.define(eq=False)

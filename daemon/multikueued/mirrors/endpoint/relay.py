@@ -58,6 +58,10 @@ PATIENCE: Final = 20.0
 LOOKED_UP: Final = 8
 """Mirrors that are looked up at a time for one caller, others wait: whether they may ask is known only then. Namespaces
 take turns."""
+BEGUN: Final = 8
+"""Requests that are begun at a time on one worker, which takes most of what one costs: a connection with TLS, and a
+look at the pod. Namespaces take turns there, too. What a kubelet takes to answer is waited for without one: only the
+pods of whoever asks may be on a node that hangs."""
 
 log = structlog.get_logger(__name__)
 
@@ -82,7 +86,9 @@ class Relay:
     enters: bool
     """Whether containers may be entered: exec, attach, cp, port-forward."""
     _turns: WeakValueDictionary[str, Turns] = attrs.field(factory=WeakValueDictionary, init=False)
-    """By caller."""
+    """Of look-ups, by caller."""
+    _begin: WeakValueDictionary[str, Turns] = attrs.field(factory=WeakValueDictionary, init=False)
+    """Of what is begun, by worker."""
 
     async def serve(
         self,
@@ -191,8 +197,7 @@ class Relay:
         )
         with refusals_of(mirror.worker, asked.mirror):
             async with contextlib.AsyncExitStack() as stack:
-                client = await stack.enter_async_context(self.workers.open(mirror.worker))
-                await self._still_it(client, mirror)
+                client = await self._begun(stack, mirror)
                 sent = passed_on(head, upgrade=asked.route.enters)
                 tunnel = await stack.enter_async_context(client.tunnel(request, sent))
                 answered = answer_head(tunnel.head)
@@ -200,6 +205,18 @@ class Relay:
                     raise await _refused_by(mirror.worker, answered, tunnel)
                 await self._still_it(client, mirror)
                 yield tunnel, answered
+
+    async def _begun(self, stack: contextlib.AsyncExitStack, mirror: ProvenMirror) -> KubeClient:
+        """A client of its worker, which was seen to have the pod."""
+        turns = self._begin.setdefault(mirror.worker, Turns(BEGUN))
+        async with contextlib.AsyncExitStack() as turn:
+            with anyio.move_on_after(PATIENCE) as waiting:
+                await turn.enter_async_context(turns.of(mirror.namespace))
+            if waiting.cancelled_caught:
+                raise RefusedError(502, TOO_MANY_WAIT)
+            client = await stack.enter_async_context(self.workers.open(mirror.worker))
+            await self._still_it(client, mirror)
+        return client
 
     async def _still_it(self, client: Reader, mirror: ProvenMirror) -> None:
         pod = await read(client, POD, mirror.worker_pod)
