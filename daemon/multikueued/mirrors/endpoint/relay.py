@@ -38,6 +38,7 @@ from multikueued.mirrors.endpoint.heads import (
     passed_back,
     passed_on,
     request_head,
+    status,
     text,
 )
 from multikueued.mirrors.endpoint.places import TOO_MANY_WAIT, Places
@@ -107,22 +108,25 @@ class Relay:
         """
         audit: Json = {}
         began = anyio.current_time()
+        refusal: Callable[[int, str], bytes] = text
         try:
             raw = await reader.readuntil(END)
             on_head()
-            await self._answer(request_head(raw), reader, writer, certificate, audit)
+            head = request_head(raw)
+            refusal = status if head.upgrade else text
+            await self._answer(head, reader, writer, certificate, audit)
         except asyncio.IncompleteReadError:
             return
         except asyncio.LimitOverrunError:
             writer.write(text(431, "the head of this request is too long\n"))
         except RefusedError as error:
             audit |= {"code": error.code, "why": one_line(str(error))}
-            writer.write(text(error.code, str(error)))
+            writer.write(refusal(error.code, str(error)))
         except (ConnectionError, OSError):
             audit |= {"why": "the connection broke"}
         except Exception as error:  # a bug: the traceback goes to the log only
             log.error("internal error", exc_info=error)
-            writer.write(text(500, "multikueue has failed: ask an operator\n"))
+            writer.write(refusal(500, "multikueue has failed: ask an operator\n"))
         finally:
             log.info("asked as a kubelet", **audit, seconds=round(anyio.current_time() - began, 3))
 
