@@ -28,8 +28,8 @@ log = get_logger(__name__)
 class Part:
     """One thing that a manager does."""
 
-    controllers: tuple[Controller[ObjectKey], ...] = attrs.field(default=(), converter=tuple)
-    services: tuple[Task, ...] = attrs.field(default=(), converter=tuple)
+    controllers: Sequence[Controller[ObjectKey]] = ()
+    services: Sequence[Task] = ()
     """What runs beside the controllers; nothing waits for it. One that fails ends the manager; of a dispatcher's part,
     one that fails or ends begins again after a minute."""
     figures: Figures | None = attrs.field(default=None, kw_only=True)
